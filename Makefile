@@ -1,0 +1,56 @@
+# Every target sets up what it needs in a local virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+
+# Real data sets, where they are laid beside the project; tests and examples skip without them.
+ifneq ($(wildcard ../shared/data),)
+export PAIRSTEP_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: test test-fast lint format reproduce test-sanitize clean
+
+test: $(VENV)/.installed lint
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run --Werror cpp/*.cpp cpp/*.hpp cpp/*.inc
+	$(BIN)/mypy
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i cpp/*.cpp cpp/*.hpp cpp/*.inc
+
+reproduce: $(VENV)/.installed
+	$(BIN)/pairstep reproduce --out results
+
+# The native core under the address and undefined-behaviour sanitizers, in an environment of its own.
+test-sanitize: $(VENV)-sanitize/.installed
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so.6)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(VENV)-sanitize/bin/python -m pytest -m "not slow and not browser" -p no:cacheprovider
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint,plots,cli]"
+	touch $@
+
+$(VENV)-sanitize/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)-sanitize
+	$(VENV)-sanitize/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-sanitize/bin/python -m pip install --quiet --editable ".[test,plots,cli]" \
+	  -C cmake.define.PAIRSTEP_SANITIZE=ON -C cmake.build-type=RelWithDebInfo
+	touch $@
+
+clean:
+	rm -rf build $(VENV) $(VENV)-sanitize

@@ -1,0 +1,200 @@
+// The greedy gear: choose, step, and update the gradient fused with the search for the next
+// extremes. It needs the whole Hessian at hand. Included once per instruction set.
+
+// gradient += sum_k delta_k H[index_k], then the extremes of every group.
+inline void update(const double* hessian, const Point& point, const Ledger& ledger,
+                   const Move& move, std::vector<Extremes>& ends) {
+  const Index n = point.n;
+  double* gradient = point.gradient;
+  const std::size_t count = move.index.size();
+  for (std::size_t k = 2; k < count; ++k) {
+    const double* row = hessian + move.index[k] * n;
+    const double delta = move.delta[k];
+    for (Index p = 0; p < n; ++p) gradient[p] += delta * row[p];
+  }
+  const double *first = hessian + move.index[0] * n, *second = hessian + move.index[1] * n;
+  const double by_first = move.delta[0], by_second = move.delta[1];
+  for (Index group = 0; group < point.n_groups; ++group) {
+    const Index begin = point.starts[group], end = point.starts[group + 1];
+    const Ledger here = ledger.slice(begin, end);
+    const auto prices = [&]<class T>(Index p) {
+      return std::array<T, 2>{here.down_price<T>(p), -here.up_price<T>(p)};
+    };
+    const auto found = argmax<2>(
+        end - begin,
+        [&]<class T>(Index p) {
+          double* at = gradient + begin + p;
+          store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
+                           by_second * load<T>(second + begin + p));
+          return prices.template operator()<T>(p);
+        },
+        prices);
+    ends[group] = {found[0], found[1]};
+  }
+}
+
+// d'Hd for the move d.
+inline double curvature_along(const double* hessian, Index n, const Move& move) {
+  double sum = 0.0;
+  for (std::size_t a = 0; a < move.index.size(); ++a) {
+    const double* row = hessian + move.index[a] * n;
+    double inner = 0.0;
+    for (std::size_t b = 0; b < move.index.size(); ++b) inner += row[move.index[b]] * move.delta[b];
+    sum += move.delta[a] * inner;
+  }
+  return sum;
+}
+
+// The curvature that `step` assumes along the move.
+inline double assumed_curvature(const Greedy& task, const Move& move, double true_curvature) {
+  switch (task.step) {
+    case Step::norm: {
+      double length = 0.0;
+      for (const double d : move.delta) length += std::abs(d);
+      return task.one_norm_constant * length * length;
+    }
+    case Step::lipschitz: {
+      // sum L d^2 is eq. (deltaLi). The true curvature may be up to (sum sqrt(L) |d|)^2; taking at
+      // least half of that keeps any move, of however many coordinates, from raising f.
+      double sum = 0.0, length = 0.0;
+      for (std::size_t k = 0; k < move.index.size(); ++k) {
+        const double constant = task.choice.lipschitz[move.index[k]];
+        sum += constant * move.delta[k] * move.delta[k];
+        length += std::sqrt(constant) * std::abs(move.delta[k]);
+      }
+      return std::max(sum, 0.5 * length * length);
+    }
+    default: return true_curvature;
+  }
+}
+
+inline bool is_interior(const Point& point, Index i) {
+  return point.x[i] > point.lower[i] && point.x[i] < point.upper[i];
+}
+
+// Put the move into effect on x and the ledger. False if no coordinate changed.
+inline bool apply(Point& point, Ledger& ledger, const Move& move, Index& interior) {
+  bool changed = false;
+  for (std::size_t k = 0; k < move.index.size(); ++k) {
+    const Index i = move.index[k];
+    const double delta = move.delta[k], before = point.x[i];
+    const double floor = Ledger::floor_of(point, i), ceiling = Ledger::ceiling_of(point, i);
+    interior -= is_interior(point, i);
+    // A room that is used up ends exactly on its bound or kink.
+    if (delta < 0) point.x[i] = -delta >= ledger.down_room_[i] ? floor : std::max(before + delta, floor);
+    else point.x[i] = delta >= ledger.up_room_[i] ? ceiling : std::min(before + delta, ceiling);
+    interior += is_interior(point, i);
+    ledger.price_account(point, i);
+    changed |= point.x[i] != before;
+  }
+  return changed;
+}
+
+inline Stop greedy(Point& point, Greedy& task) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+
+  const Index n = point.n;
+  const double* hessian = task.hessian;
+  Choice choice = task.choice;
+  OwnLedger ledger(point);
+  const std::vector<double> roots = roots_of(choice.lipschitz, n, choice.rule);
+  const Constants constants{choice.lipschitz, roots.empty() ? nullptr : roots.data()};
+  std::vector<double> diagonal(n);
+  for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
+  WeightedPairs weighted;
+  std::vector<Extremes> ends(point.n_groups);
+  for (Index group = 0; group < point.n_groups; ++group)
+    ends[group] = extremes(ledger.slice(point.starts[group], point.starts[group + 1]));
+  Index interior = 0;
+  for (Index i = 0; i < n; ++i) interior += is_interior(point, i);
+
+  Move move, other;
+  double best_violation = INFINITY;
+  Index idle = 0, moved = 0;
+  const Index first = task.iterations;
+  for (;; ++task.iterations, ++choice.turn) {
+    task.violation = 0.0;
+    for (const Extremes& e : ends)
+      if (e.open()) task.violation = std::max(task.violation, e.gap());
+    if (task.record)
+      task.history.push_back({task.value, task.violation, elapsed(), moved, interior});
+    if (task.violation <= task.threshold) return Stop::converged;
+    if (task.iterations >= task.max_iter) return Stop::out_of_iterations;
+    if (idle > task.patience) return Stop::no_progress;
+    if (task.iterations > first && task.iterations % 32 == 0 && elapsed() > task.seconds)
+      return Stop::out_of_time;
+
+    if (is_unguided(choice.rule)) {
+      const auto [i, j] = unguided_pair(point, choice, weighted);
+      move.clear();
+      if (i >= 0) {
+        const double width = choice.rule == Rule::random_lipschitz
+                                 ? choice.lipschitz[i] + choice.lipschitz[j]
+                                 : 2.0;
+        towards_cheaper(static_cast<const Ledger&>(ledger), i, j, width / choice.alpha, move);
+      }
+    } else {
+      move.clear();
+      for (Index group = 0; group < point.n_groups; ++group) {
+        if (!ends[group].open()) continue;
+        const Index begin = point.starts[group], end = point.starts[group + 1];
+        const auto curvature = [&]<class T>(Index i, Index p) -> T {
+          const double* row = hessian + (begin + i) * n + begin;
+          return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) - 2.0 * load<T>(row + p);
+        };
+        choose(ledger.slice(begin, end), &ends[group], choice, constants.slice(begin), curvature,
+               other);
+        if (other.decrease > move.decrease) {
+          for (Index& i : other.index) i += begin;
+          std::swap(move, other);
+        }
+      }
+      if (move.index.empty()) return Stop::no_progress;
+    }
+
+    moved = Index(move.index.size());
+    double decrease = 0.0;
+    bool changed = false;
+    if (moved > 0) {
+      if (moved == 2 && task.step != Step::model) {  // amounts of a pair need no scaling
+        move.delta[0] = std::copysign(1.0, move.delta[0]);
+        move.delta[1] = -move.delta[0];
+      }
+      double slope = 0.0, scale = 0.0, limit = INFINITY;
+      for (Index k = 0; k < moved; ++k) {
+        const Index i = move.index[k];
+        const double delta = move.delta[k];
+        slope -= delta * (delta < 0 ? ledger.down_price<double>(i) : ledger.up_price<double>(i));
+        limit = std::min(limit, (delta < 0 ? ledger.down_room_[i] : ledger.up_room_[i]) /
+                                    std::abs(delta));
+        scale += std::abs(diagonal[i]) * delta * delta;
+      }
+      const double bend = curvature_along(hessian, n, move);
+      if (bend < -1e-9 * scale && bend < task.least_curvature * scale) {
+        task.least_curvature = bend / scale;
+        task.curved[0] = move.index[0];
+        task.curved[1] = move.index[1];
+      }
+      double length = 1.0;
+      if (task.step != Step::model) {
+        const double assumed = assumed_curvature(task, move, bend);
+        length = assumed > 0 ? std::min(slope / assumed, limit) : limit;
+        if (!(length < 1e150)) return Stop::unbounded;
+        for (double& d : move.delta) d *= length;
+      }
+      decrease = length * (slope - 0.5 * length * bend);
+      changed = apply(point, ledger, move, interior);
+      task.value -= decrease;
+      if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
+      if (changed) update(hessian, point, ledger, move, ends);
+    }
+    if (!changed && !is_unguided(choice.rule)) return Stop::no_progress;
+    // The violation of a greedy method is not monotone; what counts is that something still falls.
+    const bool progress =
+        decrease > 1e-16 * std::abs(task.value) || task.violation < 0.999 * best_violation;
+    best_violation = std::min(best_violation, task.violation);
+    idle = progress ? 0 : idle + 1;
+  }
+}

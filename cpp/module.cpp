@@ -1,0 +1,261 @@
+// The Python module: a few functions over arrays. Validation is Python's work; here only the
+// shapes that memory safety rests on are checked.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+#include "problem.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace pairstep;
+
+using In = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using InOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+namespace {
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape, owner));
+}
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+  const std::size_t size = values.size();
+  return to_numpy(std::move(values), {size});
+}
+
+Point point_of(const In& gradient, const In& x, const In& lower, const In& upper,
+               const std::optional<In>& kink, const std::optional<In>& pivot,
+               const Indices& starts) {
+  const std::size_t n = x.shape(0);
+  require(gradient.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n,
+          "gradient, x, lower and upper must have the same length");
+  require(!kink || (pivot && kink->shape(0) == n && pivot->shape(0) == n),
+          "kink and pivot must have the length of x");
+  const std::size_t groups = starts.shape(0);
+  require(groups >= 2 && starts(0) == 0 && std::size_t(starts(groups - 1)) == n,
+          "starts must go from 0 to n");
+  for (std::size_t k = 1; k < groups; ++k)
+    require(starts(k - 1) <= starts(k), "starts must not fall");
+  return Point{Index(n),
+               Index(groups) - 1,
+               starts.data(),
+               const_cast<double*>(gradient.data()),
+               const_cast<double*>(x.data()),
+               lower.data(),
+               upper.data(),
+               kink ? kink->data() : nullptr,
+               kink ? pivot->data() : nullptr};
+}
+
+BitGenerator* bit_generator_of(const std::optional<nb::capsule>& capsule) {
+  if (!capsule) return nullptr;
+  auto* generator =
+      static_cast<BitGenerator*>(PyCapsule_GetPointer(capsule->ptr(), "BitGenerator"));
+  if (!generator) throw nb::python_error();
+  return generator;
+}
+
+Choice choice_of(int rule, double alpha, const std::optional<In>& lipschitz,
+                 const std::optional<nb::capsule>& bit_generator, Index turn, Index n) {
+  require(!lipschitz || Index(lipschitz->shape(0)) == n, "lipschitz must have the length of x");
+  require(rule >= 0 && rule <= int(Rule::libsvm), "unknown rule");
+  Choice choice{Rule(rule), alpha, lipschitz ? lipschitz->data() : nullptr,
+                bit_generator_of(bit_generator), turn};
+  const bool draws = choice.rule == Rule::random || choice.rule == Rule::random_lipschitz;
+  require(!draws || choice.random, "this rule needs a random generator");
+  const bool weighted = choice.rule == Rule::random_lipschitz ||
+                        choice.rule == Rule::gs_q_lipschitz ||
+                        choice.rule == Rule::gs_1_lipschitz || choice.rule == Rule::ratio ||
+                        choice.rule == Rule::gs_1_ratio;
+  require(!weighted || choice.lipschitz, "this rule needs lipschitz");
+  require(turn >= 0, "turn must not be negative");
+  return choice;
+}
+
+nb::tuple propose(int rule, const In& gradient, const In& x, const In& lower, const In& upper,
+                  const std::optional<In>& kink, const std::optional<In>& pivot,
+                  const Indices& starts, double alpha, const std::optional<In>& lipschitz,
+                  const std::optional<nb::capsule>& bit_generator, Index turn) {
+  const Point point = point_of(gradient, x, lower, upper, kink, pivot, starts);
+  const Choice choice = choice_of(rule, alpha, lipschitz, bit_generator, turn, point.n);
+  Move move;
+  {
+    nb::gil_scoped_release release;
+    kernels().propose(point, choice, move);
+  }
+  return nb::make_tuple(to_numpy(std::move(move.index)), to_numpy(std::move(move.delta)),
+                        move.decrease);
+}
+
+nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, const In& lower,
+                 const In& upper, const std::optional<In>& kink, const std::optional<In>& pivot,
+                 const Indices& starts, int rule, double alpha, const std::optional<In>& lipschitz,
+                 const std::optional<nb::capsule>& bit_generator, int step,
+                 double one_norm_constant, double threshold, Index iterations, Index max_iter,
+                 double seconds, double value, Index patience, bool record) {
+  Point point = point_of(In(gradient), In(x), lower, upper, kink, pivot, starts);
+  require(Index(hessian.shape(0)) == point.n && Index(hessian.shape(1)) == point.n,
+          "hessian must be n x n");
+  require(step >= 0 && step <= int(Step::exact), "unknown step");
+  require(step != int(Step::lipschitz) || lipschitz, "this step needs lipschitz");
+  Greedy task{};
+  task.hessian = hessian.data();
+  task.choice = choice_of(rule, alpha, lipschitz, bit_generator, iterations, point.n);
+  task.step = Step(step);
+  task.one_norm_constant = one_norm_constant;
+  task.threshold = threshold;
+  task.max_iter = max_iter;
+  task.seconds = seconds;
+  task.value = value;
+  task.patience = patience;
+  task.record = record;
+  task.iterations = iterations;
+  Stop stop;
+  {
+    nb::gil_scoped_release release;
+    stop = kernels().greedy(point, task);
+  }
+  std::vector<double> history;
+  for (const Record& r : task.history)
+    history.insert(history.end(),
+                   {r.value, r.violation, double(r.moved), double(r.interior), r.time});
+  return nb::make_tuple(int(stop), task.iterations, task.value, task.least_curvature,
+                        nb::make_tuple(task.curved[0], task.curved[1]),
+                        to_numpy(std::move(history), {task.history.size(), 5}));
+}
+
+nb::tuple certify_(const In& gradient, const In& x, const In& lower, const In& upper,
+                   const std::optional<In>& kink, const std::optional<In>& pivot,
+                   const Indices& starts) {
+  const Point point = point_of(gradient, x, lower, upper, kink, pivot, starts);
+  Certificate certificate;
+  {
+    nb::gil_scoped_release release;
+    certificate = certify(point);
+  }
+  return nb::make_tuple(certificate.violation, certificate.bound,
+                        to_numpy(std::move(certificate.multiplier)));
+}
+
+void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
+                const In& totals) {
+  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
+  require(starts.shape(0) == totals.shape(0) + 1 && starts(0) == 0 &&
+              std::size_t(starts(totals.shape(0))) == n,
+          "starts must go from 0 to n, one group per total");
+  for (std::size_t k = 1; k < starts.shape(0); ++k)
+    require(starts(k - 1) <= starts(k), "starts must not fall");
+}
+
+nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
+                    const In& totals) {
+  check_sums(y.shape(0), lower, upper, starts, totals);
+  std::vector<double> x(y.shape(0));
+  {
+    nb::gil_scoped_release release;
+    project(y.data(), lower.data(), upper.data(), starts.data(), totals.data(),
+            Index(totals.shape(0)), x.data());
+  }
+  return to_numpy(std::move(x));
+}
+
+void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
+             const In& totals) {
+  check_sums(x.shape(0), lower, upper, starts, totals);
+  settle(x.data(), lower.data(), upper.data(), starts.data(), totals.data(),
+         Index(totals.shape(0)));
+}
+
+double two_coordinate_constant(const Matrix& hessian) {
+  require(hessian.shape(0) == hessian.shape(1), "hessian must be square");
+  nb::gil_scoped_release release;
+  return kernels().two_coordinate_constant(hessian.data(), Index(hessian.shape(0)));
+}
+
+nb::tuple asymmetry(const Matrix& matrix) {
+  require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
+  Asymmetry found;
+  {
+    nb::gil_scoped_release release;
+    found = kernels().asymmetry(matrix.data(), Index(matrix.shape(0)));
+  }
+  return nb::make_tuple(found.difference, found.largest, found.i, found.j);
+}
+
+double bare_pass(const std::vector<In>& arrays) {
+  std::vector<const double*> pointers;
+  for (const In& array : arrays) {
+    require(array.shape(0) == arrays[0].shape(0), "arrays must have the same length");
+    pointers.push_back(array.data());
+  }
+  require(!arrays.empty(), "no arrays");
+  return kernels().bare_pass(pointers.data(), Index(pointers.size()), Index(arrays[0].shape(0)));
+}
+
+double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices& indices) {
+  const Index n = Index(gradient.shape(0));
+  require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
+  double sum = 0.0;
+  for (std::size_t k = 0; k + 1 < indices.shape(0); k += 2) {
+    require(indices(k) >= 0 && indices(k) < n && indices(k + 1) >= 0 && indices(k + 1) < n,
+            "index out of range");
+    sum += kernels().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1),
+                                 1e-9);
+  }
+  return sum;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native core of pairstep: functions over arrays, no state.";
+  m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
+        "kink"_a.none(), "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(),
+        "bit_generator"_a.none(), "turn"_a, "The move a rule chooses: (indices, delta, decrease).");
+  m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
+        "kink"_a.none(), "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
+        "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,
+        "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "record"_a,
+        "Run the greedy gear for a slice of time; x and gradient are changed in place.\n\n"
+        "Returns (stop, iterations, value, least_curvature, curved, history).");
+  m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
+        "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
+  m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "The feasible point nearest to y.");
+  m.def("settle", &settle_, "x"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "Absorb the rounding of each sum into a free coordinate, in place.");
+  m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
+        "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
+  m.def("asymmetry", &asymmetry, "matrix"_a,
+        "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j).");
+  m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
+  m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,
+        "Gradient updates by pairs of rows: the floor of the greedy gear.");
+  m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");
+  m.def("kernel_names", [] {
+    std::vector<std::string> names;
+    for (const char* name : kernel_names()) names.emplace_back(name);
+    return names;
+  }, "The instruction sets this processor can run.");
+  m.def("use_kernels", [](const std::string& name) { return use_kernels(name.c_str()); }, "name"_a,
+        "Choose an instruction set by name; False if this processor cannot run it.");
+}

@@ -1,0 +1,168 @@
+#include "problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pairstep {
+
+namespace {
+
+// A stretch of an account with one price: [x, next kink or bound], or beyond the kink.
+struct Stretch {
+  double price, size;
+};
+
+// Calls visit(is_up, stretch) for the stretches below and above x_i.
+template <class Visit>
+void for_stretches(const Point& p, Index i, Visit visit) {
+  const double g = p.gradient[i], x = p.x[i], low = p.lower[i], high = p.upper[i];
+  if (!p.kink || p.kink[i] == 0.0) {
+    if (x > low) visit(false, Stretch{g, x - low});
+    if (x < high) visit(true, Stretch{g, high - x});
+    return;
+  }
+  const double k = p.kink[i], pivot = std::min(std::max(p.pivot[i], low), high);
+  const bool on_left = p.pivot[i] > high, on_right = p.pivot[i] < low;
+  if (x > pivot) visit(false, Stretch{g + k, x - pivot});
+  if (std::min(x, pivot) > low)
+    visit(false, Stretch{on_right ? g + k : g - k, std::min(x, pivot) - low});
+  if (x < pivot) visit(true, Stretch{g - k, pivot - x});
+  if (std::max(x, pivot) < high)
+    visit(true, Stretch{on_left ? g - k : g + k, high - std::max(x, pivot)});
+}
+
+// Twice the precision of a double, for sums.
+struct Sum {
+  double high = 0.0, low = 0.0;
+
+  void add(double value) {
+    const double sum = high + value, part = sum - high;
+    low += (high - (sum - part)) + (value - part);
+    high = sum;
+  }
+  double value() const { return high + low; }
+};
+
+double residual(const double* x, Index begin, Index end, double total) {
+  Sum sum;
+  for (Index i = begin; i < end; ++i) sum.add(-x[i]);
+  sum.add(total);
+  return sum.value();
+}
+
+}  // namespace
+
+Certificate certify(const Point& point) {
+  Certificate certificate;
+  std::vector<Stretch> sellers, buyers;
+  for (Index group = 0; group < point.n_groups; ++group) {
+    const Index begin = point.starts[group], end = point.starts[group + 1];
+    double dearest = -INFINITY, cheapest = INFINITY;
+    for (Index i = begin; i < end; ++i)
+      for_stretches(point, i, [&](bool up, Stretch s) {
+        if (up) cheapest = std::min(cheapest, s.price);
+        else dearest = std::max(dearest, s.price);
+      });
+    certificate.violation = std::max(certificate.violation, dearest - cheapest);
+    // Any price between the two supports the point; one side is infinite where all are at a bound.
+    const bool down = std::isfinite(dearest), up = std::isfinite(cheapest);
+    certificate.multiplier.push_back(down && up ? 0.5 * (dearest + cheapest)
+                                     : down     ? dearest
+                                     : up       ? cheapest
+                                                : 0.0);
+    if (!(dearest > cheapest)) continue;
+    // max_s g'(x - s) over the feasible s: trade the dearest for the cheapest while that gains.
+    // Every term is positive, so nothing cancels.
+    sellers.clear();
+    buyers.clear();
+    for (Index i = begin; i < end; ++i)
+      for_stretches(point, i, [&](bool up_side, Stretch s) {
+        if (up_side && s.price < dearest) buyers.push_back(s);
+        if (!up_side && s.price > cheapest) sellers.push_back(s);
+      });
+    std::sort(sellers.begin(), sellers.end(),
+              [](const Stretch& a, const Stretch& b) { return a.price > b.price; });
+    std::sort(buyers.begin(), buyers.end(),
+              [](const Stretch& a, const Stretch& b) { return a.price < b.price; });
+    for (std::size_t s = 0, b = 0; s < sellers.size() && b < buyers.size();) {
+      const double gap = sellers[s].price - buyers[b].price;
+      if (!(gap > 0)) break;
+      const double amount = std::min(sellers[s].size, buyers[b].size);
+      certificate.bound += gap * amount;
+      if (!std::isfinite(amount)) break;
+      sellers[s].size -= amount;
+      buyers[b].size -= amount;
+      if (sellers[s].size <= 0) ++s;
+      if (buyers[b].size <= 0) ++b;
+    }
+  }
+  return certificate;
+}
+
+void project(const double* y, const double* lower, const double* upper, const Index* starts,
+             const double* totals, Index n_groups, double* x) {
+  for (Index group = 0; group < n_groups; ++group) {
+    const Index begin = starts[group], end = starts[group + 1];
+    // x_i = clip(y_i + shift): the sum grows with the shift, piecewise linearly, so Newton's
+    // method inside a bracket ends after a few passes.
+    double shift = 0.0, below = -INFINITY, above = INFINITY;
+    for (int pass = 0; pass < 200; ++pass) {
+      Sum sum;
+      Index free = 0;
+      double next_up = INFINITY, next_down = -INFINITY;  // shifts at which another becomes free
+      for (Index i = begin; i < end; ++i) {
+        const double value = y[i] + shift;
+        x[i] = std::min(std::max(value, lower[i]), upper[i]);
+        sum.add(x[i]);
+        if (value > lower[i] && value < upper[i]) ++free;
+        else if (value <= lower[i] && lower[i] < upper[i]) next_up = std::min(next_up, lower[i] - y[i]);
+        if (value >= upper[i] && lower[i] < upper[i]) next_down = std::max(next_down, upper[i] - y[i]);
+      }
+      sum.add(-totals[group]);
+      const double excess = sum.value();
+      if (excess == 0.0) break;
+      (excess < 0 ? below : above) = shift;
+      double next;
+      if (free > 0) next = shift - excess / double(free);
+      else if (excess < 0) next = next_up > shift ? next_up : std::nextafter(next_up, INFINITY);
+      else next = next_down < shift ? next_down : std::nextafter(next_down, -INFINITY);
+      if (!(next > below && next < above)) next = 0.5 * (below + above);
+      if (!std::isfinite(next) || next == shift || !(next > below && next < above)) break;
+      shift = next;
+    }
+  }
+  settle(x, lower, upper, starts, totals, n_groups);
+}
+
+void settle(double* x, const double* lower, const double* upper, const Index* starts,
+            const double* totals, Index n_groups) {
+  for (Index group = 0; group < n_groups; ++group) {
+    const Index begin = starts[group], end = starts[group + 1];
+    for (int round = 0; round < 16; ++round) {
+      const double rest = residual(x, begin, end, totals[group]);
+      if (rest == 0.0) break;
+      // Prefer a free coordinate, for one at its bound would become free; among those with enough
+      // room the smallest, which rounds least; without enough room the roomiest.
+      Index best = -1;
+      double best_score = -INFINITY;
+      for (Index i = begin; i < end; ++i) {
+        const double room = rest > 0 ? upper[i] - x[i] : x[i] - lower[i];
+        if (!(room > 0)) continue;
+        const bool free = x[i] > lower[i] && x[i] < upper[i];
+        const double score = room < std::abs(rest) ? -1e300 + std::min(room, 1e290)
+                             : free                ? -std::abs(x[i])
+                                                   : -1e200 - std::min(std::abs(x[i]), 1e190);
+        if (score > best_score) {
+          best_score = score;
+          best = i;
+        }
+      }
+      if (best < 0) break;
+      const double before = x[best];
+      x[best] = std::min(std::max(before + rest, lower[best]), upper[best]);
+      if (x[best] == before) break;
+    }
+  }
+}
+
+}  // namespace pairstep

@@ -1,0 +1,27 @@
+// What is derived from the problem alone, apart from any solver: certificates, start points and
+// exact feasibility.
+#pragma once
+
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace pairstep {
+
+struct Certificate {
+  double violation = 0.0;          // max over groups of max down-price - min up-price, at least 0
+  double bound = 0.0;              // Frank-Wolfe gap: at least f(x) - f* where f is convex
+  std::vector<double> multiplier;  // one per group: between the two prices
+};
+
+Certificate certify(const Point& point);
+
+// The point of { sum of each group = its total, lower <= x <= upper } nearest to y.
+void project(const double* y, const double* lower, const double* upper, const Index* starts,
+             const double* totals, Index n_groups, double* x);
+
+// Absorb what rounding has left of each total into a free coordinate.
+void settle(double* x, const double* lower, const double* upper, const Index* starts,
+            const double* totals, Index n_groups);
+
+}  // namespace pairstep

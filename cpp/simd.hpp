@@ -1,0 +1,165 @@
+// Vector primitives: argmax over lanes and collection by a predicate.
+// Included once per instruction set, inside that set's namespace; PAIRSTEP_BYTES is its width.
+//
+// A score is a generic lambda `score<T>(p)` that reads at p and works for T = double and
+// T = Lanes alike, so that each rule is written once and needs no intrinsics.
+
+constexpr Index WIDTH = PAIRSTEP_BYTES / sizeof(double);
+typedef double Lanes __attribute__((vector_size(PAIRSTEP_BYTES)));
+
+template <class T>
+inline T load(const double* p) {
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+template <class T>
+inline void store(double* p, T value) {
+  std::memcpy(p, &value, sizeof(T));
+}
+
+template <class T>
+inline T all(double value) {
+  return T{} + value;
+}
+
+template <class T>
+inline T maximum(T a, T b) {
+  return a > b ? a : b;
+}
+
+template <class T>
+inline T minimum(T a, T b) {
+  return a < b ? a : b;
+}
+
+inline double largest_lane(Lanes v) {
+  double best = v[0];
+  for (Index k = 1; k < WIDTH; ++k) best = v[k] > best ? v[k] : best;
+  return best;
+}
+
+struct Found {
+  double value = -INFINITY;
+  Index index = -1;  // -1 where every score is -inf (or there is none)
+};
+
+// Blocks short enough to be rescanned cheaply, long enough to hide the reduction at their end.
+constexpr Index BLOCK = 256;
+
+// The K largest-score positions of K scores in one pass, the first position on ties.
+// `rescore` must give the same scores again without side effects (`score` may store as it goes).
+template <int K, class Score, class Rescore>
+inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
+  std::array<Found, K> found;
+  std::array<Index, K> block;
+  block.fill(-1);
+  for (Index begin = 0; begin < n; begin += BLOCK) {
+    const Index end = std::min(begin + BLOCK, n);
+    std::array<Lanes, K> even, odd;
+    for (int k = 0; k < K; ++k) even[k] = odd[k] = all<Lanes>(-INFINITY);
+    Index p = begin;
+    for (; p + 2 * WIDTH <= end; p += 2 * WIDTH) {
+      const std::array<Lanes, K> a = score.template operator()<Lanes>(p);
+      const std::array<Lanes, K> b = score.template operator()<Lanes>(p + WIDTH);
+      for (int k = 0; k < K; ++k) {
+        even[k] = maximum(a[k], even[k]);
+        odd[k] = maximum(b[k], odd[k]);
+      }
+    }
+    std::array<double, K> top;
+    for (int k = 0; k < K; ++k) top[k] = largest_lane(maximum(even[k], odd[k]));
+    for (; p < end; ++p) {
+      const std::array<double, K> a = score.template operator()<double>(p);
+      for (int k = 0; k < K; ++k) top[k] = maximum(a[k], top[k]);
+    }
+    for (int k = 0; k < K; ++k)
+      if (top[k] > found[k].value) {
+        found[k].value = top[k];
+        block[k] = begin;
+      }
+  }
+  for (int k = 0; k < K; ++k) {
+    if (block[k] < 0) continue;
+    Index p = block[k];
+    const Index end = std::min(p + BLOCK, n);
+    while (p < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
+    found[k].index = p < end ? p : block[k];
+  }
+  return found;
+}
+
+template <int K, class Score>
+inline std::array<Found, K> argmax(Index n, Score score) {
+  return argmax<K>(n, score, score);
+}
+
+// Append to out[k] every position whose k-th score is at least threshold[k].
+template <int K, class Score>
+inline void collect(Index n, std::array<double, K> threshold, std::array<std::vector<Index>*, K> out,
+                    Score score) {
+  constexpr Index BITE = 4 * WIDTH;
+  Index p = 0;
+  for (; p + BITE <= n; p += BITE) {
+    std::array<Lanes, K> top;
+    for (int k = 0; k < K; ++k) top[k] = all<Lanes>(-INFINITY);
+    for (Index q = p; q < p + BITE; q += WIDTH) {
+      const std::array<Lanes, K> a = score.template operator()<Lanes>(q);
+      for (int k = 0; k < K; ++k) top[k] = maximum(a[k], top[k]);
+    }
+    for (int k = 0; k < K; ++k)
+      if (largest_lane(top[k]) >= threshold[k])
+        for (Index q = p; q < p + BITE; ++q)
+          if (score.template operator()<double>(q)[k] >= threshold[k]) out[k]->push_back(q);
+  }
+  for (; p < n; ++p) {
+    const std::array<double, K> a = score.template operator()<double>(p);
+    for (int k = 0; k < K; ++k)
+      if (a[k] >= threshold[k]) out[k]->push_back(p);
+  }
+}
+
+// The `count` largest positions of each of K scores, best first, the first position on ties.
+template <int K, class Score>
+inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Score score) {
+  using Entry = std::pair<double, Index>;
+  const auto better = [](const Entry& a, const Entry& b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  };
+  std::array<std::vector<Entry>, K> heap;  // worst on top
+  std::array<double, K> bar;
+  bar.fill(-INFINITY);
+  const auto offer = [&](int k, double value, Index p) {
+    if (!(value > bar[k])) return;
+    heap[k].push_back({value, p});
+    std::push_heap(heap[k].begin(), heap[k].end(), better);
+    if (Index(heap[k].size()) > count) {
+      std::pop_heap(heap[k].begin(), heap[k].end(), better);
+      heap[k].pop_back();
+    }
+    if (Index(heap[k].size()) == count) bar[k] = heap[k].front().first;
+  };
+  constexpr Index BITE = 8 * WIDTH;
+  Index p = 0;
+  for (; p + BITE <= n; p += BITE) {
+    std::array<Lanes, K> best;
+    for (int k = 0; k < K; ++k) best[k] = all<Lanes>(-INFINITY);
+    for (Index q = p; q < p + BITE; q += WIDTH) {
+      const std::array<Lanes, K> a = score.template operator()<Lanes>(q);
+      for (int k = 0; k < K; ++k) best[k] = maximum(a[k], best[k]);
+    }
+    for (int k = 0; k < K; ++k)
+      if (largest_lane(best[k]) > bar[k])
+        for (Index q = p; q < p + BITE; ++q) offer(k, score.template operator()<double>(q)[k], q);
+  }
+  for (; p < n; ++p) {
+    const std::array<double, K> a = score.template operator()<double>(p);
+    for (int k = 0; k < K; ++k) offer(k, a[k], p);
+  }
+  for (int k = 0; k < K; ++k) {
+    std::sort(heap[k].begin(), heap[k].end(), better);
+    out[k]->clear();
+    for (const Entry& entry : heap[k]) out[k]->push_back(entry.second);
+  }
+}

@@ -1,0 +1,24 @@
+"""Minimise smooth functions whose variables add up to a fixed total and stay within bounds."""
+
+from .constraints import Simplex, SumBox
+from .minimize import minimize
+from .objectives import LeastSquares, Quadratic, Smooth
+from .result import History, Progress, Result, Status
+from .rules import Move, propose
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "History",
+    "LeastSquares",
+    "Move",
+    "Progress",
+    "Quadratic",
+    "Result",
+    "Simplex",
+    "Smooth",
+    "Status",
+    "SumBox",
+    "minimize",
+    "propose",
+]

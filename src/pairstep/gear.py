@@ -1,0 +1,93 @@
+"""What both gears share: the task they are given and the outcome they hand back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from ._validation import Array
+from .constraints import Layout
+from .objectives import Objective
+from .result import History, Progress, Status
+from .rules import RULES, Rule
+from .steps import StepPlan
+
+Callback = Callable[[Progress], object]
+
+
+@dataclass
+class Task:
+    """A problem in accounts, and how to solve it. Gears change `z` and `n_iter` as they go."""
+
+    objective: Objective
+    layout: Layout
+    rule_name: str
+    plan: StepPlan
+    z: Array
+    tol: float
+    max_iter: int
+    time_limit: float
+    callback: Callback | None
+    rng: np.random.Generator
+    record: bool
+    n_iter: int = 0
+    began: float = field(default_factory=time.perf_counter)
+    rows: list[Array] = field(default_factory=list)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule's description."""
+        return RULES[self.rule_name]
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the solve began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def patience(self) -> int:
+        """Iterations without progress after which a gear gives up.
+
+        An unguided rule needs many tries to hit a pair that gains.
+        """
+        n = self.layout.n
+        return 1000 + (10 * n if self.rule.guided else 20 * n**2)
+
+    def violation_of(self, gradient: Array) -> float:
+        """The KKT violation at z, given a gradient."""
+        layout = self.layout
+        return float(
+            _core.certify(gradient, self.z, layout.lower, layout.upper, None, None, layout.starts)[0]
+        )
+
+    def threshold_of(self, gradient: Array) -> float:
+        """The violation at which the point counts as optimal."""
+        return self.tol * (1.0 + float(np.abs(gradient).max()))
+
+    def stopped_by_callback(self, value: float, violation: float) -> bool:
+        """Tell the callback, if there is one; whether it asks to stop."""
+        if self.callback is None:
+            return False
+        x = self.layout.to_coordinates(self.z)
+        return bool(self.callback(Progress(self.n_iter, value, violation, x, self.elapsed)))
+
+    def history(self) -> History | None:
+        """The rows recorded, as columns."""
+        if not self.record:
+            return None
+        value, violation, moved, interior, seconds = np.concatenate(self.rows).T
+        whole: list[NDArray[np.int64]] = [c.astype(np.int64) for c in (moved, interior)]
+        return History(value.copy(), violation.copy(), *whole, seconds.copy())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why a gear stopped, and a remark for the message."""
+
+    status: Status
+    remark: str = ""

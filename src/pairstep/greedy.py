@@ -1,0 +1,64 @@
+"""Drives the greedy gear: the native loop for objectives whose Hessian is at hand.
+
+The native loop runs in slices of time. Between slices Python answers signals and callbacks, and
+before anything is reported the gradient is computed afresh from the problem.
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import _core
+from .gear import Outcome, Task
+from .result import Status
+
+SLICE = 0.1  # seconds: how long Ctrl-C may have to wait
+
+CONVERGED, OUT_OF_ITERATIONS, OUT_OF_TIME, NO_PROGRESS, UNBOUNDED = range(5)
+
+
+def run(task: Task) -> Outcome:
+    """Run the greedy gear to its end."""
+    objective, layout, plan = task.objective, task.layout, task.plan
+    hessian = objective.hessian
+    gradient, value = objective.gradient(task.z), objective.value(task.z)
+    threshold = task.threshold_of(gradient)
+    generator = task.rng.bit_generator.capsule if task.rule.draws else None
+    remark = ""
+    refreshed_at, best = -1, math.inf
+    while True:
+        began = task.elapsed
+        each = task.n_iter + 1 if task.callback else task.max_iter
+        stop, task.n_iter, value, bend, at, rows = _core.greedy(
+            hessian, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
+            task.rule.code, plan.alpha, plan.lipschitz, generator, int(plan.length),
+            plan.one_norm_constant, threshold, task.n_iter, min(each, task.max_iter),
+            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.record,
+        )  # fmt: skip
+        if task.record:
+            rows[:, 4] += began
+            task.rows.append(rows[1:] if task.rows else rows)
+        if bend < 0:
+            remark = (
+                f"the Hessian is not positive semidefinite: relative curvature {bend:.1e} "
+                f"at accounts {at[0]} and {at[1]}, so x is at best a stationary point"
+            )
+        if stop == UNBOUNDED:
+            return Outcome(Status.UNBOUNDED, remark)
+        if task.callback and task.stopped_by_callback(value, task.violation_of(gradient)):
+            return Outcome(Status.STOPPED, remark)
+        if stop in (CONVERGED, NO_PROGRESS):
+            # Never trust the running gradient: settle the sums and look again.
+            layout.settle(task.z)
+            gradient, value = objective.gradient(task.z), objective.value(task.z)
+            threshold = task.threshold_of(gradient)
+            violation = task.violation_of(gradient)
+            if violation <= threshold:
+                return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
+            if task.n_iter == refreshed_at or (stop == NO_PROGRESS and violation >= best):
+                return Outcome(Status.STALLED, remark or "rounding allows no further progress")
+            refreshed_at, best = task.n_iter, min(best, violation)
+        if task.n_iter >= task.max_iter:
+            return Outcome(Status.MAX_ITER, remark)
+        if task.elapsed >= task.time_limit:
+            return Outcome(Status.TIME_LIMIT, remark)

@@ -1,0 +1,149 @@
+"""The readable loop: any objective, rule and step, from Python, with the native rules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import _core
+from ._validation import Array, finite_number, positive_number
+from .gear import Outcome, Task
+from .result import Progress, Status
+from .rules import Move
+from .steps import Length
+
+
+def run(task: Task) -> Outcome:
+    """Choose, step, repeat."""
+    objective, layout, z = task.objective, task.layout, task.z
+    alpha = task.plan.alpha
+    gradient, value = objective.gradient(z), objective.value(z)
+    moved, idle, best = 0, 0, math.inf
+    while True:
+        violation = task.violation_of(gradient)
+        if task.record:
+            interior = int(((z > layout.lower) & (z < layout.upper)).sum())
+            task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
+        if violation <= task.threshold_of(gradient):
+            layout.settle(z)
+            gradient, value = objective.gradient(z), objective.value(z)
+            if task.violation_of(gradient) <= task.threshold_of(gradient):
+                return Outcome(Status.OPTIMAL)
+        if task.n_iter and task.stopped_by_callback(value, violation):
+            return Outcome(Status.STOPPED)
+        if task.n_iter >= task.max_iter:
+            return Outcome(Status.MAX_ITER)
+        if task.elapsed >= task.time_limit:
+            return Outcome(Status.TIME_LIMIT)
+
+        if task.plan.next_alpha is not None:
+            progress = Progress(
+                task.n_iter, value, violation, layout.to_coordinates(z), task.elapsed
+            )
+            alpha = positive_number("step", finite_number("step", task.plan.next_alpha(progress)))
+        move = propose(task, gradient, alpha)
+        task.n_iter += 1
+        before = value, z.copy()
+        if task.plan.length == Length.BACKTRACKING:
+            value, gradient, alpha = backtrack(task, move, gradient, value, alpha)
+        else:
+            length = length_of(task, move, gradient, alpha)
+            if not length < 1e150:
+                return Outcome(Status.UNBOUNDED)
+            apply(task, move, length)
+            gradient, value = objective.gradient(z), objective.value(z)
+        moved = len(move.indices)
+        if not abs(value) < 1e300:
+            z[:] = before[1]
+            return Outcome(Status.UNBOUNDED)
+
+        changed = bool(len(move.indices)) and bool((before[1] != z)[move.indices].any())
+        if not changed and task.rule.guided:
+            return Outcome(Status.STALLED, "rounding allows no further progress")
+        progress_made = before[0] - value > 1e-16 * abs(value) or violation < 0.999 * best
+        best = min(best, violation)
+        idle = 0 if progress_made else idle + 1
+        if idle > task.patience:
+            return Outcome(Status.STALLED, "neither the objective nor the violation falls any more")
+
+
+def propose(task: Task, gradient: Array, alpha: float) -> Move:
+    """Ask the native rule for its move."""
+    layout = task.layout
+    generator = task.rng.bit_generator.capsule if task.rule.draws else None
+    return Move(
+        *_core.propose(
+            task.rule.code, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
+            alpha, task.plan.lipschitz, generator, task.n_iter,
+        )
+    )  # fmt: skip
+
+
+def rooms(task: Task, move: Move) -> Array:
+    """How far each coordinate of the move may go, as a multiple of its delta."""
+    at = move.indices
+    down, up = task.z[at] - task.layout.lower[at], task.layout.upper[at] - task.z[at]
+    return np.where(move.delta < 0, down, up) / np.abs(move.delta)
+
+
+def apply(task: Task, move: Move, length: float) -> None:
+    """Go along the move; a coordinate whose room is used up ends exactly on its bound."""
+    at, low, high = move.indices, task.layout.lower, task.layout.upper
+    end = np.where(move.delta < 0, low[at], high[at])
+    inside = np.clip(task.z[at] + length * move.delta, low[at], high[at])
+    task.z[at] = np.where(length >= rooms(task, move), end, inside)
+
+
+def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
+    """Find the minimum of the parabola with the curvature that the step assumes, within the rooms."""
+    if task.plan.length == Length.MODEL or not len(move.indices):
+        return 1.0
+    slope = -float(gradient[move.indices] @ move.delta)
+    limit = float(rooms(task, move).min())
+    curvature = assumed_curvature(task, move, alpha)
+    return min(slope / curvature, limit) if curvature > 0 else limit
+
+
+def assumed_curvature(task: Task, move: Move, alpha: float) -> float:
+    """Give the curvature along the move; `cpp/greedy.hpp` has the same cases and their reasons."""
+    plan, size = task.plan, np.abs(move.delta)
+    if plan.length == Length.NORM:
+        constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant
+        return constant * float(size.sum()) ** 2
+    if plan.length == Length.LIPSCHITZ:
+        assert plan.lipschitz is not None
+        constants = plan.lipschitz[move.indices]
+        return max(float(constants @ size**2), 0.5 * float(np.sqrt(constants) @ size) ** 2)
+    curvature = task.objective.curvature(move.indices, move.delta)
+    assert curvature is not None
+    return curvature
+
+
+def backtrack(
+    task: Task, move: Move, gradient: Array, value: float, alpha: float
+) -> tuple[float, Array, float]:
+    """Halve the move until the objective falls by a quarter of what its slope promises.
+
+    Where the fall drowns in the rounding of the objective, the slope at the new point decides
+    instead (the approximate Wolfe condition of Hager and Zhang). The step size of the next
+    iteration follows what was accepted.
+    """
+    if not len(move.indices):
+        return value, gradient, alpha
+    z = task.z
+    start = z[move.indices].copy()
+    slope = -float(gradient[move.indices] @ move.delta)
+    noise = 1e-14 * abs(value)
+    for halvings in range(100):
+        length = 0.5**halvings
+        apply(task, move, length)
+        new_value = task.objective.value(z)
+        fall = value - new_value
+        if fall >= 0.25 * length * slope or abs(fall) <= noise:
+            new_gradient = task.objective.gradient(z)
+            new_slope = -float(new_gradient[move.indices] @ move.delta)
+            if fall >= 0.25 * length * slope or new_slope >= -0.5 * slope:
+                return new_value, new_gradient, alpha * (2.0 if halvings == 0 else length)
+        z[move.indices] = start
+    return value, gradient, alpha

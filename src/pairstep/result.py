@@ -1,0 +1,100 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Status(StrEnum):
+    """Why a solve ended. Members compare equal to their names as strings."""
+
+    OPTIMAL = "optimal"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True)
+class History:
+    """One entry per point visited, the start included.
+
+    Attributes
+    ----------
+    value : ndarray
+        Objective.
+    violation : ndarray
+        KKT violation.
+    moved : ndarray of int
+        How many coordinates moved to get there (0 at the start).
+    interior : ndarray of int
+        How many coordinates lie strictly between their bounds.
+    time : ndarray
+        Seconds since the solve began.
+    """
+
+    value: Array
+    violation: Array
+    moved: NDArray[np.int64]
+    interior: NDArray[np.int64]
+    time: Array
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback receives after each iteration."""
+
+    n_iter: int
+    value: float
+    violation: float
+    x: Array
+    time: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a solve.
+
+    Attributes
+    ----------
+    x : ndarray
+        The point found: within its bounds exactly, and summing to the total within one ulp.
+    fun : float
+        The objective at x.
+    status : Status
+        Why the solve ended; `optimal` only if `kkt_violation` holds the tolerance.
+    message : str
+        The same in a sentence, with the numbers.
+    n_iter : int
+        Iterations made.
+    kkt_violation : float
+        The largest down-price minus the smallest up-price, recomputed from the problem at x.
+    suboptimality_bound : float
+        The Frank-Wolfe gap: at least ``f(x) - f*`` if f is convex. inf where the feasible set is
+        unbounded.
+    multiplier : float or ndarray
+        The price at which the accounts balance, the multiplier of the sum; one per group.
+    setup_time, solve_time : float
+        Seconds.
+    history : History or None
+        If it was asked for.
+    """
+
+    x: Array
+    fun: float
+    status: Status
+    message: str
+    n_iter: int
+    kkt_violation: float
+    suboptimality_bound: float
+    multiplier: float | Array
+    setup_time: float
+    solve_time: float
+    history: History | None = None
