@@ -26,6 +26,15 @@ struct Box {
   T price(Index p) const {
     return load<T>(gradient + p);
   }
+  // 1 where the point is outside its bounds or a number is not finite, else -inf: the input of
+  // `propose` is checked in the pass that reads it.
+  template <class T>
+  T suspect(Index p) const {
+    const T g = load<T>(gradient + p), at = load<T>(x + p);
+    const T odd = (g - g) + (at - at);  // NaN where g or x is not finite
+    const auto fine = (at >= load<T>(lower + p)) & (at <= load<T>(upper + p)) & (odd == 0.0);
+    return fine ? all<T>(-INFINITY) : all<T>(1.0);
+  }
   Box slice(Index begin, Index end) const {
     return {end - begin, gradient + begin, x + begin, lower + begin, upper + begin};
   }
@@ -58,6 +67,10 @@ struct Ledger {
   T price(Index p) const {
     return load<T>(gradient + p);
   }
+  template <class T>
+  T suspect(Index) const {
+    return all<T>(-INFINITY);  // the gear's own numbers
+  }
   Ledger slice(Index begin, Index end) const {
     return {end - begin,        gradient + begin,   down_shift + begin,
             up_shift + begin,   down_room_ + begin, up_room_ + begin};
@@ -85,15 +98,16 @@ struct Ledger {
 
 // A ledger with its memory.
 struct OwnLedger : Ledger {
-  std::vector<double> memory;
+  Aligned memory[4];
 
-  explicit OwnLedger(const Point& point) : memory(4 * point.n) {
+  explicit OwnLedger(const Point& point)
+      : memory{Aligned(point.n), Aligned(point.n), Aligned(point.n), Aligned(point.n)} {
     n = point.n;
     gradient = point.gradient;
-    down_shift = memory.data();
-    up_shift = down_shift + n;
-    down_room_ = up_shift + n;
-    up_room_ = down_room_ + n;
+    down_shift = memory[0].data();
+    up_shift = memory[1].data();
+    down_room_ = memory[2].data();
+    up_room_ = memory[3].data();
     for (Index i = 0; i < n; ++i) price_account(point, i);
   }
 };
@@ -101,6 +115,7 @@ struct OwnLedger : Ledger {
 // The dearest seller and the cheapest buyer.
 struct Extremes {
   Found seller, buyer;  // buyer.value is minus its up-price
+  Index suspect = -1;
 
   double gap() const { return seller.value + buyer.value; }
   bool open() const { return seller.index >= 0 && buyer.index >= 0 && gap() > 0; }
@@ -108,8 +123,9 @@ struct Extremes {
 
 template <class A>
 inline Extremes extremes(const A& accounts) {
-  const auto found = argmax<2>(accounts.n, [&]<class T>(Index p) {
-    return std::array<T, 2>{accounts.template down_price<T>(p), -accounts.template up_price<T>(p)};
+  const auto found = argmax<3>(accounts.n, [&]<class T>(Index p) {
+    return std::array<T, 3>{accounts.template down_price<T>(p), -accounts.template up_price<T>(p),
+                            accounts.template suspect<T>(p)};
   });
-  return {found[0], found[1]};
+  return {found[0], found[1], found[2].index};
 }

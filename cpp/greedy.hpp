@@ -29,7 +29,7 @@ inline void update(const double* hessian, const Point& point, const Ledger& ledg
           return prices.template operator()<T>(p);
         },
         prices);
-    ends[group] = {found[0], found[1]};
+    ends[group] = {found[0], found[1], -1};
   }
 }
 
@@ -90,7 +90,7 @@ inline bool apply(Point& point, Ledger& ledger, const Move& move, Index& interio
   return changed;
 }
 
-inline Stop greedy(Point& point, Greedy& task) {
+inline Stop greedy_on(Point& point, Greedy& task) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -99,9 +99,7 @@ inline Stop greedy(Point& point, Greedy& task) {
   const double* hessian = task.hessian;
   Choice choice = task.choice;
   OwnLedger ledger(point);
-  const std::vector<double> roots = roots_of(choice.lipschitz, n, choice.rule);
-  const Constants constants{choice.lipschitz, roots.empty() ? nullptr : roots.data()};
-  std::vector<double> diagonal(n);
+  Aligned diagonal(n);
   for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
   WeightedPairs weighted;
   std::vector<Extremes> ends(point.n_groups);
@@ -144,8 +142,8 @@ inline Stop greedy(Point& point, Greedy& task) {
           const double* row = hessian + (begin + i) * n + begin;
           return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) - 2.0 * load<T>(row + p);
         };
-        choose(ledger.slice(begin, end), &ends[group], choice, constants.slice(begin), curvature,
-               other);
+        const double* lipschitz = choice.lipschitz ? choice.lipschitz + begin : nullptr;
+        choose(ledger.slice(begin, end), &ends[group], choice, lipschitz, curvature, other);
         if (other.decrease > move.decrease) {
           for (Index& i : other.index) i += begin;
           std::swap(move, other);
@@ -197,4 +195,15 @@ inline Stop greedy(Point& point, Greedy& task) {
     best_violation = std::min(best_violation, task.violation);
     idle = progress ? 0 : idle + 1;
   }
+}
+
+// Works on a copy of the gradient that starts on a cache line.
+inline Stop greedy(Point& point, Greedy& task) {
+  Aligned gradient(point.n);
+  std::copy_n(point.gradient, point.n, gradient.data());
+  Point here = point;
+  here.gradient = gradient.data();
+  const Stop stop = greedy_on(here, task);
+  std::copy_n(gradient.data(), point.n, point.gradient);
+  return stop;
 }

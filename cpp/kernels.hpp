@@ -2,11 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <vector>
 
 namespace pairstep {
 
 using Index = std::int64_t;
+
+// Memory that starts on a cache line: a vector load that straddles two costs twice.
+class Aligned {
+ public:
+  explicit Aligned(Index n)
+      : data_(static_cast<double*>(std::aligned_alloc(64, (std::size_t(n) * 8 + 64) / 64 * 64))) {
+    if (!data_) throw std::bad_alloc();
+  }
+  Aligned(const Aligned&) = delete;
+  Aligned& operator=(const Aligned&) = delete;
+  ~Aligned() { std::free(data_); }
+  double* data() { return data_; }
+  double& operator[](Index i) { return data_[i]; }
+
+ private:
+  double* data_;
+};
 
 enum class Rule : int {
   random,
@@ -27,6 +46,7 @@ struct Move {
   std::vector<Index> index;
   std::vector<double> delta;
   double decrease = 0.0;
+  Index suspect = -1;  // a coordinate whose input is not valid
 
   void clear() {
     index.clear();

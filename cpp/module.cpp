@@ -103,7 +103,7 @@ nb::tuple propose(int rule, const In& gradient, const In& x, const In& lower, co
     kernels().propose(point, choice, move);
   }
   return nb::make_tuple(to_numpy(std::move(move.index)), to_numpy(std::move(move.delta)),
-                        move.decrease);
+                        move.decrease, move.suspect);
 }
 
 nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, const In& lower,
@@ -230,7 +230,8 @@ NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, no state.";
   m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
         "kink"_a.none(), "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(),
-        "bit_generator"_a.none(), "turn"_a, "The move a rule chooses: (indices, delta, decrease).");
+        "bit_generator"_a.none(), "turn"_a, "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index of a "
+        "coordinate that is outside its bounds or not finite, or -1.");
   m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
         "kink"_a.none(), "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
         "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,

@@ -104,30 +104,35 @@ void project(const double* y, const double* lower, const double* upper, const In
   for (Index group = 0; group < n_groups; ++group) {
     const Index begin = starts[group], end = starts[group + 1];
     // x_i = clip(y_i + shift): the sum grows with the shift, piecewise linearly, so Newton's
-    // method inside a bracket ends after a few passes.
+    // method inside a bracket ends after a few passes. A coordinate is free on the side towards
+    // which the shift must move; that is decided on the shift itself, where rounding cannot hide
+    // a kink.
     double shift = 0.0, below = -INFINITY, above = INFINITY;
     for (int pass = 0; pass < 200; ++pass) {
       Sum sum;
-      Index free = 0;
-      double next_up = INFINITY, next_down = -INFINITY;  // shifts at which another becomes free
       for (Index i = begin; i < end; ++i) {
-        const double value = y[i] + shift;
-        x[i] = std::min(std::max(value, lower[i]), upper[i]);
+        x[i] = std::min(std::max(y[i] + shift, lower[i]), upper[i]);
         sum.add(x[i]);
-        if (value > lower[i] && value < upper[i]) ++free;
-        else if (value <= lower[i] && lower[i] < upper[i]) next_up = std::min(next_up, lower[i] - y[i]);
-        if (value >= upper[i] && lower[i] < upper[i]) next_down = std::max(next_down, upper[i] - y[i]);
       }
       sum.add(-totals[group]);
       const double excess = sum.value();
       if (excess == 0.0) break;
       (excess < 0 ? below : above) = shift;
-      double next;
-      if (free > 0) next = shift - excess / double(free);
-      else if (excess < 0) next = next_up > shift ? next_up : std::nextafter(next_up, INFINITY);
-      else next = next_down < shift ? next_down : std::nextafter(next_down, -INFINITY);
+      Index free = 0;
+      double kink = excess < 0 ? INFINITY : -INFINITY;  // the next shift to free a coordinate
+      for (Index i = begin; i < end; ++i) {
+        const double first = lower[i] - y[i], last = upper[i] - y[i];
+        if (excess < 0) {
+          free += first <= shift && shift < last;
+          if (first > shift) kink = std::min(kink, first);
+        } else {
+          free += first < shift && shift <= last;
+          if (last < shift) kink = std::max(kink, last);
+        }
+      }
+      double next = free > 0 ? shift - excess / double(free) : kink;
       if (!(next > below && next < above)) next = 0.5 * (below + above);
-      if (!std::isfinite(next) || next == shift || !(next > below && next < above)) break;
+      if (!std::isfinite(next) || !(next > below && next < above)) break;
       shift = next;
     }
   }

@@ -1,15 +1,6 @@
 // Every selection rule, on one group of accounts. The readable forms, with the mathematics and the
 // proofs, are in src/pairstep/rules; these make the same moves. Included once per instruction set.
 
-// Coordinate-wise constants of one group and their square roots (null where no rule asks).
-struct Constants {
-  const double *lipschitz, *root;
-
-  Constants slice(Index begin) const {
-    return {lipschitz ? lipschitz + begin : nullptr, root ? root + begin : nullptr};
-  }
-};
-
 template <class A>
 inline double gap_of(const A& a, Index i, Index j) {
   return a.template down_price<double>(i) - a.template up_price<double>(j);
@@ -54,16 +45,175 @@ struct Champion {
 // Slack for pruning by a computed bound: rounding must not drop the winner.
 constexpr double KEEP = 1.0 - 1e-12;
 
+// A few positions spread over all: the best among them is close to the best, and sets the bar by
+// which one pass over the rest drops almost everything.
+inline std::vector<Index> sample_of(Index n, std::initializer_list<Index> also) {
+  std::vector<Index> sample(also);
+  const Index count = std::min<Index>(2048, 16 + 2 * Index(std::sqrt(double(n))));
+  const Index stride = std::max<Index>(n / count, 1);
+  for (Index p = 0; p < n; p += stride) sample.push_back(p);
+  return sample;
+}
+
+inline std::vector<Index> thinned(const std::vector<Index>& list) {
+  std::vector<Index> some;
+  const std::size_t stride = std::max<std::size_t>(list.size() / 1024, 1);
+  for (std::size_t k = 0; k < list.size(); k += stride) some.push_back(list[k]);
+  return some;
+}
+
+// The best conceivable partner: the best price, the largest room and the smallest constant that
+// occur on one side, be it in different accounts.
+struct Partner {
+  double price, room, constant;
+};
+
+template <class A>
+std::array<double, 2> largest_rooms(const A& a) {
+  const auto found = argmax<2>(a.n, [&]<class T>(Index p) {
+    return std::array<T, 2>{a.template down_room<T>(p), a.template up_room<T>(p)};
+  });
+  return {found[0].value, found[1].value};
+}
+
+inline double smallest_constant(const double* lipschitz, Index n) {
+  const auto found = argmax<1>(
+      n, [&]<class T>(Index p) { return std::array<T, 1>{-load<T>(lipschitz + p)}; });
+  return -found[0].value;
+}
+
+// A good pair from lists of accounts, in one sweep for each of a few amounts: for a given amount
+// the best seller and the best buyer are found apart.
+template <class A>
+Champion good_pair(const A& a, const std::vector<Index>& sellers, const std::vector<Index>& buyers,
+                   const double* lipschitz, double alpha, double widest) {
+  const auto constant = [&](Index p) { return lipschitz ? lipschitz[p] : 1.0; };
+  Champion best;
+  double best_amount = 0.0;
+  const auto try_amount = [&](double amount) {
+    Found seller, buyer;
+    for (const Index p : sellers)
+      if (const double key = a.template down_price<double>(p) - 0.5 * constant(p) * amount / alpha;
+          key > seller.value && a.template down_room<double>(p) >= amount)
+        seller = {key, p};
+    for (const Index p : buyers)
+      if (const double key = -a.template up_price<double>(p) - 0.5 * constant(p) * amount / alpha;
+          key > buyer.value && a.template up_room<double>(p) >= amount)
+        buyer = {key, p};
+    const Index i = seller.index, j = buyer.index;
+    if (i < 0 || j < 0) return;
+    const double curvature = (constant(i) + constant(j)) / alpha, before = best.gain;
+    best.offer(gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature), i, j);
+    if (best.gain > before) best_amount = amount;
+  };
+  double typical = 0.0;
+  for (const Index p : sellers) typical += constant(p) / double(sellers.size());
+  const double far = 64.0 * alpha * widest / typical;
+  for (double amount = far; amount > 1e-5 * far; amount *= 0.4) try_amount(amount);
+  const double around = best_amount;
+  for (const double factor : {0.5, 0.65, 0.8, 1.25, 1.5, 1.9}) try_amount(factor * around);
+  return best;
+}
+
+// Find the best pair under the model d gap - (L_i + L_j) d^2 / (2 alpha), L = 1 where lipschitz is
+// null, in a few passes. `best_of(sellers, buyers)` solves the problem on lists of accounts.
+//
+// Stays: who gains enough with the best conceivable partner, and is not beaten in price, room and
+// constant by the one at hand. A gain is at most gap^2 / (2 curvature) and at most room * gap, so
+// no division is needed. Whoever stays makes a tighter choice of partners, and so on.
+template <class A, class BestOf>
+Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
+                         BestOf best_of) {
+  const auto [most_down, most_up] = largest_rooms(a);
+  const double least = lipschitz ? smallest_constant(lipschitz, a.n) : 1.0;
+  Partner seller{ends.seller.value, most_down, least}, buyer{ends.buyer.value, most_up, least};
+  std::vector<Index> sellers = sample_of(a.n, {ends.seller.index});
+  std::vector<Index> buyers = sample_of(a.n, {ends.buyer.index});
+  Champion at_hand = good_pair(a, sellers, buyers, lipschitz, alpha, ends.gap());
+  const auto curvature_of = [&](Index i, Index j) {
+    return (lipschitz ? lipschitz[i] + lipschitz[j] : 2.0) / alpha;
+  };
+  const auto offer = [&](Index i, Index j) {
+    if (i < 0 || j < 0) return;
+    at_hand.offer(gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature_of(i, j)), i, j);
+  };
+  offer(ends.seller.index, ends.buyer.index);
+  // The best pair of all at the amount of the best pair so far.
+  const double amount = std::min(gap_of(a, at_hand.i, at_hand.j) / curvature_of(at_hand.i, at_hand.j),
+                                 room_of(a, at_hand.i, at_hand.j));
+  const auto better = argmax<2>(a.n, [&]<class T>(Index p) {
+    const T constant = lipschitz ? load<T>(lipschitz + p) : all<T>(1.0), no = all<T>(-INFINITY);
+    const T cost = constant * (0.5 * amount / alpha);
+    return std::array<T, 2>{
+        a.template down_room<T>(p) >= amount ? a.template down_price<T>(p) - cost : no,
+        a.template up_room<T>(p) >= amount ? -a.template up_price<T>(p) - cost : no};
+  });
+  offer(better[0].index, better[1].index);
+
+  const auto stays = [&]<class T>(Index p) {
+    const double bar = at_hand.gain * KEEP, per_constant = 2.0 * bar / alpha;
+    const T constant = lipschitz ? load<T>(lipschitz + p) : all<T>(1.0);
+    const auto verdict = [&](T price, T room, const Partner& partner, double rival_price,
+                             double rival_room, double rival_constant) -> T {
+      const T gap = maximum(price + partner.price, all<T>(0.0));
+      const T reach = minimum(maximum(room, all<T>(0.0)), all<T>(partner.room));
+      const T spare = minimum(gap * gap - per_constant * (constant + partner.constant),
+                              reach * gap - bar);
+      const double rival_reach = std::min(rival_room, partner.room);
+      return ((reach <= rival_reach) & (price < rival_price) & (constant >= rival_constant))
+                 ? all<T>(-1.0)
+                 : spare;
+    };
+    const Index i = at_hand.i, j = at_hand.j;
+    return std::array<T, 2>{
+        verdict(a.template down_price<T>(p), a.template down_room<T>(p), buyer,
+                a.template down_price<double>(i), a.template down_room<double>(i),
+                lipschitz ? lipschitz[i] : 1.0),
+        verdict(-a.template up_price<T>(p), a.template up_room<T>(p), seller,
+                -a.template up_price<double>(j), a.template up_room<double>(j),
+                lipschitz ? lipschitz[j] : 1.0)};
+  };
+  sellers.clear();
+  buyers.clear();
+  collect<2>(a.n, {&sellers, &buyers}, stays);
+
+  for (std::size_t before = SIZE_MAX;;) {
+    const std::size_t size = sellers.size() + buyers.size();
+    if (size < 256 || double(size) > 0.9 * double(before)) break;
+    before = size;
+    const Champion good =
+        good_pair(a, thinned(sellers), thinned(buyers), lipschitz, alpha, ends.gap());
+    at_hand.offer(good.gain, good.i, good.j);
+    seller = buyer = {-INFINITY, 0.0, INFINITY};
+    for (const Index p : sellers) {
+      seller.price = std::max(seller.price, a.template down_price<double>(p));
+      seller.room = std::max(seller.room, a.template down_room<double>(p));
+      seller.constant = std::min(seller.constant, lipschitz ? lipschitz[p] : 1.0);
+    }
+    for (const Index p : buyers) {
+      buyer.price = std::max(buyer.price, -a.template up_price<double>(p));
+      buyer.room = std::max(buyer.room, a.template up_room<double>(p));
+      buyer.constant = std::min(buyer.constant, lipschitz ? lipschitz[p] : 1.0);
+    }
+    std::erase_if(sellers,
+                  [&](Index p) { return !(stays.template operator()<double>(p)[0] >= 0); });
+    std::erase_if(buyers,
+                  [&](Index p) { return !(stays.template operator()<double>(p)[1] >= 0); });
+  }
+  const Champion best = best_of(sellers, buyers);
+  return best.gain >= at_hand.gain ? best : at_hand;
+}
+
 // ---------------------------------------------------------------- gs-q
 
-struct Step_ {  // one stair: with at least this room, this is the best price
+struct Stair {  // with at least this room, this is the best price
   double room, price;
   Index index;
 };
 
 // Sort by falling room; each entry then carries the best price among those before it.
-inline void make_staircase(std::vector<Step_>& stairs) {
-  std::sort(stairs.begin(), stairs.end(), [](const Step_& a, const Step_& b) {
+inline void make_staircase(std::vector<Stair>& stairs) {
+  std::sort(stairs.begin(), stairs.end(), [](const Stair& a, const Stair& b) {
     return a.room > b.room || (a.room == b.room && a.index < b.index);
   });
   for (std::size_t k = 1; k < stairs.size(); ++k)
@@ -73,33 +223,15 @@ inline void make_staircase(std::vector<Step_>& stairs) {
     }
 }
 
+// The best pair among some sellers and some buyers, by merging their staircases.
 template <class A>
-void gs_q(const A& a, const Extremes& ends, double alpha, Move& move) {
-  move.clear();
-  if (!ends.open()) return;
-  const double dearest = ends.seller.value, cheapest = -ends.buyer.value;
-  const double curvature = 2.0 / alpha;
-  // The gain of each account with the best conceivable partner.
-  const auto conceivable = [&]<class T>(Index p) {
-    return std::array<T, 2>{gain_of<T>(a.template down_price<T>(p) - cheapest,
-                                       a.template down_room<T>(p), all<T>(curvature)),
-                            gain_of<T>(dearest - a.template up_price<T>(p),
-                                       a.template up_room<T>(p), all<T>(curvature))};
-  };
-  const auto hopeful = argmax<2>(a.n, conceivable);
-  Champion at_hand;
-  for (const Index i : {ends.seller.index, hopeful[0].index})
-    for (const Index j : {ends.buyer.index, hopeful[1].index})
-      at_hand.offer(gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature), i, j);
-  std::vector<Index> keep_sellers, keep_buyers;
-  collect<2>(a.n, {at_hand.gain * KEEP, at_hand.gain * KEEP}, {&keep_sellers, &keep_buyers},
-             conceivable);
-
-  std::vector<Step_> sellers, buyers;
-  for (const Index i : keep_sellers)
+Champion best_of_stairs(const A& a, const std::vector<Index>& some_sellers,
+                        const std::vector<Index>& some_buyers, double curvature) {
+  std::vector<Stair> sellers, buyers;
+  for (const Index i : some_sellers)
     if (const double room = a.template down_room<double>(i); room > 0)
       sellers.push_back({room, a.template down_price<double>(i), i});
-  for (const Index j : keep_buyers)
+  for (const Index j : some_buyers)
     if (const double room = a.template up_room<double>(j); room > 0)
       buyers.push_back({room, -a.template up_price<double>(j), j});
   make_staircase(sellers);
@@ -117,16 +249,33 @@ void gs_q(const A& a, const Extremes& ends, double alpha, Move& move) {
     const double gain = gain_of<double>(gap, limit, curvature);
     if (gain >= best.gain) best = {gain, sellers[s - 1].index, buyers[b - 1].index};
   }
+  return best;
+}
+
+template <class A>
+void gs_q(const A& a, const Extremes& ends, double alpha, Move& move) {
+  move.clear();
+  if (!ends.open()) return;
+  const double curvature = 2.0 / alpha, half = 0.5 * alpha;
+  const Index dear = ends.seller.index, cheap = ends.buyer.index;
+  // No gain exceeds that of the widest gap without rooms.
+  if (half * ends.gap() <= room_of(a, dear, cheap))
+    return best_pair_move(a, dear, cheap, curvature, move);
+  const Champion best = prune_and_solve(
+      a, ends, nullptr, alpha, [&](const auto& sellers, const auto& buyers) {
+        return best_of_stairs(a, sellers, buyers, curvature);
+      });
   best_pair_move(a, best.i, best.j, curvature, move);
 }
 
 // ---------------------------------------------------------------- gs-1 and gs-1-ratio
 
-// Match sellers with buyers in the given order while the model falls; root null means all 1.
+// Match sellers with buyers in the given order while the model falls; the norm is weighted by the
+// roots of the constants (null: by 1).
 // False if a list of `count` ran out, so that a longer one may lead further.
 template <class A>
 bool walk(const A& a, const std::vector<Index>& sellers, const std::vector<Index>& buyers,
-          const double* root, double alpha, Index count, Move& move) {
+          const double* lipschitz, double alpha, Index count, Move& move) {
   move.clear();
   if (sellers.empty() || buyers.empty()) return true;
   std::size_t s = 0, b = 0;
@@ -136,7 +285,7 @@ bool walk(const A& a, const std::vector<Index>& sellers, const std::vector<Index
   bool complete = true;
   while (s < sellers.size() && b < buyers.size()) {
     const Index i = sellers[s], j = buyers[b];
-    const double width = root ? root[i] + root[j] : 2.0;
+    const double width = lipschitz ? std::sqrt(lipschitz[i]) + std::sqrt(lipschitz[j]) : 2.0;
     const double slope = gap_of(a, i, j) - width * length / alpha;
     if (!(slope > 0)) break;
     const double full = alpha * slope / (width * width);
@@ -168,11 +317,15 @@ bool walk(const A& a, const std::vector<Index>& sellers, const std::vector<Index
 
 // A move rarely touches more than a handful: select a few from each side, more if they run out.
 template <class A, class Score>
-void walk_top(const A& a, Score score, const double* root, double alpha, Move& move) {
-  std::vector<Index> sellers, buyers;
-  for (Index count = 8;; count *= 8) {
-    top<2>(a.n, count, {&sellers, &buyers}, score);
-    if (walk(a, sellers, buyers, root, alpha, count, move)) return;
+void walk_top(const A& a, Score score, const double* lipschitz, double alpha, Move& move) {
+  std::vector<Index> sellers, buyers, suspects;
+  for (Index count = 32;; count *= 16) {
+    top<3>(a.n, count, {&sellers, &buyers, &suspects}, score);
+    if (!suspects.empty()) {
+      move.suspect = suspects[0];
+      return;
+    }
+    if (walk(a, sellers, buyers, lipschitz, alpha, count, move)) return;
   }
 }
 
@@ -188,39 +341,44 @@ void gs_1(const A& a, const Extremes* ends, double alpha, Move& move) {
   walk_top(
       a,
       [&]<class T>(Index p) {
-        return std::array<T, 2>{a.template down_price<T>(p), -a.template up_price<T>(p)};
+        return std::array<T, 3>{a.template down_price<T>(p), -a.template up_price<T>(p),
+                                a.template suspect<T>(p)};
       },
       nullptr, alpha, move);
 }
 
 // Ratios of sellers and (negated) of buyers, about a mean that lies between the extremes.
 template <class A>
-auto ratio_score(const A& a, const Extremes& ends, const Constants& constants) {
+auto ratio_score(const A& a, const Extremes& ends, const double* lipschitz) {
+  Lanes sums = all<Lanes>(0.0);
+  Index p = 0;
+  for (; p + WIDTH <= a.n; p += WIDTH) sums = sums + a.template price<Lanes>(p);
   double sum = 0.0;
-  for (Index p = 0; p < a.n; ++p) sum += a.template price<double>(p);
+  for (Index k = 0; k < WIDTH; ++k) sum += sums[k];
+  for (; p < a.n; ++p) sum += a.template price<double>(p);
   const double mean = std::min(std::max(sum / double(a.n), -ends.buyer.value), ends.seller.value);
-  return [&a, constants, mean]<class T>(Index p) {
-    const T root = load<T>(constants.root + p);
-    return std::array<T, 2>{(a.template down_price<T>(p) - mean) / root,
-                            (mean - a.template up_price<T>(p)) / root};
+  return [&a, lipschitz, mean]<class T>(Index p) {
+    const T root = square_root(load<T>(lipschitz + p));
+    return std::array<T, 3>{(a.template down_price<T>(p) - mean) / root,
+                            (mean - a.template up_price<T>(p)) / root, all<T>(-INFINITY)};
   };
 }
 
 template <class A>
-void gs_1_ratio(const A& a, const Extremes& ends, const Constants& constants, double alpha,
+void gs_1_ratio(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
                 Move& move) {
   move.clear();
-  if (ends.open()) walk_top(a, ratio_score(a, ends, constants), constants.root, alpha, move);
+  if (ends.open()) walk_top(a, ratio_score(a, ends, lipschitz), lipschitz, alpha, move);
 }
 
 template <class A>
-void gs_s_ratio(const A& a, const Extremes& ends, const Constants& constants, double alpha,
+void gs_s_ratio(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
                 Move& move) {
   move.clear();
   if (!ends.open()) return;
-  const auto found = argmax<2>(a.n, ratio_score(a, ends, constants));
+  const auto found = argmax<3>(a.n, ratio_score(a, ends, lipschitz));
   const Index i = found[0].index, j = found[1].index;
-  best_pair_move(a, i, j, (constants.lipschitz[i] + constants.lipschitz[j]) / alpha, move);
+  best_pair_move(a, i, j, (lipschitz[i] + lipschitz[j]) / alpha, move);
 }
 
 // ---------------------------------------------------------------- libsvm
@@ -300,98 +458,80 @@ inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index firs
   return merged;
 }
 
+// The best pair among some sellers and some buyers, by merging their envelopes.
 template <class A>
-void gs_q_lipschitz(const A& a, const Extremes& ends, const Constants& constants, double alpha,
-                    Move& move) {
-  move.clear();
-  if (!ends.open()) return;
-  const double dearest = ends.seller.value, cheapest = -ends.buyer.value;
-  const double* lipschitz = constants.lipschitz;
-  const auto smallest = argmax<2>(a.n, [&]<class T>(Index p) {
-    const T constant = -load<T>(lipschitz + p), no = all<T>(-INFINITY);
-    return std::array<T, 2>{a.template down_room<T>(p) > 0.0 ? constant : no,
-                            a.template up_room<T>(p) > 0.0 ? constant : no};
-  });
-  const double easiest_seller = -smallest[0].value, easiest_buyer = -smallest[1].value;
-  const auto conceivable = [&]<class T>(Index p) {
-    const T constant = load<T>(lipschitz + p);
-    return std::array<T, 2>{
-        gain_of<T>(a.template down_price<T>(p) - cheapest, a.template down_room<T>(p),
-                   (constant + easiest_buyer) / alpha),
-        gain_of<T>(dearest - a.template up_price<T>(p), a.template up_room<T>(p),
-                   (constant + easiest_seller) / alpha)};
-  };
-  const auto gain = [&](Index i, Index j) {
-    return gain_of<double>(gap_of(a, i, j), room_of(a, i, j), (lipschitz[i] + lipschitz[j]) / alpha);
-  };
-  const auto hopeful = argmax<2>(a.n, conceivable);
-  Champion at_hand;
-  for (const Index i : {ends.seller.index, hopeful[0].index})
-    for (const Index j : {ends.buyer.index, hopeful[1].index}) at_hand.offer(gain(i, j), i, j);
-  // One or two rounds of "the best pair at this amount, the best amount for this pair" raise the
-  // gain at hand close to the best, and the bar of the pruning with it.
-  for (int round = 0; round < 2; ++round) {
-    const Index i = at_hand.i, j = at_hand.j;
-    const double amount =
-        std::min(alpha * gap_of(a, i, j) / (lipschitz[i] + lipschitz[j]), room_of(a, i, j));
-    const auto found = argmax<2>(a.n, [&]<class T>(Index p) {
-      const T cost = load<T>(lipschitz + p) * (0.5 * amount / alpha), no = all<T>(-INFINITY);
-      return std::array<T, 2>{
-          a.template down_room<T>(p) >= amount ? a.template down_price<T>(p) - cost : no,
-          a.template up_room<T>(p) >= amount ? -a.template up_price<T>(p) - cost : no};
-    });
-    const double before = at_hand.gain;
-    if (found[0].index >= 0 && found[1].index >= 0)
-      at_hand.offer(gain(found[0].index, found[1].index), found[0].index, found[1].index);
-    if (!(at_hand.gain > before)) break;
-  }
-  std::vector<Index> keep_sellers, keep_buyers;
-  collect<2>(a.n, {at_hand.gain * KEEP, at_hand.gain * KEEP}, {&keep_sellers, &keep_buyers},
-             conceivable);
-
-  // No pair moves further than its widest gap and smallest constant allow: ends are finite.
-  const double widest = dearest - cheapest;
+Champion best_of_envelopes(const A& a, const std::vector<Index>& some_sellers,
+                           const std::vector<Index>& some_buyers, const double* lipschitz,
+                           double alpha, double smallest, double widest) {
+  // No pair moves further than the widest gap and the smallest constant allow: ends are finite.
   std::vector<Line> sellers, buyers;
-  for (const Index i : keep_sellers)
+  for (const Index i : some_sellers)
     if (const double room = a.template down_room<double>(i); room > 0)
       sellers.push_back({a.template down_price<double>(i), 0.5 * lipschitz[i] / alpha,
-                         std::min(room, alpha * widest / (lipschitz[i] + easiest_buyer)), i});
-  for (const Index j : keep_buyers)
+                         std::min(room, alpha * widest / (lipschitz[i] + smallest)), i});
+  for (const Index j : some_buyers)
     if (const double room = a.template up_room<double>(j); room > 0)
       buyers.push_back({-a.template up_price<double>(j), 0.5 * lipschitz[j] / alpha,
-                        std::min(room, alpha * widest / (lipschitz[j] + easiest_seller)), j});
+                        std::min(room, alpha * widest / (lipschitz[j] + smallest)), j});
   const std::vector<Piece> u = envelope_of(sellers, 0, Index(sellers.size()));
   const std::vector<Piece> v = envelope_of(buyers, 0, Index(buyers.size()));
+  Champion best;
   for (std::size_t s = 0, b = 0; s < u.size() && b < v.size();) {
     const Index i = sellers[u[s].index].index, j = buyers[v[b].index].index;
-    at_hand.offer(gain(i, j), i, j);
+    const double curvature = (lipschitz[i] + lipschitz[j]) / alpha;
+    best.offer(gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature), i, j);
     const double end = std::min(u[s].end, v[b].end);
     if (u[s].end <= end) ++s;
     if (v[b].end <= end) ++b;
   }
-  best_pair_move(a, at_hand.i, at_hand.j, (lipschitz[at_hand.i] + lipschitz[at_hand.j]) / alpha,
-                 move);
+  return best;
+}
+
+template <class A>
+void gs_q_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
+                    Move& move) {
+  move.clear();
+  if (!ends.open()) return;
+  const double smallest = smallest_constant(lipschitz, a.n);
+  const auto [gain, i, j] = prune_and_solve(
+      a, ends, lipschitz, alpha, [&](const auto& sellers, const auto& buyers) {
+        return best_of_envelopes(a, sellers, buyers, lipschitz, alpha, smallest, ends.gap());
+      });
+  if (gain > 0) best_pair_move(a, i, j, (lipschitz[i] + lipschitz[j]) / alpha, move);
 }
 
 // ---------------------------------------------------------------- gs-1-lipschitz
 
-// One side of a trade at a price of norm: accounts with their key, best first.
+// One side of a trade: accounts with their key at a price of norm, best first. Buyers carry minus
+// their price, so that both sides look alike.
 struct Trader {
   double price, root, room, key;
   Index index;
 };
+using Traders = std::vector<Trader>;
 
-inline void sort_by_key(std::vector<Trader>& traders, double rho) {
+// Called for nearby rho again and again: almost in order already, so insertion goes first.
+inline void sort_by_key(Traders& traders, double rho) {
   for (Trader& t : traders) t.key = t.price - rho * t.root;
-  std::sort(traders.begin(), traders.end(), [](const Trader& p, const Trader& q) {
+  const auto before = [](const Trader& p, const Trader& q) {
     return p.key > q.key || (p.key == q.key && p.index < q.index);
-  });
+  };
+  std::size_t patience = 4 * traders.size();
+  for (std::size_t k = 1; k < traders.size(); ++k) {
+    if (!before(traders[k], traders[k - 1])) continue;
+    const Trader moving = traders[k];
+    std::size_t to = k;
+    for (; to > 0 && before(moving, traders[to - 1]); --to) traders[to] = traders[to - 1];
+    traders[to] = moving;
+    if (k - to > patience) return std::sort(traders.begin(), traders.end(), before);
+    patience -= k - to;
+  }
 }
 
 // The best move when each unit of weighted norm costs rho: dearest with cheapest while it pays.
-// Buyers carry minus their price. Returns the norm; the amounts go to sold and bought, in order.
-inline double match(std::vector<Trader>& sellers, std::vector<Trader>& buyers, double rho,
-                    std::vector<double>& sold, std::vector<double>& bought) {
+// Returns the norm; the amounts go to sold and bought, in the order the traders are left in.
+inline double match(Traders& sellers, Traders& buyers, double rho, std::vector<double>& sold,
+                    std::vector<double>& bought) {
   sort_by_key(sellers, rho);
   sort_by_key(buyers, rho);
   sold.assign(sellers.size(), 0.0);
@@ -410,133 +550,165 @@ inline double match(std::vector<Trader>& sellers, std::vector<Trader>& buyers, d
   return norm;
 }
 
-template <class A>
-void gs_1_lipschitz(const A& a, const Extremes& ends, const Constants& constants, double alpha,
-                    Move& move) {
-  move.clear();
-  if (!ends.open()) return;
-  const double* root = constants.root;
-  double rho = 0.0;
-  const auto keys = [&]<class T>(Index p) {
-    const T cost = rho * load<T>(root + p);
-    return std::array<T, 2>{a.template down_price<T>(p) - cost,
-                            -a.template up_price<T>(p) - cost};
-  };
-  // Collect all who can trade at this rho or above.
-  std::vector<Index> keep_sellers, keep_buyers;
-  const auto collect_traders = [&](const std::array<Found, 2>& best) {
-    keep_sellers.clear();
-    keep_buyers.clear();
-    const double slack = 1e-12 * (std::abs(best[0].value) + std::abs(best[1].value));
-    collect<2>(a.n, {-best[1].value - slack, -best[0].value - slack},
-               {&keep_sellers, &keep_buyers}, keys);
-  };
+// Drop the sorted traders who cannot trade at this price: they cannot at a higher one.
+inline void drop_tails(Traders& sellers, Traders& buyers) {
+  const double ask = sellers.front().key, bid = buyers.front().key;
+  while (sellers.back().key + bid < -1e-12 * std::abs(bid)) sellers.pop_back();
+  while (buyers.back().key + ask < -1e-12 * std::abs(ask)) buyers.pop_back();
+}
 
-  // Dinkelbach's iteration: a few passes over all, the rest over those who can still matter.
-  Index i = ends.seller.index, j = ends.buyer.index;
-  double ratio = ends.gap() / (root[i] + root[j]);
-  std::array<Found, 2> found;
-  for (int pass = 0; pass < 3; ++pass) {
-    rho = ratio;
-    found = argmax<2>(a.n, keys);
-    const double better =
-        gap_of(a, found[0].index, found[1].index) / (root[found[0].index] + root[found[1].index]);
-    if (better > ratio) {
-      i = found[0].index;
-      j = found[1].index;
-      ratio = better;
-    }
-    if (!(ratio > 1.001 * rho)) break;
-  }
-  collect_traders(found);
-  for (bool grew = true; grew;) {
-    rho = ratio;
-    Found seller, buyer;
-    for (const Index p : keep_sellers)
-      if (const double key = a.template down_price<double>(p) - rho * root[p]; key > seller.value)
-        seller = {key, p};
-    for (const Index p : keep_buyers)
-      if (const double key = -a.template up_price<double>(p) - rho * root[p]; key > buyer.value)
-        buyer = {key, p};
-    if (seller.index < 0 || buyer.index < 0) break;
-    const double better =
-        gap_of(a, seller.index, buyer.index) / (root[seller.index] + root[buyer.index]);
-    grew = better > ratio;
-    if (grew) {
-      i = seller.index;
-      j = buyer.index;
-      ratio = better;
-    }
-  }
-  const double width = root[i] + root[j];
-  if (alpha * ratio / width <= room_of(a, i, j))
-    return best_pair_move(a, i, j, width * width / alpha, move);
+// The same before sorting: whoever trades at all is here, so the best keys here are the best of all.
+inline void keep_able(Traders& sellers, Traders& buyers, double rho) {
+  const auto best_key = [rho](Traders& traders) {
+    double best = -INFINITY;
+    for (Trader& t : traders) best = std::max(best, t.key = t.price - rho * t.root);
+    return best;
+  };
+  const double ask = best_key(sellers), bid = best_key(buyers);
+  std::erase_if(sellers, [bid](const Trader& t) { return t.key + bid < -1e-12 * std::abs(bid); });
+  std::erase_if(buyers, [ask](const Trader& t) { return t.key + ask < -1e-12 * std::abs(ask); });
+}
 
-  // Rooms matter: bracket the price of norm from below, on as few traders as do.
-  std::vector<Trader> sellers, buyers;
+// Dinkelbach's iteration: the largest (price + price) / (root + root) of a seller and a buyer.
+struct BestRatio {
+  double ratio = 0.0;
+  std::size_t s = 0, b = 0;
+};
+
+inline BestRatio largest_ratio(const Traders& sellers, const Traders& buyers) {
+  const auto best_key = [](const Traders& traders, double rho) {
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < traders.size(); ++k)
+      if (traders[k].price - rho * traders[k].root >
+          traders[best].price - rho * traders[best].root)
+        best = k;
+    return best;
+  };
+  BestRatio best;
+  if (sellers.empty() || buyers.empty()) return best;
+  for (double rho = 0.0;;) {
+    const std::size_t s = best_key(sellers, rho), b = best_key(buyers, rho);
+    rho = (sellers[s].price + buyers[b].price) / (sellers[s].root + buyers[b].root);
+    if (!(rho > best.ratio)) return best;
+    best = {rho, s, b};
+  }
+}
+
+// The rho with N(rho) = alpha rho by bisection in [below, above]; N(below) > alpha below holds.
+inline std::pair<double, double> balance(Traders& sellers, Traders& buyers, double alpha,
+                                         double below, double above) {
   std::vector<double> sold, bought;
-  double below = 0.0, above = ratio;
-  for (const double share : {0.9, 0.6, 0.2, 0.0}) {
-    rho = share * ratio;
-    collect_traders(argmax<2>(a.n, keys));
-    sellers.clear();
-    buyers.clear();
-    for (const Index p : keep_sellers)
-      if (const double room = a.template down_room<double>(p); room > 0)
-        sellers.push_back({a.template down_price<double>(p), root[p],
-                           std::min(room, alpha * ratio / root[p]), 0.0, p});
-    for (const Index p : keep_buyers)
-      if (const double room = a.template up_room<double>(p); room > 0)
-        buyers.push_back({-a.template up_price<double>(p), root[p],
-                          std::min(room, alpha * ratio / root[p]), 0.0, p});
-    below = rho;
-    if (match(sellers, buyers, rho, sold, bought) > alpha * rho) break;
-    above = rho;
-  }
   for (double middle; below < (middle = 0.5 * (below + above)) && middle < above;) {
     if (match(sellers, buyers, middle, sold, bought) > alpha * middle) {
       below = middle;
-      // Who cannot trade at this price cannot trade at a higher one; sorted, so cut the tails.
-      const double ask = sellers.front().key, bid = buyers.front().key;
-      while (sellers.back().key + bid < -1e-12 * std::abs(bid)) sellers.pop_back();
-      while (buyers.back().key + ask < -1e-12 * std::abs(ask)) buyers.pop_back();
+      drop_tails(sellers, buyers);
     } else {
       above = middle;
     }
   }
-  // At a step of the norm both one-sided matchings are optimal: combine them to N = alpha rho.
-  const double more = match(sellers, buyers, below, sold, bought);
-  std::vector<std::pair<Index, double>> wide, narrow;
-  const auto gather = [&](std::vector<std::pair<Index, double>>& out) {
-    for (std::size_t s = 0; s < sellers.size(); ++s) out.push_back({sellers[s].index, -sold[s]});
-    for (std::size_t b = 0; b < buyers.size(); ++b) out.push_back({buyers[b].index, bought[b]});
-    std::sort(out.begin(), out.end());
-  };
-  gather(wide);
-  const double less = match(sellers, buyers, above, sold, bought);
-  gather(narrow);
-  double mix = more > less ? (alpha * above - less) / (more - less) : 0.0;
-  mix = std::min(std::max(mix, 0.0), 1.0);
-  // An account may stand on both sides (once to sell, once to buy): sum what it does.
-  double norm = 0.0, saved = 0.0;
-  std::vector<std::pair<Index, std::array<double, 2>>> change;
-  for (const auto* side : {&narrow, &wide})
-    for (const auto& [index, amount] : *side)
-      if (amount != 0.0) change.push_back({index, side == &wide ? std::array{0.0, amount}
-                                                                : std::array{amount, 0.0}});
-  std::sort(change.begin(), change.end(),
-            [](const auto& p, const auto& q) { return p.first < q.first; });
-  for (std::size_t k = 0; k < change.size();) {
-    const Index p = change[k].first;
-    double before = 0.0, after = 0.0;
-    for (; k < change.size() && change[k].first == p; ++k) {
-      before += change[k].second[0];
-      after += change[k].second[1];
+  return {below, above};
+}
+
+template <class A>
+void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
+                    Move& move) {
+  move.clear();
+  if (!ends.open()) return;
+  const double least = smallest_constant(lipschitz, a.n);
+  const double dearest = ends.seller.value, cheapest = -ends.buyer.value;
+  double reach = INFINITY;  // no account moves further than reach / root
+  const auto traders_of = [&](const std::vector<Index>& list, bool selling) {
+    Traders traders;
+    for (const Index p : list) {
+      const double room = selling ? a.template down_room<double>(p) : a.template up_room<double>(p);
+      const double root = std::sqrt(lipschitz[p]);
+      if (room > 0)
+        traders.push_back({selling ? a.template down_price<double>(p) : -a.template up_price<double>(p),
+                           root, std::min(room, reach / root), 0.0, p});
     }
-    const double delta = before == after ? before : before + mix * (after - before);
+    return traders;
+  };
+  // All who can trade at rho or above. A seller must beat the cheapest buyer's key, which is at
+  // least cheapest + rho sqrt(least): root_i <= (price_i - cheapest) / rho - sqrt(least).
+  const auto traders_at = [&](double rho) {
+    const double per_rho = (1.0 + 1e-12) / rho, low = std::sqrt(least);
+    std::vector<Index> sellers, buyers;
+    collect<2>(a.n, {&sellers, &buyers}, [&]<class T>(Index p) {
+      const T constant = load<T>(lipschitz + p), no = all<T>(-1.0), zero = all<T>(0.0);
+      const T sell = (a.template down_price<T>(p) - cheapest) * per_rho - low;
+      const T buy = (dearest - a.template up_price<T>(p)) * per_rho - low;
+      return std::array<T, 2>{sell >= zero ? sell * sell * (1.0 + 1e-12) - constant : no,
+                              buy >= zero ? buy * buy * (1.0 + 1e-12) - constant : no};
+    });
+    std::pair traders{traders_of(sellers, true), traders_of(buyers, false)};
+    keep_able(traders.first, traders.second, rho);
+    return traders;
+  };
+
+  // Dinkelbach's iteration: to its end on a sample, one step over all, and to its end on those who
+  // can still matter.
+  const auto some_sellers = traders_of(sample_of(a.n, {ends.seller.index}), true);
+  const auto some_buyers = traders_of(sample_of(a.n, {ends.buyer.index}), false);
+  double ratio = largest_ratio(some_sellers, some_buyers).ratio;
+  const auto found = argmax<2>(a.n, [&]<class T>(Index p) {
+    const T cost = ratio * square_root(load<T>(lipschitz + p));
+    return std::array<T, 2>{a.template down_price<T>(p) - cost, -a.template up_price<T>(p) - cost};
+  });
+  if (const Index i = found[0].index, j = found[1].index; i >= 0 && j >= 0)
+    ratio = std::max(ratio, gap_of(a, i, j) / (std::sqrt(lipschitz[i]) + std::sqrt(lipschitz[j])));
+  double below = 0.6 * ratio;
+  auto [sellers, buyers] = traders_at(below);
+  const BestRatio best = largest_ratio(sellers, buyers);
+  const Trader &seller = sellers[best.s], &buyer = buyers[best.b];
+  const double width = seller.root + buyer.root;
+  if (alpha * best.ratio / width <= std::min(seller.room, buyer.room))
+    return best_pair_move(a, seller.index, buyer.index, width * width / alpha, move);
+
+  // Rooms matter. Those at hand are all who can trade at `below`: if they trade enough, that proves
+  // rho to be above it. Otherwise the price goes down and more join.
+  reach = alpha * best.ratio;
+  for (Trader& t : sellers) t.room = std::min(t.room, reach / t.root);
+  for (Trader& t : buyers) t.room = std::min(t.room, reach / t.root);
+  std::vector<double> sold, bought;
+  double above = best.ratio;
+  while (!(match(sellers, buyers, below, sold, bought) > alpha * below)) {
+    above = below;
+    below = below > 1e-6 * best.ratio ? 0.7 * below : 0.0;
+    std::tie(sellers, buyers) = traders_at(std::max(below, 1e-9 * best.ratio));
+  }
+  drop_tails(sellers, buyers);
+  std::tie(below, above) = balance(sellers, buyers, alpha, below, above);
+
+  // At a step of the norm both one-sided matchings are optimal: combine them to N = alpha rho.
+  std::vector<std::array<double, 2>> change;  // by both matchings, sellers first, then buyers
+  std::vector<Index> who;
+  double norms[2];
+  for (int side = 0; side < 2; ++side) {
+    norms[side] = match(sellers, buyers, side ? above : below, sold, bought);
+    std::vector<std::pair<Index, double>> amounts;
+    const auto by_index = [](const auto& p, const auto& q) { return p.first < q.first; };
+    for (std::size_t s = 0; s < sellers.size(); ++s) amounts.push_back({sellers[s].index, -sold[s]});
+    std::sort(amounts.begin(), amounts.end(), by_index);
+    const auto middle = Index(amounts.size());
+    for (std::size_t b = 0; b < buyers.size(); ++b) amounts.push_back({buyers[b].index, bought[b]});
+    std::sort(amounts.begin() + middle, amounts.end(), by_index);
+    change.resize(amounts.size());
+    who.resize(amounts.size());
+    for (std::size_t k = 0; k < amounts.size(); ++k) {
+      who[k] = amounts[k].first;
+      change[k][side] = amounts[k].second;
+    }
+  }
+  const double spread = norms[0] - norms[1];
+  const double mix = spread > 0 ? std::min(std::max((alpha * above - norms[1]) / spread, 0.0), 1.0) : 0.0;
+  double norm = 0.0, saved = 0.0;
+  for (std::size_t k = 0; k < who.size(); ++k) {
+    const auto [wide, narrow] = change[k];
+    const double delta = wide == narrow ? wide : narrow + mix * (wide - narrow);
     if (delta == 0.0) continue;
+    const Index p = who[k];
     move.add(p, delta);
-    norm += root[p] * std::abs(delta);
+    norm += std::sqrt(lipschitz[p]) * std::abs(delta);
     saved -= delta * (delta < 0 ? a.template down_price<double>(p) : a.template up_price<double>(p));
   }
   move.decrease = saved - 0.5 * norm * norm / alpha;
@@ -619,30 +791,26 @@ inline bool is_unguided(Rule rule) {
 
 // Choose within one group. `ends` may be null where the caller has not found the extremes.
 template <class A, class Curvature>
-void choose(const A& a, const Extremes* known, const Choice& choice, const Constants& constants,
+void choose(const A& a, const Extremes* known, const Choice& choice, const double* lipschitz,
             Curvature curvature, Move& move) {
   if (choice.rule == Rule::gs_1) return gs_1(a, known, choice.alpha, move);
   const Extremes ends = known ? *known : extremes(a);
+  if (ends.suspect >= 0) {
+    move.clear();
+    move.suspect = ends.suspect;
+    return;
+  }
   switch (choice.rule) {
     case Rule::gs_s:
       return best_pair_move(a, ends.seller.index, ends.buyer.index, 2.0 / choice.alpha, move);
     case Rule::gs_q: return gs_q(a, ends, choice.alpha, move);
-    case Rule::gs_q_lipschitz: return gs_q_lipschitz(a, ends, constants, choice.alpha, move);
-    case Rule::gs_1_lipschitz: return gs_1_lipschitz(a, ends, constants, choice.alpha, move);
-    case Rule::ratio: return gs_s_ratio(a, ends, constants, choice.alpha, move);
-    case Rule::gs_1_ratio: return gs_1_ratio(a, ends, constants, choice.alpha, move);
+    case Rule::gs_q_lipschitz: return gs_q_lipschitz(a, ends, lipschitz, choice.alpha, move);
+    case Rule::gs_1_lipschitz: return gs_1_lipschitz(a, ends, lipschitz, choice.alpha, move);
+    case Rule::ratio: return gs_s_ratio(a, ends, lipschitz, choice.alpha, move);
+    case Rule::gs_1_ratio: return gs_1_ratio(a, ends, lipschitz, choice.alpha, move);
     case Rule::libsvm: return libsvm(a, ends, curvature, move);
     default: return move.clear();
   }
-}
-
-inline std::vector<double> roots_of(const double* lipschitz, Index n, Rule rule) {
-  std::vector<double> roots;
-  if (rule == Rule::gs_1_lipschitz || rule == Rule::ratio || rule == Rule::gs_1_ratio) {
-    roots.resize(n);
-    for (Index i = 0; i < n; ++i) roots[i] = std::sqrt(lipschitz[i]);
-  }
-  return roots;
 }
 
 template <class A>
@@ -653,20 +821,24 @@ void propose_on(const A& accounts, const Point& point, const Choice& choice, Mov
     WeightedPairs weighted;
     const auto [i, j] = unguided_pair(point, choice, weighted);
     if (i < 0) return;
+    for (const Index p : {i, j})
+      if (accounts.template suspect<double>(p) > 0) best.suspect = p;
     const double width = choice.rule == Rule::random_lipschitz ? lipschitz[i] + lipschitz[j] : 2.0;
     return towards_cheaper(accounts, i, j, width / choice.alpha, best);
   }
-  const std::vector<double> roots = roots_of(lipschitz, point.n, choice.rule);
-  const Constants constants{lipschitz, roots.empty() ? nullptr : roots.data()};
   Move move;
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
-    const Constants here = constants.slice(begin);
+    const double* here = lipschitz ? lipschitz + begin : nullptr;
     const auto curvature = [&]<class T>(Index i, Index p) -> T {
-      if (!here.lipschitz) return all<T>(2.0 / choice.alpha);
-      return (here.lipschitz[i] + load<T>(here.lipschitz + p)) / choice.alpha;
+      if (!here) return all<T>(2.0 / choice.alpha);
+      return (here[i] + load<T>(here + p)) / choice.alpha;
     };
     choose(accounts.slice(begin, end), nullptr, choice, here, curvature, move);
+    if (move.suspect >= 0) {
+      best.suspect = begin + move.suspect;
+      return;
+    }
     if (move.decrease > best.decrease) {
       for (Index& i : move.index) i += begin;
       std::swap(move, best);

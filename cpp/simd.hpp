@@ -34,10 +34,36 @@ inline T minimum(T a, T b) {
   return a < b ? a : b;
 }
 
+inline double square_root(double value) { return std::sqrt(value); }
+
+inline Lanes square_root(Lanes value) {
+#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
+  return _mm512_sqrt_pd(value);
+#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
+  return _mm256_sqrt_pd(value);
+#elif defined(__x86_64__)
+  return _mm_sqrt_pd(value);
+#else
+  for (Index k = 0; k < WIDTH; ++k) value[k] = std::sqrt(value[k]);
+  return value;
+#endif
+}
+
+// Reductions by halves.
+typedef double HalfLanes __attribute__((vector_size(PAIRSTEP_BYTES / 2)));
+
 inline double largest_lane(Lanes v) {
-  double best = v[0];
-  for (Index k = 1; k < WIDTH; ++k) best = v[k] > best ? v[k] : best;
-  return best;
+  if constexpr (WIDTH == 2) {
+    return maximum(v[0], v[1]);
+  } else {
+    HalfLanes low, high;
+    std::memcpy(&low, &v, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
+    const HalfLanes half = maximum(low, high);
+    double best = maximum(half[0], half[1]);
+    for (Index k = 2; k < WIDTH / 2; ++k) best = maximum(half[k], best);
+    return best;
+  }
 }
 
 struct Found {
@@ -84,8 +110,11 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
     if (block[k] < 0) continue;
     Index p = block[k];
     const Index end = std::min(p + BLOCK, n);
-    while (p < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
-    found[k].index = p < end ? p : block[k];
+    while (p + WIDTH <= end &&
+           largest_lane(rescore.template operator()<Lanes>(p)[k]) != found[k].value)
+      p += WIDTH;
+    while (p + 1 < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
+    found[k].index = p;
   }
   return found;
 }
@@ -95,28 +124,25 @@ inline std::array<Found, K> argmax(Index n, Score score) {
   return argmax<K>(n, score, score);
 }
 
-// Append to out[k] every position whose k-th score is at least threshold[k].
+// Append to out[k] every position whose k-th score is at least 0.
 template <int K, class Score>
-inline void collect(Index n, std::array<double, K> threshold, std::array<std::vector<Index>*, K> out,
-                    Score score) {
-  constexpr Index BITE = 4 * WIDTH;
+inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score) {
   Index p = 0;
-  for (; p + BITE <= n; p += BITE) {
-    std::array<Lanes, K> top;
-    for (int k = 0; k < K; ++k) top[k] = all<Lanes>(-INFINITY);
-    for (Index q = p; q < p + BITE; q += WIDTH) {
-      const std::array<Lanes, K> a = score.template operator()<Lanes>(q);
-      for (int k = 0; k < K; ++k) top[k] = maximum(a[k], top[k]);
+  for (; p + 2 * WIDTH <= n; p += 2 * WIDTH) {
+    const std::array<Lanes, K> first = score.template operator()<Lanes>(p);
+    const std::array<Lanes, K> second = score.template operator()<Lanes>(p + WIDTH);
+    for (int k = 0; k < K; ++k) {
+      if (!(largest_lane(maximum(first[k], second[k])) >= 0)) continue;
+      for (Index lane = 0; lane < WIDTH; ++lane)
+        if (first[k][lane] >= 0) out[k]->push_back(p + lane);
+      for (Index lane = 0; lane < WIDTH; ++lane)
+        if (second[k][lane] >= 0) out[k]->push_back(p + WIDTH + lane);
     }
-    for (int k = 0; k < K; ++k)
-      if (largest_lane(top[k]) >= threshold[k])
-        for (Index q = p; q < p + BITE; ++q)
-          if (score.template operator()<double>(q)[k] >= threshold[k]) out[k]->push_back(q);
   }
   for (; p < n; ++p) {
     const std::array<double, K> a = score.template operator()<double>(p);
     for (int k = 0; k < K; ++k)
-      if (a[k] >= threshold[k]) out[k]->push_back(p);
+      if (a[k] >= 0) out[k]->push_back(p);
   }
 }
 

@@ -39,13 +39,20 @@ def require_finite(name: str, values: Array) -> None:
 def vector(name: str, value: ArrayLike, n: int | None = None, infinite: bool = False) -> Array:
     """`value` as a vector, of length n if given."""
     result = array(name, value, 1)
-    if n is not None and len(result) != n:
-        raise ValueError(f"{name} must have length {n}, got {len(result)}")
+    if n is not None:
+        of_length(name, result, n)
     if infinite:
         require_no_nan(name, result)
     else:
         require_finite(name, result)
     return result
+
+
+def of_length(name: str, values: Array, n: int) -> Array:
+    """`values` if there are n of them."""
+    if len(values) != n:
+        raise ValueError(f"{name} must have length {n}, got {len(values)}")
+    return values
 
 
 def require_no_nan(name: str, values: Array) -> None:
@@ -54,12 +61,21 @@ def require_no_nan(name: str, values: Array) -> None:
         raise ValueError(f"{name}[{int(np.argmax(np.isnan(values)))}] is NaN")
 
 
+def full_array(name: str, value: ArrayLike, n: int) -> Array:
+    """`value` as an array of length n, a number standing for n equal entries; not checked."""
+    if isinstance(value, (int, float)) or np.ndim(value) == 0:
+        return np.full(n, finite_number(name, value, infinite=True))
+    return of_length(name, array(name, value, 1), n)
+
+
 def full_vector(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
     """`value` as a vector of length n, a number standing for n equal entries."""
-    if isinstance(value, (int, float)) or np.ndim(value) == 0:
-        number = finite_number(name, value, infinite)
-        return np.full(n, number)
-    return vector(name, value, n, infinite)
+    result = full_array(name, value, n)
+    if infinite:
+        require_no_nan(name, result)
+    else:
+        require_finite(name, result)
+    return result
 
 
 def finite_number(name: str, value: object, infinite: bool = False) -> float:

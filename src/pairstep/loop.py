@@ -76,7 +76,7 @@ def propose(task: Task, gradient: Array, alpha: float) -> Move:
         *_core.propose(
             task.rule.code, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
             alpha, task.plan.lipschitz, generator, task.n_iter,
-        )
+        )[:3]
     )  # fmt: skip
 
 

@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._validation import choice, finite_number, full_vector, positive_number, vector
+from .._validation import (
+    array,
+    choice,
+    finite_number,
+    full_array,
+    of_length,
+    positive_number,
+    require_finite,
+    require_no_nan,
+)
 from .accounts import Array, Move, box_accounts, no_move
 from .gs_1 import gs_1
 from .gs_1_lipschitz import gs_1_lipschitz
@@ -113,15 +122,16 @@ def propose(
     >>> [int(i) for i in move.indices], [float(d) for d in move.delta]
     ([0, 1], [-0.1, 0.1])
     """
-    task = _checked(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
+    task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
     generator = None if task.rng is None else task.rng.bit_generator.capsule
     starts = np.array([0, len(task.x)], np.int64)
-    return Move(
-        *_core.propose(
-            RULES[rule].code, task.gradient, task.x, task.lower, task.upper, None, None, starts,
-            task.alpha, task.lipschitz, generator, turn,
-        )
+    *move, suspect = _core.propose(
+        RULES[rule].code, task.gradient, task.x, task.lower, task.upper, None, None, starts,
+        task.alpha, task.lipschitz, generator, turn,
     )  # fmt: skip
+    if suspect >= 0:
+        _require_valid(task)
+    return Move(*move)
 
 
 def specification(
@@ -137,7 +147,8 @@ def specification(
     turn: int = 0,
 ) -> Move:
     """Give the same answer as `propose`, from the rule's readable NumPy form."""
-    task = _checked(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
+    task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
+    _require_valid(task)
     if len(task.x) < 2:
         return no_move()
     accounts = box_accounts(task.gradient, task.x, task.lower, task.upper, task.lipschitz)
@@ -156,7 +167,7 @@ class _Task:
     rng: np.random.Generator | None
 
 
-def _checked(
+def _prepared(
     rule: str,
     gradient: ArrayLike,
     x: ArrayLike,
@@ -167,34 +178,44 @@ def _checked(
     rng: np.random.Generator | int | None,
     turn: int,
 ) -> _Task:
+    """Check shapes and options; the native rule checks the numbers as it reads them."""
     spec = RULES[choice("rule", rule, RULES)]
-    point = vector("x", x)
+    point = array("x", x, 1)
     n = len(point)
-    low = full_vector("lower", lower, n, infinite=True)
-    high = full_vector("upper", upper, n, infinite=True)
-    outside = (point < low) | (point > high)
-    if outside.any():
-        i = int(np.argmax(outside))
-        raise ValueError(f"x[{i}] = {point[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]")
     if spec.weighted and lipschitz is None:
         raise ValueError(f"rule {rule!r} needs lipschitz, the coordinate-wise Lipschitz constants")
     if not isinstance(turn, (int, np.integer)) or turn < 0:
         raise ValueError(f"turn must be a whole number of at least 0, got {turn!r}")
     return _Task(
-        gradient=vector("gradient", gradient, n),
+        gradient=of_length("gradient", array("gradient", gradient, 1), n),
         x=point,
-        lower=low,
-        upper=high,
+        lower=full_array("lower", lower, n),
+        upper=full_array("upper", upper, n),
         alpha=positive_number("alpha", finite_number("alpha", alpha)),
         lipschitz=None if lipschitz is None else checked_constants(lipschitz, n),
         rng=np.random.default_rng(rng) if spec.draws else None,
     )
 
 
+def _require_valid(task: _Task) -> None:
+    """Name the number that is not finite or outside its bounds."""
+    require_finite("gradient", task.gradient)
+    require_finite("x", task.x)
+    require_no_nan("lower", task.lower)
+    require_no_nan("upper", task.upper)
+    outside = (task.x < task.lower) | (task.x > task.upper)
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise ValueError(
+            f"x[{i}] = {task.x[i]:g} is outside its bounds [{task.lower[i]:g}, {task.upper[i]:g}]"
+        )
+
+
 def checked_constants(lipschitz: ArrayLike, n: int) -> Array:
     """Validate coordinate-wise Lipschitz constants: finite and positive."""
-    constants = full_vector("lipschitz", lipschitz, n)
-    if n and not constants.min() > 0:
+    constants = full_array("lipschitz", lipschitz, n)
+    if n and not (constants.min() > 0 and constants.max() < np.inf):
+        require_finite("lipschitz", constants)
         i = int(np.argmin(constants))
         raise ValueError(
             f"lipschitz constants must be positive, but lipschitz[{i}] = {constants[i]:g}"

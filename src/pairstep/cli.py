@@ -1,0 +1,125 @@
+"""The `pairstep` command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import runpy
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from . import __version__
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["bench"]:
+        return bench(given[1:])
+    options = parser().parse_args(given)
+    if options.command is None:
+        parser().print_help()
+        return 2
+    return reproduce(options, shlex.join(["pairstep", *given]))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe what the command understands."""
+    top = argparse.ArgumentParser(
+        prog="pairstep",
+        description="Minimise functions of variables that add up to a fixed total.",
+    )
+    top.add_argument("--version", action="version", version=f"pairstep {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("bench", help="run a benchmark of a source checkout, such as `bench rules`")
+    run = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments and write a report",
+        description="Run the paper's experiments and a few beyond it. Leaves CSV files, figures, "
+        "claims.json and report.html in a folder. Interrupted, it continues where it stopped.",
+    )
+    run.add_argument(
+        "--figure", metavar="NAME", action="append", help="only this one; may be repeated"
+    )
+    run.add_argument("--seeds", metavar="N", type=positive, help="number of seeds (default 4)")
+    run.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("results"), help="default: results"
+    )
+    run.add_argument("--quick", action="store_true", help="small problems, within 20 seconds")
+    run.add_argument(
+        "--redraw", action="store_true", help="only draw anew, from the CSV files in DIR"
+    )
+    return top
+
+
+def positive(text: str) -> int:
+    """Read a whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def reproduce(options: argparse.Namespace, command: str) -> int:
+    """Run `pairstep reproduce`."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return complain("drawing needs matplotlib: pip install 'pairstep[plots]'")
+    from . import experiments
+    from .experiments.experiment import QUICK, Scale
+
+    unknown = set(options.figure or ()) - set(experiments.EXPERIMENTS)
+    if unknown:
+        there = ", ".join(experiments.EXPERIMENTS)
+        return complain(f"no figure {', '.join(sorted(unknown))}; there are {there}")
+    if options.redraw:
+        if not (options.out / "claims.json").exists():
+            return complain(f"there is nothing to draw in {options.out}: no claims.json")
+        print(experiments.redraw(options.out))
+        return 0
+    scale = QUICK if options.quick else Scale()
+    if options.seeds:
+        scale = replace(scale, seeds=options.seeds)
+    try:
+        path = experiments.reproduce(
+            options.out, figures=options.figure, scale=scale, command=command
+        )
+    except KeyboardInterrupt:
+        print(
+            f"\nInterrupted. Finished parts are in {options.out / '.parts'}; "
+            "the same command continues from them.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    print(path)
+    return 0
+
+
+def bench(arguments: list[str]) -> int:
+    """Run a module of `benchmarks`, which only a source checkout has."""
+    root = next(
+        (p for p in (Path.cwd(), Path(__file__).parents[2]) if (p / "benchmarks").is_dir()), None
+    )
+    if root is None:
+        return complain("benchmarks are in the source checkout of pairstep: run this from there")
+    names = sorted(p.stem for p in (root / "benchmarks").glob("[!_]*.py"))
+    if not arguments or arguments[0] not in names:
+        return complain(f"say which benchmark to run: {', '.join(names)}")
+    sys.path.insert(0, str(root))
+    sys.argv = [f"pairstep bench {arguments[0]}", *arguments[1:]]
+    runpy.run_module(f"benchmarks.{arguments[0]}", run_name="__main__", alter_sys=True)
+    return 0
+
+
+def complain(message: str) -> int:
+    """Say what is wrong."""
+    print(f"pairstep: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
