@@ -62,7 +62,9 @@ inline double assumed_curvature(const Greedy& task, const Move& move, double tru
         sum += constant * move.delta[k] * move.delta[k];
         length += std::sqrt(constant) * std::abs(move.delta[k]);
       }
-      return std::max(sum, 0.5 * length * length);
+      const double assumed = std::max(sum, 0.5 * length * length);
+      // Twice the curvature assumed: the step would end where it began, on the far side.
+      return true_curvature > 1.999999 * assumed ? length * length : assumed;
     }
     default: return true_curvature;
   }
@@ -73,7 +75,9 @@ inline bool is_interior(const Point& point, Index i) {
 }
 
 // Put the move into effect on x and the ledger. False if no coordinate changed.
-inline bool apply(Point& point, Ledger& ledger, const Move& move, Index& interior) {
+// What comes closer to a bound or kink than `grain`, the rounding of the sums, ends on it: it would
+// creep towards it for ever, a part of the way at a time.
+inline bool apply(Point& point, Ledger& ledger, const Move& move, double grain, Index& interior) {
   bool changed = false;
   for (std::size_t k = 0; k < move.index.size(); ++k) {
     const Index i = move.index[k];
@@ -81,13 +85,55 @@ inline bool apply(Point& point, Ledger& ledger, const Move& move, Index& interio
     const double floor = Ledger::floor_of(point, i), ceiling = Ledger::ceiling_of(point, i);
     interior -= is_interior(point, i);
     // A room that is used up ends exactly on its bound or kink.
-    if (delta < 0) point.x[i] = -delta >= ledger.down_room_[i] ? floor : std::max(before + delta, floor);
-    else point.x[i] = delta >= ledger.up_room_[i] ? ceiling : std::min(before + delta, ceiling);
+    double& x = point.x[i];
+    x = before + delta;
+    if (delta < 0 && (-delta >= ledger.down_room_[i] || x <= floor + grain)) x = floor;
+    if (delta > 0 && (delta >= ledger.up_room_[i] || x >= ceiling - grain)) x = ceiling;
     interior += is_interior(point, i);
     ledger.price_account(point, i);
     changed |= point.x[i] != before;
   }
   return changed;
+}
+
+// The accounts that Newton's method is to move: those that can go both ways at one price, and of
+// those at a bound or a kink the ones that gain most by leaving it, half as many at most, so that
+// the face does not explode far from the solution.
+inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends) {
+  struct Member {
+    Index i, group;
+    double price, down, up, gain;
+  };
+  std::vector<Member> free, leaving;
+  for (Index group = 0; group < point.n_groups; ++group) {
+    const double dearest = ends[group].seller.value, cheapest = -ends[group].buyer.value;
+    for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
+      const double down = ledger.down_room_[i], up = ledger.up_room_[i];
+      const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
+      if (down > 0 && up > 0 && save == cost) free.push_back({i, group, save, down, up, 0.0});
+      else if (up > 0 && cost < dearest)
+        leaving.push_back({i, group, cost, 0.0, up, dearest - cost});
+      else if (down > 0 && save > cheapest)
+        leaving.push_back({i, group, save, down, 0.0, save - cheapest});
+    }
+  }
+  const std::size_t most = 8 + free.size() / 2;
+  if (leaving.size() > most) {
+    std::nth_element(leaving.begin(), leaving.begin() + most, leaving.end(),
+                     [](const Member& a, const Member& b) { return a.gain > b.gain; });
+    leaving.resize(most);
+  }
+  free.insert(free.end(), leaving.begin(), leaving.end());
+  std::sort(free.begin(), free.end(), [](const Member& a, const Member& b) { return a.i < b.i; });
+  Face face;
+  for (const Member& m : free) {
+    face.index.push_back(m.i);
+    face.group.push_back(m.group);
+    face.price.push_back(m.price);
+    face.down_room.push_back(m.down);
+    face.up_room.push_back(m.up);
+  }
+  return face;
 }
 
 inline Stop greedy_on(Point& point, Greedy& task) {
@@ -106,11 +152,41 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   for (Index group = 0; group < point.n_groups; ++group)
     ends[group] = extremes(ledger.slice(point.starts[group], point.starts[group + 1]));
   Index interior = 0;
-  for (Index i = 0; i < n; ++i) interior += is_interior(point, i);
+  double largest = 0.0;
+  for (Index i = 0; i < n; ++i) {
+    interior += is_interior(point, i);
+    largest = std::max(largest, std::abs(point.x[i]));
+  }
+  const double grain = std::numeric_limits<double>::epsilon() * largest;
 
   Move move, other;
   double best_violation = INFINITY;
   Index idle = 0, moved = 0;
+  // The finish is tried once the gear has worked as long since the last try as a try costs. From
+  // then on whichever of the two lowers the objective faster for its work gets the larger share;
+  // `fallen` and `worked` are the gear's, weighted towards the last moves before the try.
+  double work = 0.0, share = 1.0, last_cost = 0.0, fallen = 0.0, worked = 0.0;
+  const auto finish = [&] {
+    const Face face = face_of(point, ledger, ends);
+    double cost = double(face.size() * n);
+    Move newton;
+    std::vector<double> delta;
+    const double fall = face.size() < 2 ? 0.0 : newton_on_face(hessian, n, face, delta, cost);
+    if (fall > 0)
+      for (Index k = 0; k < face.size(); ++k)
+        if (delta[k] != 0.0) newton.add(face.index[k], delta[k]);
+    if (newton.index.size() >= 2 && apply(point, ledger, newton, grain, interior)) {
+      update(hessian, point, ledger, newton, ends);
+      task.value -= fall;
+    }
+    moved = Index(newton.index.size());
+    share = fall * worked > fallen * cost ? std::max(0.25 * share, 1.0 / 256)
+                                          : std::min(2.0 * share, 4.0);
+    fallen = worked = 0.0;
+    work = 0.0;
+    last_cost = cost;
+    return fall > 1e-16 * std::abs(task.value) && moved >= 2;
+  };
   const Index first = task.iterations;
   for (;; ++task.iterations, ++choice.turn) {
     task.violation = 0.0;
@@ -121,6 +197,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     if (task.violation <= task.threshold) return Stop::converged;
     if (task.iterations >= task.max_iter) return Stop::out_of_iterations;
     if (idle > task.patience) return Stop::no_progress;
+    if (task.finish && work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) && finish())
+      continue;
     if (task.iterations > first && task.iterations % 32 == 0 && elapsed() > task.seconds)
       return Stop::out_of_time;
 
@@ -153,6 +231,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     }
 
     moved = Index(move.index.size());
+    const double toil = 200.0 + double((moved + 2) * n);
+    work += toil;
     double decrease = 0.0;
     bool changed = false;
     if (moved > 0) {
@@ -183,8 +263,11 @@ inline Stop greedy_on(Point& point, Greedy& task) {
         for (double& d : move.delta) d *= length;
       }
       decrease = length * (slope - 0.5 * length * bend);
-      changed = apply(point, ledger, move, interior);
+      changed = apply(point, ledger, move, grain, interior);
       task.value -= decrease;
+      const double memory = std::max(1.0 - 10.0 * toil / cost_of_newton(double(interior), n), 0.0);
+      fallen = memory * fallen + decrease;
+      worked = memory * worked + toil;
       if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
       if (changed) update(hessian, point, ledger, move, ends);
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <immintrin.h>
 #endif
 
+#include "finish.hpp"
 #include "kernels.hpp"
 
 #define PAIRSTEP_NAMESPACE baseline

@@ -115,6 +115,7 @@ struct Greedy {
   double seconds;        // give control back after this long
   double value;          // objective at x; kept up to date
   Index patience;        // iterations without progress before giving up
+  bool finish;           // whether to try Newton's method on the face
   bool record;
   Index iterations = 0;
   double violation = 0.0;

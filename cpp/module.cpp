@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "blas.hpp"
+#include "finish.hpp"
 #include "kernels.hpp"
 #include "problem.hpp"
 
@@ -111,7 +113,7 @@ nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, c
                  const Indices& starts, int rule, double alpha, const std::optional<In>& lipschitz,
                  const std::optional<nb::capsule>& bit_generator, int step,
                  double one_norm_constant, double threshold, Index iterations, Index max_iter,
-                 double seconds, double value, Index patience, bool record) {
+                 double seconds, double value, Index patience, bool finish, bool record) {
   Point point = point_of(In(gradient), In(x), lower, upper, kink, pivot, starts);
   require(Index(hessian.shape(0)) == point.n && Index(hessian.shape(1)) == point.n,
           "hessian must be n x n");
@@ -127,6 +129,7 @@ nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, c
   task.seconds = seconds;
   task.value = value;
   task.patience = patience;
+  task.finish = finish;
   task.record = record;
   task.iterations = iterations;
   Stop stop;
@@ -154,6 +157,17 @@ nb::tuple certify_(const In& gradient, const In& x, const In& lower, const In& u
   }
   return nb::make_tuple(certificate.violation, certificate.bound,
                         to_numpy(std::move(certificate.multiplier)));
+}
+
+bool convex_along_(const Matrix& hessian, const Indices& index, const Indices& group) {
+  const Index n = Index(hessian.shape(0));
+  require(Index(hessian.shape(1)) == n && index.shape(0) == group.shape(0), "shapes do not match");
+  for (std::size_t k = 0; k < index.shape(0); ++k)
+    require(index(k) >= 0 && index(k) < n, "index out of range");
+  const std::vector<Index> members(index.data(), index.data() + index.shape(0));
+  const std::vector<Index> groups(group.data(), group.data() + group.shape(0));
+  nb::gil_scoped_release release;
+  return convex_along(hessian.data(), n, members, groups);
 }
 
 void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
@@ -224,7 +238,23 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   return sum;
 }
 
+template <class Function>
+void take(const nb::dict& exported, const char* name, Function& function) {
+  const nb::object capsule = exported[name];
+  function = reinterpret_cast<Function>(
+      PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr())));
+  if (!function) throw nb::python_error();
+}
+
+void use_blas(const nb::dict& of_blas, const nb::dict& of_lapack) {
+  take(of_lapack, "dpotrf", blas.dpotrf);
+  take(of_lapack, "dpotrs", blas.dpotrs);
+  take(of_blas, "dsymv", blas.dsymv);
+}
+
 }  // namespace
+
+Blas pairstep::blas;
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, no state.";
@@ -235,11 +265,13 @@ NB_MODULE(_core, m) {
   m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
         "kink"_a.none(), "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
         "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,
-        "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "record"_a,
+        "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "finish"_a, "record"_a,
         "Run the greedy gear for a slice of time; x and gradient are changed in place.\n\n"
         "Returns (stop, iterations, value, least_curvature, curved, history).");
   m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
         "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
+  m.def("convex_along", &convex_along_, "hessian"_a, "index"_a, "group"_a,
+        "Whether a quadratic is convex along all moves of these accounts within their groups.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
   m.def("settle", &settle_, "x"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
@@ -251,6 +283,8 @@ NB_MODULE(_core, m) {
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
+  m.def("use_blas", &use_blas, "blas"_a, "lapack"_a,
+        "Take the routines from the exported pointers of SciPy's cython_blas and cython_lapack.");
   m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");
   m.def("kernel_names", [] {
     std::vector<std::string> names;

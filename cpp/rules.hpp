@@ -156,10 +156,11 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
     const auto verdict = [&](T price, T room, const Partner& partner, double rival_price,
                              double rival_room, double rival_constant) -> T {
       const T gap = maximum(price + partner.price, all<T>(0.0));
-      const T reach = minimum(maximum(room, all<T>(0.0)), all<T>(partner.room));
+      // Finite, for an endless room times no gap is not a number.
+      const T reach = minimum(maximum(room, all<T>(0.0)), all<T>(std::min(partner.room, 1e150)));
       const T spare = minimum(gap * gap - per_constant * (constant + partner.constant),
                               reach * gap - bar);
-      const double rival_reach = std::min(rival_room, partner.room);
+      const double rival_reach = std::min({rival_room, partner.room, 1e150});
       return ((reach <= rival_reach) & (price < rival_price) & (constant >= rival_constant))
                  ? all<T>(-1.0)
                  : spare;
@@ -283,6 +284,11 @@ bool walk(const A& a, const std::vector<Index>& sellers, const std::vector<Index
   double up = a.template up_room<double>(buyers[0]), bought = 0.0;
   double length = 0.0;
   bool complete = true;
+  // In the order of ratios an account may come up on both sides; there the walk ends.
+  const auto moves_already = [&](Index p, Index opposite) {
+    if (!lipschitz) return false;
+    return p == opposite || std::find(move.index.begin(), move.index.end(), p) != move.index.end();
+  };
   while (s < sellers.size() && b < buyers.size()) {
     const Index i = sellers[s], j = buyers[b];
     const double width = lipschitz ? std::sqrt(lipschitz[i]) + std::sqrt(lipschitz[j]) : 2.0;
@@ -300,18 +306,20 @@ bool walk(const A& a, const std::vector<Index>& sellers, const std::vector<Index
     if (down <= 0) {
       move.add(i, -a.template down_room<double>(i));
       sold = 0.0;
-      if (++s < sellers.size()) down = a.template down_room<double>(sellers[s]);
-      else complete = Index(sellers.size()) < count;
+      if (++s == sellers.size()) complete = Index(sellers.size()) < count;
+      else if (moves_already(sellers[s], buyers[b])) s = sellers.size();
+      else down = a.template down_room<double>(sellers[s]);
     }
     if (up <= 0) {
       move.add(j, a.template up_room<double>(j));
       bought = 0.0;
-      if (++b < buyers.size()) up = a.template up_room<double>(buyers[b]);
-      else complete = complete && Index(buyers.size()) < count;
+      if (++b == buyers.size()) complete = complete && Index(buyers.size()) < count;
+      else if (moves_already(buyers[b], s < sellers.size() ? sellers[s] : -1)) b = buyers.size();
+      else up = a.template up_room<double>(buyers[b]);
     }
   }
-  if (sold > 0) move.add(sellers[s], -sold);
-  if (bought > 0) move.add(buyers[b], bought);
+  if (sold > 0 && s < sellers.size()) move.add(sellers[s], -sold);
+  if (bought > 0 && b < buyers.size()) move.add(buyers[b], bought);
   return complete;
 }
 
@@ -670,7 +678,7 @@ void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
   for (Trader& t : sellers) t.room = std::min(t.room, reach / t.root);
   for (Trader& t : buyers) t.room = std::min(t.room, reach / t.root);
   std::vector<double> sold, bought;
-  double above = best.ratio;
+  double above = best.ratio * (1.0 + 1e-12);  // where nothing trades, rounding included
   while (!(match(sellers, buyers, below, sold, bought) > alpha * below)) {
     above = below;
     below = below > 1e-6 * best.ratio ? 0.7 * below : 0.0;
@@ -817,6 +825,7 @@ template <class A>
 void propose_on(const A& accounts, const Point& point, const Choice& choice, Move& best) {
   const double* lipschitz = choice.lipschitz;
   best.clear();
+  if (point.n < 2) return;
   if (is_unguided(choice.rule)) {
     WeightedPairs weighted;
     const auto [i, j] = unguided_pair(point, choice, weighted);

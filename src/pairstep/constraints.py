@@ -139,6 +139,11 @@ class Layout:
         g = gradient if self.source is None else np.where(self.held, gradient[self.source], 0.0)
         return g if self.weights is None else g / self.weights
 
+    def scatter_constants(self, lipschitz: Array) -> Array:
+        """Translate Lipschitz constants (0 for cash): f(z / w) has the constants L / w^2."""
+        held = lipschitz if self.source is None else np.where(self.held, lipschitz[self.source], 0.0)
+        return held if self.weights is None else held / self.weights**2
+
     def project(self, z: Array) -> Array:
         """Find the feasible point nearest to z."""
         return _core.project(z, self.lower, self.upper, self.starts, self.totals)

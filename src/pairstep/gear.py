@@ -35,6 +35,7 @@ class Task:
     callback: Callback | None
     rng: np.random.Generator
     record: bool
+    finish: bool
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
@@ -53,10 +54,16 @@ class Task:
     def patience(self) -> int:
         """Iterations without progress after which a gear gives up.
 
-        An unguided rule needs many tries to hit a pair that gains.
+        An unguided rule needs many tries to hit a pair that gains, the more so the more unequal
+        the odds.
         """
         n = self.layout.n
-        return 1000 + (10 * n if self.rule.guided else 20 * n**2)
+        if self.rule.guided:
+            return 1000 + 10 * n
+        odds = 1.0
+        if self.rule.weighted and self.plan.lipschitz is not None:
+            odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
+        return 1000 + int(20 * odds * n**2)
 
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
@@ -68,6 +75,23 @@ class Task:
     def threshold_of(self, gradient: Array) -> float:
         """The violation at which the point counts as optimal."""
         return self.tol * (1.0 + float(np.abs(gradient).max()))
+
+    def looks_convex(self) -> bool:
+        """Whether a quadratic is convex where it matters: among the free accounts at z.
+
+        A stationary point of any other is at best a local minimum. Small problems are checked
+        whole; beyond a few thousand free accounts the factorisation would cost too much.
+        """
+        hessian, layout = self.objective.hessian, self.layout
+        if hessian is None:
+            return True
+        free = np.arange(layout.n)
+        if layout.n > 64:
+            free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
+            if len(free) > 3000:
+                return True
+        group = np.searchsorted(layout.starts, free, side="right") - 1
+        return _core.convex_along(hessian, free, group)
 
     def stopped_by_callback(self, value: float, violation: float) -> bool:
         """Tell the callback, if there is one; whether it asks to stop."""
@@ -83,6 +107,9 @@ class Task:
         value, violation, moved, interior, seconds = np.concatenate(self.rows).T
         whole: list[NDArray[np.int64]] = [c.astype(np.int64) for c in (moved, interior)]
         return History(value.copy(), violation.copy(), *whole, seconds.copy())
+
+
+NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import math
 
+from scipy.linalg import cython_blas, cython_lapack
+
 from . import _core
-from .gear import Outcome, Task
+from .gear import NOT_CONVEX, Outcome, Task
 from .result import Status
+
+_core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
 SLICE = 0.1  # seconds: how long Ctrl-C may have to wait
 
@@ -33,16 +37,13 @@ def run(task: Task) -> Outcome:
             hessian, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
             task.rule.code, plan.alpha, plan.lipschitz, generator, int(plan.length),
             plan.one_norm_constant, threshold, task.n_iter, min(each, task.max_iter),
-            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.record,
+            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.finish, task.record,
         )  # fmt: skip
         if task.record:
             rows[:, 4] += began
             task.rows.append(rows[1:] if task.rows else rows)
         if bend < 0:
-            remark = (
-                f"the Hessian is not positive semidefinite: relative curvature {bend:.1e} "
-                f"at accounts {at[0]} and {at[1]}, so x is at best a stationary point"
-            )
+            remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {at[0]}, {at[1]})"
         if stop == UNBOUNDED:
             return Outcome(Status.UNBOUNDED, remark)
         if task.callback and task.stopped_by_callback(value, task.violation_of(gradient)):
@@ -54,9 +55,10 @@ def run(task: Task) -> Outcome:
             threshold = task.threshold_of(gradient)
             violation = task.violation_of(gradient)
             if violation <= threshold:
+                remark = remark or ("" if task.looks_convex() else NOT_CONVEX)
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
             if task.n_iter == refreshed_at or (stop == NO_PROGRESS and violation >= best):
-                return Outcome(Status.STALLED, remark or "rounding allows no further progress")
+                return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")
             refreshed_at, best = task.n_iter, min(best, violation)
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER, remark)

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core
 from ._validation import Array, finite_number, positive_number
-from .gear import Outcome, Task
+from .gear import NOT_CONVEX, Outcome, Task
 from .result import Progress, Status
 from .rules import Move
 from .steps import Length
@@ -16,6 +16,11 @@ from .steps import Length
 
 def run(task: Task) -> Outcome:
     """Choose, step, repeat."""
+    with np.errstate(over="ignore", invalid="ignore"):  # far out on an unbounded problem
+        return _run(task)
+
+
+def _run(task: Task) -> Outcome:
     objective, layout, z = task.objective, task.layout, task.z
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
@@ -25,13 +30,14 @@ def run(task: Task) -> Outcome:
         if task.record:
             interior = int(((z > layout.lower) & (z < layout.upper)).sum())
             task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
+        if task.n_iter and task.stopped_by_callback(value, violation):
+            return Outcome(Status.STOPPED)
         if violation <= task.threshold_of(gradient):
             layout.settle(z)
             gradient, value = objective.gradient(z), objective.value(z)
             if task.violation_of(gradient) <= task.threshold_of(gradient):
-                return Outcome(Status.OPTIMAL)
-        if task.n_iter and task.stopped_by_callback(value, violation):
-            return Outcome(Status.STOPPED)
+                remark = "" if task.looks_convex() else NOT_CONVEX
+                return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER)
         if task.elapsed >= task.time_limit:
@@ -60,7 +66,7 @@ def run(task: Task) -> Outcome:
 
         changed = bool(len(move.indices)) and bool((before[1] != z)[move.indices].any())
         if not changed and task.rule.guided:
-            return Outcome(Status.STALLED, "rounding allows no further progress")
+            return Outcome(Status.STALLED, "nothing falls any more but by rounding")
         progress_made = before[0] - value > 1e-16 * abs(value) or violation < 0.999 * best
         best = min(best, violation)
         idle = 0 if progress_made else idle + 1
@@ -88,11 +94,18 @@ def rooms(task: Task, move: Move) -> Array:
 
 
 def apply(task: Task, move: Move, length: float) -> None:
-    """Go along the move; a coordinate whose room is used up ends exactly on its bound."""
+    """Go along the move; a coordinate whose room is used up ends exactly on its bound.
+
+    So does one that comes closer to it than the sums are exact: it would creep towards its bound
+    for ever, a part of the way at a time.
+    """
     at, low, high = move.indices, task.layout.lower, task.layout.upper
     end = np.where(move.delta < 0, low[at], high[at])
     inside = np.clip(task.z[at] + length * move.delta, low[at], high[at])
-    task.z[at] = np.where(length >= rooms(task, move), end, inside)
+    grain = np.finfo(float).eps * float(np.abs(task.z).max())
+    task.z[at] = np.where(
+        (length >= rooms(task, move)) | (np.abs(end - inside) <= grain), end, inside
+    )
 
 
 def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
@@ -114,7 +127,10 @@ def assumed_curvature(task: Task, move: Move, alpha: float) -> float:
     if plan.length == Length.LIPSCHITZ:
         assert plan.lipschitz is not None
         constants = plan.lipschitz[move.indices]
-        return max(float(constants @ size**2), 0.5 * float(np.sqrt(constants) @ size) ** 2)
+        most = float(np.sqrt(constants) @ size) ** 2
+        assumed = max(float(constants @ size**2), 0.5 * most)
+        true = task.objective.curvature(move.indices, move.delta)
+        return most if true is not None and true > 1.999999 * assumed else assumed
     curvature = task.objective.curvature(move.indices, move.delta)
     assert curvature is not None
     return curvature

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from . import _core, greedy, loop
 from ._validation import Array, choice, finite_number, vector
 from .constraints import Layout, SumBox
-from .gear import Callback, Task
+from .gear import NOT_CONVEX, Callback, Task
 from .objectives import Objective
 from .result import Result, Status
 from .rules import RULES
@@ -96,7 +96,8 @@ def minimize(
     problem = objective.in_accounts(layout)
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
-    if rule == "auto":
+    automatic = rule == "auto"
+    if automatic:
         rule = "libsvm" if problem.hessian is not None else "gs-1"
     choice("rule", rule, ("auto", *RULES))
     step_plan = plan(rule, step, problem)
@@ -117,6 +118,8 @@ def minimize(
         callback=callback,
         rng=np.random.default_rng(seed) if RULES[rule].draws else _UNUSED,
         record=bool(history),
+        # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
+        finish=automatic and step_plan.length == Length.EXACT,
     )
     setup_time = time.perf_counter() - began
     outcome = (greedy if native else loop).run(task)
@@ -138,6 +141,8 @@ def _report(
         prices, task.z, layout.lower, layout.upper, None, None, layout.starts
     )
     threshold = task.threshold_of(prices)
+    if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
+        status, remark = Status.OPTIMAL, ""
     message = MESSAGES[status].format(violation=violation, threshold=threshold, n_iter=task.n_iter)
     return Result(
         x=x,
@@ -191,14 +196,21 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         raise ValueError(
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
-    z = layout.to_accounts(np.clip(x, low, high))
-    sums = np.add.reduceat(z, layout.starts[:-1])
+    x = np.clip(x, low, high)
+    z = layout.to_accounts(x)
+    excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
     scale = 1 + np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
-    wrong = np.abs(sums - layout.totals) > 1e-9 * scale
+    wrong = np.abs(excess) > 1e-9 * scale
     if wrong.any():
         k = int(np.argmax(wrong))
+        members = slice(layout.starts[k], layout.starts[k + 1])
+        total = layout.totals[k]
+        wanted, held = f"{total:.10g}", layout.scatter(x)[members]
+        if layout.held is not None and not layout.held[members].all():
+            cash = members.stop - 1
+            wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
         raise ValueError(
-            f"x0 is infeasible: it sums to {sums[k]:.10g}, but total is {layout.totals[k]:.10g}"
+            f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}"
         )
     layout.settle(z)
     return z

@@ -329,7 +329,7 @@ class Smooth:
         constants = None
         if self._lipschitz is not None:
             n = len(layout.bounds[0])
-            constants = layout.prices(layout.prices(checked_constants(self._lipschitz, n)))
+            constants = layout.scatter_constants(checked_constants(self._lipschitz, n))
             # Cash has no curvature; any positive number is a Lipschitz constant of it.
             constants = np.where(constants > 0, constants, constants[constants > 0].min())
         moved = Smooth(

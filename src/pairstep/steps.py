@@ -78,6 +78,11 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
     elif not callable(step):
         step = positive_number("step", finite_number("step", step))
 
+    if step == "exact" and not _is_quadratic(objective):
+        raise ValueError(
+            f"step 'exact' needs a quadratic objective, but {objective!r} has no constant "
+            "Hessian; use step='backtracking'"
+        )
     uses_constants = rule.weighted or step == "lipschitz"
     constants = _constants(rule_name, step, objective) if uses_constants else None
     # gs-q and gs-1 choose by a model that needs a step size, whatever the length of the step.
@@ -101,11 +106,6 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
     if step == "lipschitz":
         return StepPlan(Length.LIPSCHITZ, alpha, lipschitz=constants)
     if step == "exact":
-        if not _is_quadratic(objective):
-            raise ValueError(
-                f"step 'exact' needs a quadratic objective, but {objective!r} has no constant "
-                "Hessian; use step='backtracking'"
-            )
         return StepPlan(Length.EXACT, alpha, lipschitz=constants)
     l2 = None if rule.weighted else objective.two_coordinate_constant()
     return StepPlan(Length.BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
@@ -128,9 +128,10 @@ def _constants(rule_name: str, step: Step, objective: Objective) -> Array:
             f"{user} needs positive Lipschitz constants, but coordinate {i} has {constants[i]:g}: "
             "the objective is not convex"
         )
-    # A coordinate without curvature: any positive number is a Lipschitz constant of it.
-    floor = 1e-12 * constants.max() or 1.0
-    return np.maximum(constants, floor)
+    # Of a coordinate without curvature any positive number is a Lipschitz constant; the smallest
+    # that others have neither hides it from the weighted rules nor makes it their favourite.
+    positive = constants[constants > 0]
+    return np.where(constants > 0, constants, positive.min() if len(positive) else 1.0)
 
 
 def _one_over_l2(rule: Rule, step: Step, rule_name: str, objective: Objective) -> float:

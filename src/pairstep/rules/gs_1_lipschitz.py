@@ -37,7 +37,7 @@ def gs_1_lipschitz(accounts: Accounts, alpha: float) -> Move:
         return best_pair_move(accounts, i, j, float(root[i] + root[j]) ** 2 / alpha)
     # The norm of the best move is alpha rho <= alpha ratio: no account moves further than that.
     reach = alpha * ratio / root
-    below, above = 0.0, ratio
+    below, above = 0.0, ratio * (1 + 1e-12)  # where nothing trades, rounding included
     while below < (middle := 0.5 * (below + above)) < above:
         if norm_of(match(accounts, root, reach, middle), root) > alpha * middle:
             below = middle
@@ -70,8 +70,9 @@ def match(accounts: Accounts, root: Array, reach: Array, rho: float) -> Array:
     """The best move when every unit of weighted norm costs rho."""
     sell, buy = accounts.sellers - rho * root, accounts.buyers + rho * root
     sellers, buyers = np.argsort(-sell, kind="stable"), np.argsort(buy, kind="stable")
-    sold = np.cumsum(np.minimum(np.maximum(accounts.down_room, 0), reach)[sellers])
-    bought = np.cumsum(np.minimum(np.maximum(accounts.up_room, 0), reach)[buyers])
+    down = np.minimum(np.maximum(accounts.down_room, 0), reach)[sellers]
+    up = np.minimum(np.maximum(accounts.up_room, 0), reach)[buyers]
+    sold, bought = np.cumsum(down), np.cumsum(up)
     # The amount traded is the largest one at which the marginal seller still beats the buyer.
     amounts = np.union1d(sold, bought)
     amounts = amounts[(amounts > 0) & (amounts <= min(sold[-1], bought[-1]))]
@@ -80,8 +81,8 @@ def match(accounts: Accounts, root: Array, reach: Array, rho: float) -> Array:
     worth = sell[i] > buy[j]
     traded = amounts[worth].max(initial=0.0)
     delta = np.zeros_like(root)
-    delta[sellers] = -np.diff(np.minimum(sold, traded), prepend=0.0)
-    delta[buyers] += np.diff(np.minimum(bought, traded), prepend=0.0)
+    delta[sellers] = -np.clip(traded - np.append(0.0, sold[:-1]), 0, down)
+    delta[buyers] += np.clip(traded - np.append(0.0, bought[:-1]), 0, up)
     return delta
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Array, Move, best_pair_move
+from .accounts import Accounts, Array, Move, best_pair_move, no_move
 from .gs_1 import walk
 
 
 def gs_s_ratio(accounts: Accounts, alpha: float) -> Move:
     """Take where ``(price - mean) / sqrt(L)`` is largest, put where it is smallest: O(n)."""
+    if not accounts.sellers.max() > accounts.buyers.min():
+        return no_move()
     sellers, buyers = ratios(accounts)
     i, j = int(np.argmax(sellers)), int(np.argmin(buyers))
     return best_pair_move(accounts, i, j, (accounts.lipschitz[i] + accounts.lipschitz[j]) / alpha)
@@ -21,6 +23,8 @@ def gs_1_ratio(accounts: Accounts, alpha: float) -> Move:
     With equal constants this is GS-1. Otherwise the order is an approximation, so the walk stops
     at the first pair that gains nothing.
     """
+    if not accounts.sellers.max() > accounts.buyers.min():
+        return no_move()
     sellers, buyers = ratios(accounts)
     order = np.argsort(-sellers, kind="stable"), np.argsort(buyers, kind="stable")
     return walk(accounts, *order, np.sqrt(accounts.lipschitz), alpha)

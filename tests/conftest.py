@@ -1,0 +1,6 @@
+"""Makes `oracles` importable from every test, whatever pytest's import mode."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,470 @@
+"""Every selection rule, native and NumPy, against brute force and certificates of optimality."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from oracles import (
+    EPS,
+    Case,
+    cases,
+    duality_gap,
+    first_minimum_of_walk,
+    generic_case,
+    model,
+    pair_curvature,
+    pair_gains,
+    steepest_by_qp,
+)
+
+from pairstep import _core, propose
+from pairstep.rules import RULES, specification
+
+# The norm of each rule's model, as the issue states it.
+NORM = {
+    "random": "2",
+    "random-lipschitz": "L2",
+    "cyclic": "2",
+    "greedy": "2",
+    "gs-s": "2",
+    "gs-q": "2",
+    "gs-1": "1",
+    "gs-q-lipschitz": "L2",
+    "gs-1-lipschitz": "L1",
+    "ratio": "L2",
+    "gs-s-ratio": "L2",
+    "gs-1-ratio": "L1",
+    "libsvm": "L2",
+}
+UNGUIDED = ("random", "random-lipschitz", "cyclic")
+GUIDED = tuple(rule for rule in NORM if rule not in UNGUIDED)
+FORMS = {"native": propose, "numpy": specification}
+every_rule = pytest.mark.parametrize("rule", NORM)
+every_guided_rule = pytest.mark.parametrize("rule", GUIDED)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def asked(form, seed, count, **kind):
+    """Cases for one form of a rule; NumPy, slower and compared with the native form, has fewer."""
+    return cases(seed, count if form is propose else count // 4, **kind)
+
+
+def ask(form, rule, case, k=0):
+    """The rule's move as a full vector, and its decrease; the k-th question of an unguided rule."""
+    positional, named = case.arguments(weighted=NORM[rule].startswith("L"))
+    if rule == "cyclic":
+        named["turn"] = k
+    if rule.startswith("random"):
+        named["rng"] = k
+    move = form(rule, *positional, **named)
+    assert move.indices.dtype == np.int64
+    assert move.delta.dtype == np.float64
+    assert len(move.indices) == len(move.delta)
+    assert len(set(move.indices.tolist())) == len(move.indices), f"{rule}: {move} for {case!r}"
+    delta = np.zeros(case.n)
+    delta[move.indices] = move.delta
+    return delta, move.decrease
+
+
+def pair_of(delta):
+    """The two ends of a move of a pair."""
+    (i,), (j,) = np.flatnonzero(delta < 0), np.flatnonzero(delta > 0)
+    return int(i), int(j)
+
+
+def test_all_rules_are_tested():
+    assert set(NORM) == set(RULES)
+
+
+@both_forms
+@every_rule
+def test_a_move_keeps_its_contract(rule, form):
+    for k, case in enumerate(asked(form, seed=1, count=1000)):
+        delta, decrease = ask(form, rule, case, k)
+        what = f"{rule}: {delta.tolist()}, decrease {decrease} for {case!r}"
+        size = np.abs(delta).sum()
+        assert abs(math.fsum(delta)) <= 2 * case.n * EPS * size, what
+        assert (-delta <= case.down * (1 + 4 * EPS)).all(), what
+        assert (delta <= case.up * (1 + 4 * EPS)).all(), what
+        minus_decrease, terms = model(case, delta, NORM[rule])
+        assert decrease >= 0, what
+        assert decrease == pytest.approx(-minus_decrease, rel=1e-9, abs=1e-9 * terms), what
+        assert (decrease > 0) == bool(delta.any()), what
+        if rule not in UNGUIDED:
+            assert bool(delta.any()) != case.is_optimal, what
+
+
+# ------------------------------------------------------------------ what each rule is to choose
+
+
+@both_forms
+@pytest.mark.parametrize("rule", ["gs-s", "greedy"])
+def test_gs_s_takes_from_the_dearest_and_puts_into_the_cheapest(rule, form):
+    for case in asked(form, seed=2, count=2000):
+        delta, _ = ask(form, rule, case)
+        if case.is_optimal:
+            continue
+        i, j = pair_of(delta)
+        gap = case.gradient[i] - case.gradient[j]
+        assert gap == case.gap.max(), repr(case)
+        amount = min(case.alpha * gap / 2, case.down[i], case.up[j])
+        assert delta[j] == pytest.approx(amount, rel=1e-14), repr(case)
+
+
+@both_forms
+@pytest.mark.parametrize("rule", ["gs-q", "gs-q-lipschitz"])
+def test_gs_q_is_the_best_of_all_pairs(rule, form):
+    for case in asked(form, seed=3, count=3000):
+        _, decrease = ask(form, rule, case)
+        gains = pair_gains(case, pair_curvature(case, weighted=rule.endswith("lipschitz")))
+        assert decrease == pytest.approx(gains.max(), rel=1e-10, abs=0), repr(case)
+
+
+@both_forms
+@pytest.mark.parametrize("rule", ["gs-1", "gs-1-lipschitz"])
+def test_gs_1_is_proved_optimal_by_its_dual(rule, form):
+    for case in asked(form, seed=4, count=3000):
+        delta, decrease = ask(form, rule, case)
+        gap, rounding = duality_gap(case, delta, NORM[rule])
+        assert gap <= 1e-9 * decrease + rounding, f"gap {gap}, decrease {decrease} for {case!r}"
+
+
+@both_forms
+@pytest.mark.parametrize("rule", ["gs-1", "gs-1-lipschitz"])
+def test_gs_1_agrees_with_a_general_solver(rule, form):
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        case = generic_case(rng, int(rng.integers(2, 7)))
+        if np.ptp(np.log10(case.lipschitz)) > 2:
+            continue  # too badly scaled for the general solver
+        _, decrease = ask(form, rule, case)
+        value = steepest_by_qp(case, NORM[rule])
+        assert -decrease <= value + 1e-7 * abs(value) + 1e-12, repr(case)
+        assert -decrease >= value - 1e-5 * abs(value) - 1e-8, repr(case)
+
+
+@both_forms
+def test_gs_1_moves_at_most_two_coordinates_into_the_interior(form):
+    for case in asked(form, seed=6, count=2000):
+        delta, _ = ask(form, "gs-1", case)
+        at_end = np.where(delta < 0, -delta >= case.down, delta >= case.up)
+        assert (~at_end & (delta != 0)).sum() <= 2, repr(case)
+
+
+def ratios(case):
+    """(g - mean) / sqrt(L); the mean moved between the cheapest buyer and the dearest seller."""
+    dearest = case.gradient[case.down > 0].max()
+    cheapest = case.gradient[case.up > 0].min()
+    mean = np.clip(math.fsum(case.gradient) / case.n, cheapest, dearest)
+    return (case.gradient - mean) / np.sqrt(case.lipschitz)
+
+
+@both_forms
+@pytest.mark.parametrize("rule", ["ratio", "gs-s-ratio"])
+def test_ratio_takes_the_largest_and_the_smallest_ratio(rule, form):
+    for case in asked(form, seed=7, count=2000):
+        delta, decrease = ask(form, rule, case)
+        if case.is_optimal:
+            continue
+        i, j = pair_of(delta)
+        ratio = ratios(case)
+        slack = (
+            1e-12 * np.ptp(case.gradient / np.sqrt(case.lipschitz)) + 1e-12 * np.abs(ratio).max()
+        )
+        assert ratio[i] >= ratio[case.down > 0].max() - slack, repr(case)
+        assert ratio[j] <= ratio[case.up > 0].min() + slack, repr(case)
+        gain = pair_gains(case, pair_curvature(case, weighted=True))[i, j]
+        assert decrease == pytest.approx(gain, rel=1e-10), repr(case)
+
+
+@both_forms
+def test_gs_1_ratio_goes_to_the_first_minimum_of_its_walk(form):
+    compared = 0
+    for case in asked(form, seed=8, count=4000):
+        delta, decrease = ask(form, "gs-1-ratio", case)
+        if case.is_optimal:
+            continue
+        ratio = ratios(case)
+        steps = np.diff(np.sort(ratio))
+        if (steps <= 1e-9 * np.abs(ratio).max()).any():
+            continue  # ties: several walks are right
+        compared += 1
+        expected = first_minimum_of_walk(case, ratio)
+        value, _ = model(case, expected, "L1")
+        assert decrease == pytest.approx(-value, rel=1e-7), repr(case)
+        assert delta == pytest.approx(expected, rel=1e-7, abs=1e-7 * np.abs(expected).max())
+    assert compared > 150
+
+
+@both_forms
+def test_gs_1_ratio_with_equal_constants_is_gs_1(form):
+    for case in asked(form, seed=9, count=1000):
+        equal = Case(case.gradient, case.x, case.lower, case.upper, case.alpha, np.ones(case.n))
+        _, decrease = ask(form, "gs-1-ratio", equal)
+        assert decrease == pytest.approx(ask(form, "gs-1", equal)[1], rel=1e-10), repr(equal)
+
+
+@both_forms
+def test_libsvm_pairs_the_dearest_with_the_largest_gain(form):
+    for case in asked(form, seed=10, count=2000):
+        delta, decrease = ask(form, "libsvm", case)
+        if case.is_optimal:
+            continue
+        i, _ = pair_of(delta)
+        assert case.gradient[i] == case.gradient[case.down > 0].max(), repr(case)
+        gains = pair_gains(case, pair_curvature(case, weighted=True))
+        assert decrease == pytest.approx(gains[i].max(), rel=1e-10), repr(case)
+
+
+@both_forms
+def test_libsvm_without_constants_takes_them_all_as_1(form):
+    for case in asked(form, seed=11, count=400):
+        positional, named = case.arguments(weighted=False)
+        move = form("libsvm", *positional, **named)
+        equal = form("libsvm", *positional, **named, lipschitz=np.ones(case.n))
+        assert move.decrease == equal.decrease
+        assert np.array_equal(move.indices, equal.indices)
+
+
+# ------------------------------------------------------------------ hard cases, met by chance
+
+HARD = {
+    # Buyers 0 and 2 tie for the largest ratio, and the tie cannot be computed exactly.
+    "tied ratios": Case(
+        gradient=np.array([-1.0, 1.0, -1.0]),
+        x=np.zeros(3),
+        lower=np.array([-np.inf, -2.0, -0.5]),
+        upper=np.array([0.5, 2.0, 2.0]),
+        lipschitz=np.array([4.0, 1.0, 4.0]),
+        alpha=8.0,
+    ),
+    # So many ties that a rounded threshold trades far too much, or gives up.
+    "many tied ratios": Case(
+        gradient=np.array([-1.0, 2.0, -1.0, -2.0, 0.0, -2.0, 1.0, -1.0, 2.0]),
+        x=np.array([-2.0, -1.0, -1.0, 2.0, -1.0, -2.0, -1.0, 2.0, 0.0]),
+        lower=np.array([-3.0, -1.5, -2.0, -np.inf, -np.inf, -4.0, -np.inf, -np.inf, -np.inf]),
+        upper=np.array([0.0, -1.0, -1.0, 4.0, 1.0, np.inf, np.inf, np.inf, 2.0]),
+        lipschitz=np.array([9.0, 4.0, 1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 4.0]),
+        alpha=2.0,
+    ),
+    # In the order of the ratios, account 1 would first sell and then buy.
+    "an account on both sides": Case(
+        gradient=np.array([2.4, 2.25, -0.3, 0.1, -1.3]),
+        x=np.zeros(5),
+        lower=np.array([-2.8, -2.0, -0.1, -0.9, -0.1]),
+        upper=np.array([0.0, 0.3, 1.7, 0.2, 1.0]),
+        lipschitz=np.array([2.8, 0.33, 0.24, 0.03, 0.2]),
+        alpha=1e4,
+    ),
+    "nobody can sell": Case(
+        gradient=np.array([1.0, 2.0]),
+        x=np.zeros(2),
+        lower=np.zeros(2),
+        upper=np.ones(2),
+        lipschitz=np.ones(2),
+        alpha=1.0,
+    ),
+    # Room for 1e-8 behind a room for 1e8: a running sum of rooms forgets the small one.
+    "rooms of very different size": Case(
+        gradient=np.array([2.0, 1.0, 0.5, -1.0]),
+        x=np.zeros(4),
+        lower=np.array([-1e8, -1e-8, -1e8, 0.0]),
+        upper=np.array([0.0, 0.0, 0.0, np.inf]),
+        lipschitz=np.ones(4) * 1e-8,
+        alpha=10.0,
+    ),
+}
+
+
+@both_forms
+@every_guided_rule
+@pytest.mark.parametrize("case", HARD.values(), ids=HARD)
+def test_hard_cases(case, rule, form):
+    delta, decrease = ask(form, rule, case)
+    assert bool(delta.any()) != case.is_optimal
+    minus_decrease, terms = model(case, delta, NORM[rule])
+    assert decrease == pytest.approx(-minus_decrease, rel=1e-9, abs=1e-9 * terms)
+    assert (-delta <= case.down * (1 + 4 * EPS)).all()
+    assert (delta <= case.up * (1 + 4 * EPS)).all()
+    if rule in ("gs-1", "gs-1-lipschitz"):
+        gap, rounding = duality_gap(case, delta, NORM[rule])
+        assert gap <= 1e-9 * decrease + rounding
+
+
+# ------------------------------------------------------------------ unguided rules
+
+
+def free_case(n, rng=0):
+    """No bounds and no ties, so that every pair gains and shows itself by its move."""
+    rng = np.random.default_rng(rng)
+    unbounded = np.full(n, np.inf)
+    return Case(
+        rng.permutation(n) + 1.0, np.zeros(n), -unbounded, unbounded, 1.0, rng.random(n) + 0.1
+    )
+
+
+def pairs_drawn(form, rule, case, count):
+    """How often each unordered pair comes up."""
+    positional, named = case.arguments(weighted=NORM[rule].startswith("L"))
+    rng = np.random.default_rng(12)
+    pairs = itertools.combinations(range(case.n), 2)
+    drawn = dict.fromkeys(pairs, 0)
+    for _ in range(count):
+        drawn[tuple(sorted(form(rule, *positional, **named, rng=rng).indices.tolist()))] += 1
+    return drawn
+
+
+@both_forms
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_random_draws_every_pair_equally_often(n, form):
+    drawn = np.array(list(pairs_drawn(form, "random", free_case(n), 4000).values()))
+    assert len(drawn) == 1 or scipy.stats.chisquare(drawn).pvalue > 1e-4
+
+
+@both_forms
+def test_random_lipschitz_draws_in_proportion_to_the_constants(form):
+    case = free_case(5)
+    share = case.lipschitz / case.lipschitz.sum()
+    drawn = pairs_drawn(form, "random-lipschitz", case, 6000)
+    # First by L; then by L among the others.
+    expected = [share[i] * share[j] * (1 / (1 - share[i]) + 1 / (1 - share[j])) for i, j in drawn]
+    assert sum(expected) == pytest.approx(1)
+    counts = np.array(list(drawn.values()))
+    assert scipy.stats.chisquare(counts, counts.sum() * np.array(expected)).pvalue > 1e-4
+
+
+@both_forms
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9])
+def test_cyclic_visits_every_pair_in_a_period(n, form):
+    case = free_case(n)
+    moves = [ask(form, "cyclic", case, turn)[0] for turn in range(n * (n // 2))]
+    visited = {tuple(np.flatnonzero(delta).tolist()) for delta in moves}
+    assert visited == set(itertools.combinations(range(n), 2))
+    again, _ = ask(form, "cyclic", case, n * (n // 2))
+    assert np.array_equal(again, moves[0])
+
+
+@both_forms
+@pytest.mark.parametrize("rule", UNGUIDED)
+def test_an_unguided_pair_makes_its_best_exchange(rule, form):
+    weighted = NORM[rule] == "L2"
+    for k, case in enumerate(asked(form, seed=13, count=1500)):
+        delta, decrease = ask(form, rule, case, k)
+        if delta.any():
+            i, j = pair_of(delta)
+            gain = pair_gains(case, pair_curvature(case, weighted=weighted))[i, j]
+            assert decrease == pytest.approx(gain, rel=1e-10), repr(case)
+
+
+# ------------------------------------------------------------------ native and NumPy
+
+
+def assert_same_move(rule, case, one, other):
+    (delta, decrease), (other_delta, other_decrease) = one, other
+    what = f"{rule}: {delta.tolist()} and {other_delta.tolist()} for {case!r}"
+    assert decrease == pytest.approx(other_decrease, rel=1e-9, abs=0), what
+    return what
+
+
+def has_one_optimum(rule, case, delta):
+    """Whether any other pair is clearly worse (continuous data have no ties elsewhere)."""
+    if not delta.any() or rule not in ("gs-q", "gs-q-lipschitz"):
+        return True
+    gains = pair_gains(case, pair_curvature(case, weighted=rule.endswith("lipschitz")))
+    best, *rest = np.sort(gains.ravel())[::-1]
+    return not rest or rest[0] < best * (1 - 1e-8)
+
+
+@every_rule
+def test_native_and_numpy_make_the_same_move(rule):
+    for k, case in enumerate(cases(seed=14, count=700, ties=False)):
+        one, other = ask(propose, rule, case, k), ask(specification, rule, case, k)
+        what = assert_same_move(rule, case, one, other)
+        if has_one_optimum(rule, case, one[0]):
+            size = np.abs(one[0]).max(initial=0.0)
+            visible = [np.flatnonzero(np.abs(delta) > 1e-9 * size) for delta, _ in (one, other)]
+            assert np.array_equal(*visible), what
+            assert one[0] == pytest.approx(other[0], rel=1e-6, abs=1e-9 * size), what
+
+
+@pytest.mark.parametrize("rule", [rule for rule in NORM if rule != "gs-1-ratio"])
+def test_native_and_numpy_gain_the_same_on_ties(rule):
+    for k, case in enumerate(cases(seed=15, count=500)):
+        if rule in ("ratio", "gs-s-ratio") and not case.is_optimal:
+            ratio = np.sort(ratios(case))
+            if (np.diff(ratio) <= 1e-9 * np.abs(ratio).max()).any():
+                continue  # equal ratios gain differently, and rounding decides between them
+        assert_same_move(rule, case, ask(propose, rule, case, k), ask(specification, rule, case, k))
+
+
+@pytest.fixture(params=_core.kernel_names())
+def instruction_set(request):
+    before = _core.kernels()
+    assert _core.use_kernels(request.param)
+    yield request.param
+    assert _core.use_kernels(before)
+
+
+@every_rule
+def test_every_instruction_set_makes_the_same_move(rule, instruction_set):
+    assert _core.kernels() == instruction_set
+    sizes = (2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 255, 257, 300)
+    for k, case in enumerate(cases(seed=16, count=60, sizes=sizes, ties=False)):
+        assert_same_move(rule, case, ask(propose, rule, case, k), ask(specification, rule, case, k))
+
+
+def test_an_unknown_instruction_set_is_refused():
+    before = _core.kernels()
+    assert not _core.use_kernels("avx1024")
+    assert _core.kernels() == before
+
+
+def assert_best(rule, case):
+    """The move of an exact rule is the best there is."""
+    delta, decrease = ask(propose, rule, case)
+    if rule.startswith("gs-q"):
+        gains = pair_gains(case, pair_curvature(case, weighted="lipschitz" in rule))
+        assert decrease == pytest.approx(gains.max(), rel=1e-10, abs=0), repr(case)
+    else:
+        gap, rounding = duality_gap(case, delta, NORM[rule])
+        assert gap <= 1e-9 * decrease + rounding, repr(case)
+    return delta
+
+
+every_exact_rule = pytest.mark.parametrize(
+    "rule", ["gs-q", "gs-q-lipschitz", "gs-1", "gs-1-lipschitz"]
+)
+
+
+@every_exact_rule
+def test_large_cases_of_the_exact_rules(rule, instruction_set):
+    """Many accounts in one move: long walks, long staircases, long envelopes."""
+    rng = np.random.default_rng(17)
+    for n in (70, 520, 900):
+        for alpha in (1e-2, 1.0, 1e2, 1e4):
+            rooms = rng.exponential(size=(2, n)) * (rng.random((2, n)) < 0.8)
+            lipschitz = rng.exponential(size=n) + 0.01
+            case = Case(rng.normal(size=n), np.zeros(n), -rooms[0], rooms[1], alpha, lipschitz)
+            delta = assert_best(rule, case)
+            if rule.startswith("gs-1"):
+                assert (delta != 0).sum() > (2 if alpha > 1 else 0)
+
+
+@every_exact_rule
+def test_infinite_rooms_among_many(rule, instruction_set):
+    """Enough accounts to fill the lanes of every instruction set; half of the rooms infinite."""
+    rng = np.random.default_rng(18)
+    for _ in range(250):
+        n = int(rng.integers(16, 40))
+        rooms = np.where(rng.random((2, n)) < 0.5, np.inf, 10 ** rng.normal(scale=3, size=(2, n)))
+        case = Case(
+            gradient=rng.normal(size=n),
+            x=np.zeros(n),
+            lower=-rooms[0],
+            upper=rooms[1],
+            alpha=float(10 ** rng.uniform(-2, 4)),
+            lipschitz=10 ** rng.normal(scale=3, size=n),
+        )
+        assert_best(rule, case)
