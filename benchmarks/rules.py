@@ -106,11 +106,11 @@ def time_greedy(sizes: list[int]) -> None:
         pairs = rng.integers(0, n, 4000)
         gradient = np.zeros(n)
         for rule in ("libsvm", "gs-s", "gs-1"):
+            problem = objective, constraint
 
-            def solve(count: int, rule: str = rule) -> float:
-                return pairstep.minimize(
-                    objective, constraint, rule=rule, tol=0.0, max_iter=count
-                ).solve_time
+            def solve(count: int, problem=problem, rule: str = rule) -> float:
+                result = pairstep.minimize(*problem, rule=rule, tol=0.0, max_iter=count)
+                return result.solve_time
 
             # Interleaved, so that both see the same machine; the difference of two counts leaves
             # out what a solve costs once.

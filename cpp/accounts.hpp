@@ -72,8 +72,8 @@ struct Ledger {
     return all<T>(-INFINITY);  // the gear's own numbers
   }
   Ledger slice(Index begin, Index end) const {
-    return {end - begin,        gradient + begin,   down_shift + begin,
-            up_shift + begin,   down_room_ + begin, up_room_ + begin};
+    return {end - begin,      gradient + begin,   down_shift + begin,
+            up_shift + begin, down_room_ + begin, up_room_ + begin};
   }
 
   // Where account i stands if it is emptied, and if it is filled.

@@ -68,7 +68,8 @@ bool solve_equality_newton(const std::vector<double>& block, const std::vector<d
   for (int g = 0; g < groups; ++g) {
     double sum = 0.0;
     for (Index i = starts[g]; i < starts[g + 1]; ++i) sum += d[i];
-    for (Index i = starts[g]; i < starts[g + 1]; ++i) d[i] -= sum / double(starts[g + 1] - starts[g]);
+    for (Index i = starts[g]; i < starts[g + 1]; ++i)
+      d[i] -= sum / double(starts[g + 1] - starts[g]);
   }
   return std::all_of(d.begin(), d.end(), [](double v) { return std::isfinite(v); });
 }
@@ -92,12 +93,13 @@ bool convex_along(const double* hessian, Index n, const std::vector<Index>& inde
   for (int a = 0; a < size; ++a) {
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
     for (int b = 0; b < size; ++b)
-      reduced[std::size_t(a) * size + b] = of_member[member[b]] - of_member[first[b]] -
-                                           of_first[member[b]] + of_first[first[b]];
+      reduced[std::size_t(a) * size + b] =
+          of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
     largest = std::max({largest, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
   }
   for (int a = 0; a < size; ++a) reduced[std::size_t(a) * size + a] += 1e-9 * largest;
-  if (largest == 0.0 && std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
+  if (largest == 0.0 &&
+      std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
     return true;
   char lower = 'L';
   blas.dpotrf(&lower, &size, reduced.data(), &size, &info);

@@ -197,7 +197,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     if (task.violation <= task.threshold) return Stop::converged;
     if (task.iterations >= task.max_iter) return Stop::out_of_iterations;
     if (idle > task.patience) return Stop::no_progress;
-    if (task.finish && work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) && finish())
+    if (task.finish &&
+        work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) && finish())
       continue;
     if (task.iterations > first && task.iterations % 32 == 0 && elapsed() > task.seconds)
       return Stop::out_of_time;
@@ -206,9 +207,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
       const auto [i, j] = unguided_pair(point, choice, weighted);
       move.clear();
       if (i >= 0) {
-        const double width = choice.rule == Rule::random_lipschitz
-                                 ? choice.lipschitz[i] + choice.lipschitz[j]
-                                 : 2.0;
+        const double width =
+            choice.rule == Rule::random_lipschitz ? choice.lipschitz[i] + choice.lipschitz[j] : 2.0;
         towards_cheaper(static_cast<const Ledger&>(ledger), i, j, width / choice.alpha, move);
       }
     } else {
@@ -218,7 +218,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
         const Index begin = point.starts[group], end = point.starts[group + 1];
         const auto curvature = [&]<class T>(Index i, Index p) -> T {
           const double* row = hessian + (begin + i) * n + begin;
-          return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) - 2.0 * load<T>(row + p);
+          return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) -
+                 2.0 * load<T>(row + p);
         };
         const double* lipschitz = choice.lipschitz ? choice.lipschitz + begin : nullptr;
         choose(ledger.slice(begin, end), &ends[group], choice, lipschitz, curvature, other);
@@ -245,8 +246,8 @@ inline Stop greedy_on(Point& point, Greedy& task) {
         const Index i = move.index[k];
         const double delta = move.delta[k];
         slope -= delta * (delta < 0 ? ledger.down_price<double>(i) : ledger.up_price<double>(i));
-        limit = std::min(limit, (delta < 0 ? ledger.down_room_[i] : ledger.up_room_[i]) /
-                                    std::abs(delta));
+        limit = std::min(limit,
+                         (delta < 0 ? ledger.down_room_[i] : ledger.up_room_[i]) / std::abs(delta));
         scale += std::abs(diagonal[i]) * delta * delta;
       }
       const double bend = curvature_along(hessian, n, move);

@@ -110,12 +110,12 @@ struct Greedy {
   Choice choice;
   Step step;
   double one_norm_constant;  // for Step::norm
-  double threshold;  // stop when the violation is at most this
+  double threshold;          // stop when the violation is at most this
   Index max_iter;
-  double seconds;        // give control back after this long
-  double value;          // objective at x; kept up to date
-  Index patience;        // iterations without progress before giving up
-  bool finish;           // whether to try Newton's method on the face
+  double seconds;  // give control back after this long
+  double value;    // objective at x; kept up to date
+  Index patience;  // iterations without progress before giving up
+  bool finish;     // whether to try Newton's method on the face
   bool record;
   Index iterations = 0;
   double violation = 0.0;
@@ -136,7 +136,8 @@ struct Kernels {
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
-  double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j, double t);
+  double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
+                        double t);
 };
 
 // The best table this processor can run, or the named one ("baseline", "avx2", "avx512").

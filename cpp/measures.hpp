@@ -18,7 +18,8 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
 
 // The largest |H_ij - H_ji| and where, and the largest |H_ij| (NaN or inf where an entry is).
 inline Asymmetry asymmetry(const double* matrix, Index n) {
-  constexpr Index TILE = 64;  // two tiles fit the first-level cache, so columns cost no more than rows
+  constexpr Index TILE =
+      64;  // two tiles fit the first-level cache, so columns cost no more than rows
   Asymmetry result;
   double sum = 0.0;  // becomes NaN or inf with any entry, which a maximum would hide
   for (Index row = 0; row < n; row += TILE)

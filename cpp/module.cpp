@@ -232,8 +232,8 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   for (std::size_t k = 0; k + 1 < indices.shape(0); k += 2) {
     require(indices(k) >= 0 && indices(k) < n && indices(k + 1) >= 0 && indices(k + 1) < n,
             "index out of range");
-    sum += kernels().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1),
-                                 1e-9);
+    sum +=
+        kernels().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1), 1e-9);
   }
   return sum;
 }
@@ -258,12 +258,14 @@ Blas pairstep::blas;
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, no state.";
-  m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
-        "kink"_a.none(), "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(),
-        "bit_generator"_a.none(), "turn"_a, "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index of a "
+  m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
+        "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(), "bit_generator"_a.none(),
+        "turn"_a,
+        "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
+        "of a "
         "coordinate that is outside its bounds or not finite, or -1.");
-  m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a,
-        "kink"_a.none(), "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
+  m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
+        "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
         "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,
         "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "finish"_a, "record"_a,
         "Run the greedy gear for a slice of time; x and gradient are changed in place.\n\n"
@@ -286,11 +288,15 @@ NB_MODULE(_core, m) {
   m.def("use_blas", &use_blas, "blas"_a, "lapack"_a,
         "Take the routines from the exported pointers of SciPy's cython_blas and cython_lapack.");
   m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");
-  m.def("kernel_names", [] {
-    std::vector<std::string> names;
-    for (const char* name : kernel_names()) names.emplace_back(name);
-    return names;
-  }, "The instruction sets this processor can run.");
-  m.def("use_kernels", [](const std::string& name) { return use_kernels(name.c_str()); }, "name"_a,
-        "Choose an instruction set by name; False if this processor cannot run it.");
+  m.def(
+      "kernel_names",
+      [] {
+        std::vector<std::string> names;
+        for (const char* name : kernel_names()) names.emplace_back(name);
+        return names;
+      },
+      "The instruction sets this processor can run.");
+  m.def(
+      "use_kernels", [](const std::string& name) { return use_kernels(name.c_str()); }, "name"_a,
+      "Choose an instruction set by name; False if this processor cannot run it.");
 }

@@ -77,8 +77,8 @@ std::array<double, 2> largest_rooms(const A& a) {
 }
 
 inline double smallest_constant(const double* lipschitz, Index n) {
-  const auto found = argmax<1>(
-      n, [&]<class T>(Index p) { return std::array<T, 1>{-load<T>(lipschitz + p)}; });
+  const auto found =
+      argmax<1>(n, [&]<class T>(Index p) { return std::array<T, 1>{-load<T>(lipschitz + p)}; });
   return -found[0].value;
 }
 
@@ -139,8 +139,9 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
   };
   offer(ends.seller.index, ends.buyer.index);
   // The best pair of all at the amount of the best pair so far.
-  const double amount = std::min(gap_of(a, at_hand.i, at_hand.j) / curvature_of(at_hand.i, at_hand.j),
-                                 room_of(a, at_hand.i, at_hand.j));
+  const double amount =
+      std::min(gap_of(a, at_hand.i, at_hand.j) / curvature_of(at_hand.i, at_hand.j),
+               room_of(a, at_hand.i, at_hand.j));
   const auto better = argmax<2>(a.n, [&]<class T>(Index p) {
     const T constant = lipschitz ? load<T>(lipschitz + p) : all<T>(1.0), no = all<T>(-INFINITY);
     const T cost = constant * (0.5 * amount / alpha);
@@ -158,8 +159,8 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
       const T gap = maximum(price + partner.price, all<T>(0.0));
       // Finite, for an endless room times no gap is not a number.
       const T reach = minimum(maximum(room, all<T>(0.0)), all<T>(std::min(partner.room, 1e150)));
-      const T spare = minimum(gap * gap - per_constant * (constant + partner.constant),
-                              reach * gap - bar);
+      const T spare =
+          minimum(gap * gap - per_constant * (constant + partner.constant), reach * gap - bar);
       const double rival_reach = std::min({rival_room, partner.room, 1e150});
       return ((reach <= rival_reach) & (price < rival_price) & (constant >= rival_constant))
                  ? all<T>(-1.0)
@@ -198,8 +199,7 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
     }
     std::erase_if(sellers,
                   [&](Index p) { return !(stays.template operator()<double>(p)[0] >= 0); });
-    std::erase_if(buyers,
-                  [&](Index p) { return !(stays.template operator()<double>(p)[1] >= 0); });
+    std::erase_if(buyers, [&](Index p) { return !(stays.template operator()<double>(p)[1] >= 0); });
   }
   const Champion best = best_of(sellers, buyers);
   return best.gain >= at_hand.gain ? best : at_hand;
@@ -262,8 +262,8 @@ void gs_q(const A& a, const Extremes& ends, double alpha, Move& move) {
   // No gain exceeds that of the widest gap without rooms.
   if (half * ends.gap() <= room_of(a, dear, cheap))
     return best_pair_move(a, dear, cheap, curvature, move);
-  const Champion best = prune_and_solve(
-      a, ends, nullptr, alpha, [&](const auto& sellers, const auto& buyers) {
+  const Champion best =
+      prune_and_solve(a, ends, nullptr, alpha, [&](const auto& sellers, const auto& buyers) {
         return best_of_stairs(a, sellers, buyers, curvature);
       });
   best_pair_move(a, best.i, best.j, curvature, move);
@@ -501,8 +501,8 @@ void gs_q_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
   move.clear();
   if (!ends.open()) return;
   const double smallest = smallest_constant(lipschitz, a.n);
-  const auto [gain, i, j] = prune_and_solve(
-      a, ends, lipschitz, alpha, [&](const auto& sellers, const auto& buyers) {
+  const auto [gain, i, j] =
+      prune_and_solve(a, ends, lipschitz, alpha, [&](const auto& sellers, const auto& buyers) {
         return best_of_envelopes(a, sellers, buyers, lipschitz, alpha, smallest, ends.gap());
       });
   if (gain > 0) best_pair_move(a, i, j, (lipschitz[i] + lipschitz[j]) / alpha, move);
@@ -565,7 +565,8 @@ inline void drop_tails(Traders& sellers, Traders& buyers) {
   while (buyers.back().key + ask < -1e-12 * std::abs(ask)) buyers.pop_back();
 }
 
-// The same before sorting: whoever trades at all is here, so the best keys here are the best of all.
+// The same before sorting: whoever trades at all is here, so the best keys here are the best of
+// all.
 inline void keep_able(Traders& sellers, Traders& buyers, double rho) {
   const auto best_key = [rho](Traders& traders) {
     double best = -INFINITY;
@@ -587,8 +588,7 @@ inline BestRatio largest_ratio(const Traders& sellers, const Traders& buyers) {
   const auto best_key = [](const Traders& traders, double rho) {
     std::size_t best = 0;
     for (std::size_t k = 1; k < traders.size(); ++k)
-      if (traders[k].price - rho * traders[k].root >
-          traders[best].price - rho * traders[best].root)
+      if (traders[k].price - rho * traders[k].root > traders[best].price - rho * traders[best].root)
         best = k;
     return best;
   };
@@ -631,8 +631,9 @@ void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
       const double room = selling ? a.template down_room<double>(p) : a.template up_room<double>(p);
       const double root = std::sqrt(lipschitz[p]);
       if (room > 0)
-        traders.push_back({selling ? a.template down_price<double>(p) : -a.template up_price<double>(p),
-                           root, std::min(room, reach / root), 0.0, p});
+        traders.push_back(
+            {selling ? a.template down_price<double>(p) : -a.template up_price<double>(p), root,
+             std::min(room, reach / root), 0.0, p});
     }
     return traders;
   };
@@ -695,7 +696,8 @@ void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
     norms[side] = match(sellers, buyers, side ? above : below, sold, bought);
     std::vector<std::pair<Index, double>> amounts;
     const auto by_index = [](const auto& p, const auto& q) { return p.first < q.first; };
-    for (std::size_t s = 0; s < sellers.size(); ++s) amounts.push_back({sellers[s].index, -sold[s]});
+    for (std::size_t s = 0; s < sellers.size(); ++s)
+      amounts.push_back({sellers[s].index, -sold[s]});
     std::sort(amounts.begin(), amounts.end(), by_index);
     const auto middle = Index(amounts.size());
     for (std::size_t b = 0; b < buyers.size(); ++b) amounts.push_back({buyers[b].index, bought[b]});
@@ -708,7 +710,8 @@ void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
     }
   }
   const double spread = norms[0] - norms[1];
-  const double mix = spread > 0 ? std::min(std::max((alpha * above - norms[1]) / spread, 0.0), 1.0) : 0.0;
+  const double mix =
+      spread > 0 ? std::min(std::max((alpha * above - norms[1]) / spread, 0.0), 1.0) : 0.0;
   double norm = 0.0, saved = 0.0;
   for (std::size_t k = 0; k < who.size(); ++k) {
     const auto [wide, narrow] = change[k];
@@ -717,7 +720,8 @@ void gs_1_lipschitz(const A& a, const Extremes& ends, const double* lipschitz, d
     const Index p = who[k];
     move.add(p, delta);
     norm += std::sqrt(lipschitz[p]) * std::abs(delta);
-    saved -= delta * (delta < 0 ? a.template down_price<double>(p) : a.template up_price<double>(p));
+    saved -=
+        delta * (delta < 0 ? a.template down_price<double>(p) : a.template up_price<double>(p));
   }
   move.decrease = saved - 0.5 * norm * norm / alpha;
 }
@@ -857,5 +861,7 @@ void propose_on(const A& accounts, const Point& point, const Choice& choice, Mov
 
 inline void propose(const Point& point, const Choice& choice, Move& move) {
   if (point.kink) propose_on(static_cast<const Ledger&>(OwnLedger(point)), point, choice, move);
-  else propose_on(Box{point.n, point.gradient, point.x, point.lower, point.upper}, point, choice, move);
+  else
+    propose_on(Box{point.n, point.gradient, point.x, point.lower, point.upper}, point, choice,
+               move);
 }

@@ -131,18 +131,23 @@ class Layout:
 
     def scatter(self, x: Array) -> Array:
         """Put one number per coordinate into accounts (0 for cash), weights included."""
-        z = x if self.source is None else np.where(self.held, x[self.source], 0.0)
+        z = self._by_account(x)
         return z.copy() if self.weights is None else z * self.weights
 
     def prices(self, gradient: Array) -> Array:
         """Translate a gradient per coordinate into one per account."""
-        g = gradient if self.source is None else np.where(self.held, gradient[self.source], 0.0)
+        g = self._by_account(gradient)
         return g if self.weights is None else g / self.weights
 
     def scatter_constants(self, lipschitz: Array) -> Array:
         """Translate Lipschitz constants (0 for cash): f(z / w) has the constants L / w^2."""
-        held = lipschitz if self.source is None else np.where(self.held, lipschitz[self.source], 0.0)
-        return held if self.weights is None else held / self.weights**2
+        constants = self._by_account(lipschitz)
+        return constants if self.weights is None else constants / self.weights**2
+
+    def _by_account(self, values: Array) -> Array:
+        if self.source is None or self.held is None:
+            return values
+        return np.where(self.held, values[self.source], 0.0)
 
     def project(self, z: Array) -> Array:
         """Find the feasible point nearest to z."""
@@ -189,7 +194,7 @@ def _layout(constraint: SumBox, n: int) -> Layout:
     if crossed.any():
         i = int(np.argmax(crossed))
         raise ValueError(
-            f"lower must not exceed upper, but lower[{i}] = {lower[i]:g} > upper[{i}] = {upper[i]:g}"
+            f"lower must not exceed upper, but lower[{i}] = {lower[i]:g}, upper[{i}] = {upper[i]:g}"
         )
     if (lower == math.inf).any() or (upper == -math.inf).any():
         raise ValueError("lower must be below inf and upper above -inf")
@@ -210,7 +215,7 @@ def _layout(constraint: SumBox, n: int) -> Layout:
         labels = np.asarray(constraint.groups)
         if labels.ndim != 1 or len(labels) != n:
             raise ValueError(
-                f"groups must give one label for each of the {n} variables, got shape {labels.shape}"
+                f"groups must give a label for each of the {n} variables, got shape {labels.shape}"
             )
         if labels.dtype.kind not in "iub":
             raise ValueError(f"groups must be whole numbers, got dtype {labels.dtype}")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _core
 from ._validation import Array
@@ -69,7 +68,9 @@ class Task:
         """The KKT violation at z, given a gradient."""
         layout = self.layout
         return float(
-            _core.certify(gradient, self.z, layout.lower, layout.upper, None, None, layout.starts)[0]
+            _core.certify(gradient, self.z, layout.lower, layout.upper, None, None, layout.starts)[
+                0
+            ]
         )
 
     def threshold_of(self, gradient: Array) -> float:
@@ -105,8 +106,13 @@ class Task:
         if not self.record:
             return None
         value, violation, moved, interior, seconds = np.concatenate(self.rows).T
-        whole: list[NDArray[np.int64]] = [c.astype(np.int64) for c in (moved, interior)]
-        return History(value.copy(), violation.copy(), *whole, seconds.copy())
+        return History(
+            value.copy(),
+            violation.copy(),
+            moved.astype(np.int64),
+            interior.astype(np.int64),
+            seconds.copy(),
+        )
 
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"

@@ -25,6 +25,7 @@ def run(task: Task) -> Outcome:
     """Run the greedy gear to its end."""
     objective, layout, plan = task.objective, task.layout, task.plan
     hessian = objective.hessian
+    assert hessian is not None
     gradient, value = objective.gradient(task.z), objective.value(task.z)
     threshold = task.threshold_of(gradient)
     generator = task.rng.bit_generator.capsule if task.rule.draws else None

@@ -109,7 +109,7 @@ def apply(task: Task, move: Move, length: float) -> None:
 
 
 def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
-    """Find the minimum of the parabola with the curvature that the step assumes, within the rooms."""
+    """Minimise the parabola with the curvature that the step assumes, within the rooms."""
     if task.plan.length == Length.MODEL or not len(move.indices):
         return 1.0
     slope = -float(gradient[move.indices] @ move.delta)

@@ -21,7 +21,7 @@ from .steps import Length, Step, plan
 MESSAGES = {
     Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
     Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol, or try another rule",
+    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol",
     Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
     "{violation:.2e} above the tolerance {threshold:.2e}",
     Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
@@ -209,9 +209,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         if layout.held is not None and not layout.held[members].all():
             cash = members.stop - 1
             wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
-        raise ValueError(
-            f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}"
-        )
+        raise ValueError(f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}")
     layout.settle(z)
     return z
 

@@ -118,7 +118,7 @@ class Quadratic:
 
     def gradient(self, x: ArrayLike) -> Array:
         """``Qx + c``."""
-        return self.Q @ np.asarray(x, float) + self.c
+        return np.asarray(self.Q @ np.asarray(x, float) + self.c)
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``d'Qd`` for the move d."""
@@ -191,7 +191,7 @@ class LeastSquares:
         """The squared norms of the columns, plus the ridge."""
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
-        return np.einsum("ij,ij->j", self.A, self.A) + self.ridge
+        return np.asarray(np.einsum("ij,ij->j", self.A, self.A) + self.ridge)
 
     @cached_property
     def hessian(self) -> Array | None:

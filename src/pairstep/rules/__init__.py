@@ -125,13 +125,13 @@ def propose(
     task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
     generator = None if task.rng is None else task.rng.bit_generator.capsule
     starts = np.array([0, len(task.x)], np.int64)
-    *move, suspect = _core.propose(
+    indices, delta, decrease, suspect = _core.propose(
         RULES[rule].code, task.gradient, task.x, task.lower, task.upper, None, None, starts,
         task.alpha, task.lipschitz, generator, turn,
     )  # fmt: skip
     if suspect >= 0:
         _require_valid(task)
-    return Move(*move)
+    return Move(indices, delta, decrease)
 
 
 def specification(

@@ -8,7 +8,7 @@ from .accounts import Accounts, Array, Move, best_pair_move, no_move
 
 
 def gs_1_lipschitz(accounts: Accounts, alpha: float) -> Move:
-    """Minimise ``g'd + N^2 / (2 alpha)``, ``N = sum_i s_i |d_i|``, ``s_i = sqrt(L_i)``; eq. (GSL-1).
+    """Minimise ``g'd + N^2 / (2 alpha)`` where ``N = sum_i s_i |d_i|``, ``s_i = sqrt(L_i)``.
 
     *Without bounds* lemma:Lisd says that one pair suffices, the one with the largest ratio
     ``(g_i - g_j) / (s_i + s_j)``, which the paper leaves at O(n^2). It is a fractional programme:

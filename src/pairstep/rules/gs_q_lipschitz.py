@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Array, Move, best_pair_move, no_move
+from .accounts import Accounts, Array, Indices, Move, best_pair_move, no_move
 
 
 def gs_q_lipschitz(accounts: Accounts, alpha: float) -> Move:
@@ -34,8 +34,9 @@ def gs_q_lipschitz(accounts: Accounts, alpha: float) -> Move:
     easiest_seller = constants[accounts.down_room > 0].min()
     sale = gain(sellers - cheapest, accounts.down_room, (constants + easiest_buyer) / alpha)
     purchase = gain(dearest - buyers, accounts.up_room, (constants + easiest_seller) / alpha)
-    first = [np.argmax(sellers), np.argmax(sale)], [np.argmin(buyers), np.argmax(purchase)]
-    at_hand = all_pairs(accounts, *map(np.asarray, first), alpha).max() * (1 - 1e-12)
+    first = np.array([np.argmax(sellers), np.argmax(sale)])
+    second = np.array([np.argmin(buyers), np.argmax(purchase)])
+    at_hand = all_pairs(accounts, first, second, alpha).max() * (1 - 1e-12)
     i, j = np.flatnonzero(sale >= at_hand), np.flatnonzero(purchase >= at_hand)
     gains = all_pairs(accounts, i, j, alpha)
     best_i, best_j = np.unravel_index(int(np.argmax(gains)), gains.shape)
@@ -50,7 +51,7 @@ def gain(gap: Array, room: Array, curvature: Array) -> Array:
     return amount * (gap - 0.5 * curvature * amount)
 
 
-def all_pairs(accounts: Accounts, i: Array, j: Array, alpha: float) -> Array:
+def all_pairs(accounts: Accounts, i: Indices, j: Indices, alpha: float) -> Array:
     """The gain of every seller in i with every buyer in j."""
     return gain(
         accounts.sellers[i][:, None] - accounts.buyers[j],

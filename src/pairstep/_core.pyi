@@ -1,0 +1,68 @@
+"""Native core of pairstep: functions over arrays, no state."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+def propose(
+    rule: int,
+    gradient: Array,
+    x: Array,
+    lower: Array,
+    upper: Array,
+    kink: Array | None,
+    pivot: Array | None,
+    starts: Indices,
+    alpha: float,
+    lipschitz: Array | None,
+    bit_generator: object,
+    turn: int,
+) -> tuple[Indices, Array, float, int]: ...
+def greedy(
+    hessian: Array,
+    gradient: Array,
+    x: Array,
+    lower: Array,
+    upper: Array,
+    kink: Array | None,
+    pivot: Array | None,
+    starts: Indices,
+    rule: int,
+    alpha: float,
+    lipschitz: Array | None,
+    bit_generator: object,
+    step: int,
+    one_norm_constant: float,
+    threshold: float,
+    iterations: int,
+    max_iter: int,
+    seconds: float,
+    value: float,
+    patience: int,
+    finish: bool,
+    record: bool,
+) -> tuple[int, int, float, float, tuple[int, int], Array]: ...
+def certify(
+    gradient: Array,
+    x: Array,
+    lower: Array,
+    upper: Array,
+    kink: Array | None,
+    pivot: Array | None,
+    starts: Indices,
+) -> tuple[float, float, Array]: ...
+def convex_along(hessian: Array, index: Indices, group: Indices) -> bool: ...
+def project(y: Array, lower: Array, upper: Array, starts: Indices, totals: Array) -> Array: ...
+def settle(x: Array, lower: Array, upper: Array, starts: Indices, totals: Array) -> None: ...
+def two_coordinate_constant(hessian: Array) -> float: ...
+def asymmetry(matrix: Array) -> tuple[float, float, int, int]: ...
+def bare_pass(arrays: Sequence[Array]) -> float: ...
+def bare_updates(hessian: Array, gradient: Array, indices: Indices) -> float: ...
+def use_blas(blas: Mapping[str, object], lapack: Mapping[str, object]) -> None: ...
+def kernels() -> str: ...
+def kernel_names() -> list[str]: ...
+def use_kernels(name: str) -> bool: ...
