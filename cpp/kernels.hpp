@@ -135,6 +135,7 @@ struct Kernels {
   Stop (*greedy)(Point&, Greedy&);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
+  void (*times)(const double* matrix, const double* x, Index n, double* product);
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);

@@ -215,6 +215,17 @@ nb::tuple asymmetry(const Matrix& matrix) {
   return nb::make_tuple(found.difference, found.largest, found.i, found.j);
 }
 
+nb::object times(const Matrix& matrix, const In& x) {
+  require(matrix.shape(0) == matrix.shape(1) && matrix.shape(0) == x.shape(0),
+          "matrix must be n x n and x of length n");
+  std::vector<double> product(x.shape(0));
+  {
+    nb::gil_scoped_release release;
+    kernels().times(matrix.data(), x.data(), Index(x.shape(0)), product.data());
+  }
+  return to_numpy(std::move(product));
+}
+
 double bare_pass(const std::vector<In>& arrays) {
   std::vector<const double*> pointers;
   for (const In& array : arrays) {
@@ -282,6 +293,7 @@ NB_MODULE(_core, m) {
         "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
   m.def("asymmetry", &asymmetry, "matrix"_a,
         "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j).");
+  m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");

@@ -1,15 +1,18 @@
 """Minimise smooth functions whose variables add up to a fixed total and stay within bounds."""
 
+from .budget import simplex_lstsq, solve_qp
 from .constraints import Simplex, SumBox
 from .minimize import minimize
-from .objectives import LeastSquares, Quadratic, Smooth
+from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
 from .result import History, Progress, Result, Status
 from .rules import Move, propose
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FactorModel",
     "History",
+    "Kinked",
     "LeastSquares",
     "Move",
     "Progress",
@@ -21,4 +24,6 @@ __all__ = [
     "SumBox",
     "minimize",
     "propose",
+    "simplex_lstsq",
+    "solve_qp",
 ]

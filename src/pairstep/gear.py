@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._validation import Array
-from .constraints import Layout
+from .constraints import Indices, Layout
 from .objectives import Objective
 from .result import History, Progress, Status
 from .rules import RULES, Rule
@@ -64,14 +64,15 @@ class Task:
             odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
         return 1000 + int(20 * odds * n**2)
 
+    def place(self) -> tuple[Array, Array, Array, Array | None, Array | None, Indices]:
+        """What the native functions call a point, the gradient apart."""
+        layout = self.layout
+        weight, pivot = self.objective.kinks or (None, None)
+        return self.z, layout.lower, layout.upper, weight, pivot, layout.starts
+
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
-        layout = self.layout
-        return float(
-            _core.certify(gradient, self.z, layout.lower, layout.upper, None, None, layout.starts)[
-                0
-            ]
-        )
+        return _core.certify(gradient, *self.place())[0]
 
     def threshold_of(self, gradient: Array) -> float:
         """The violation at which the point counts as optimal."""

@@ -35,10 +35,10 @@ def run(task: Task) -> Outcome:
         began = task.elapsed
         each = task.n_iter + 1 if task.callback else task.max_iter
         stop, task.n_iter, value, bend, at, rows = _core.greedy(
-            hessian, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
-            task.rule.code, plan.alpha, plan.lipschitz, generator, int(plan.length),
+            hessian, gradient, *task.place(), task.rule.code, plan.alpha, plan.lipschitz, generator, int(plan.length),
             plan.one_norm_constant, threshold, task.n_iter, min(each, task.max_iter),
-            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.finish, task.record,
+            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.finish,
+            task.record,
         )  # fmt: skip
         if task.record:
             rows[:, 4] += began
@@ -58,7 +58,7 @@ def run(task: Task) -> Outcome:
             if violation <= threshold:
                 remark = remark or ("" if task.looks_convex() else NOT_CONVEX)
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
-            if task.n_iter == refreshed_at or (stop == NO_PROGRESS and violation >= best):
+            if task.n_iter == refreshed_at or (stop == NO_PROGRESS and violation > 0.5 * best):
                 return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")
             refreshed_at, best = task.n_iter, min(best, violation)
         if task.n_iter >= task.max_iter:

@@ -76,32 +76,50 @@ def _run(task: Task) -> Outcome:
 
 def propose(task: Task, gradient: Array, alpha: float) -> Move:
     """Ask the native rule for its move."""
-    layout = task.layout
     generator = task.rng.bit_generator.capsule if task.rule.draws else None
-    return Move(
-        *_core.propose(
-            task.rule.code, gradient, task.z, layout.lower, layout.upper, None, None, layout.starts,
-            alpha, task.plan.lipschitz, generator, task.n_iter,
-        )[:3]
-    )  # fmt: skip
+    indices, delta, decrease, _ = _core.propose(
+        task.rule.code, gradient, *task.place(), alpha, task.plan.lipschitz, generator, task.n_iter
+    )
+    return Move(indices, delta, decrease)
+
+
+def ends_of(task: Task, move: Move) -> Array:
+    """Where each coordinate of the move would stop: at its next kink or bound."""
+    at, falls = move.indices, move.delta < 0
+    end = np.where(falls, task.layout.lower[at], task.layout.upper[at])
+    if task.objective.kinks is not None:
+        pivot, z = task.objective.kinks[1][at], task.z[at]
+        end = np.where(falls & (z > pivot), np.maximum(end, pivot), end)
+        end = np.where(~falls & (z < pivot), np.minimum(end, pivot), end)
+    return end
 
 
 def rooms(task: Task, move: Move) -> Array:
     """How far each coordinate of the move may go, as a multiple of its delta."""
-    at = move.indices
-    down, up = task.z[at] - task.layout.lower[at], task.layout.upper[at] - task.z[at]
-    return np.where(move.delta < 0, down, up) / np.abs(move.delta)
+    return np.abs(ends_of(task, move) - task.z[move.indices]) / np.abs(move.delta)
+
+
+def slope_of(task: Task, move: Move, gradient: Array) -> float:
+    """How fast the objective falls along the move, kinks included."""
+    slope = -float(gradient[move.indices] @ move.delta)
+    if task.objective.kinks is not None:
+        weight, pivot = (a[move.indices] for a in task.objective.kinks)
+        z, falls = task.z[move.indices], move.delta < 0
+        above = np.where(falls, z > pivot, z >= pivot)
+        slope -= float(np.where(above, weight, -weight) @ move.delta)
+    return slope
 
 
 def apply(task: Task, move: Move, length: float) -> None:
-    """Go along the move; a coordinate whose room is used up ends exactly on its bound.
+    """Go along the move; a coordinate whose room is used up ends exactly on its bound or kink.
 
     So does one that comes closer to it than the sums are exact: it would creep towards its bound
     for ever, a part of the way at a time.
     """
-    at, low, high = move.indices, task.layout.lower, task.layout.upper
-    end = np.where(move.delta < 0, low[at], high[at])
-    inside = np.clip(task.z[at] + length * move.delta, low[at], high[at])
+    at = move.indices
+    end = ends_of(task, move)
+    inside = task.z[at] + length * move.delta
+    inside = np.where(move.delta < 0, np.maximum(inside, end), np.minimum(inside, end))
     grain = np.finfo(float).eps * float(np.abs(task.z).max())
     task.z[at] = np.where(
         (length >= rooms(task, move)) | (np.abs(end - inside) <= grain), end, inside
@@ -112,7 +130,7 @@ def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
     """Minimise the parabola with the curvature that the step assumes, within the rooms."""
     if task.plan.length == Length.MODEL or not len(move.indices):
         return 1.0
-    slope = -float(gradient[move.indices] @ move.delta)
+    slope = slope_of(task, move, gradient)
     limit = float(rooms(task, move).min())
     curvature = assumed_curvature(task, move, alpha)
     return min(slope / curvature, limit) if curvature > 0 else limit
@@ -149,7 +167,7 @@ def backtrack(
         return value, gradient, alpha
     z = task.z
     start = z[move.indices].copy()
-    slope = -float(gradient[move.indices] @ move.delta)
+    slope = slope_of(task, move, gradient)
     noise = 1e-14 * abs(value)
     for halvings in range(100):
         length = 0.5**halvings
@@ -158,7 +176,7 @@ def backtrack(
         fall = value - new_value
         if fall >= 0.25 * length * slope or abs(fall) <= noise:
             new_gradient = task.objective.gradient(z)
-            new_slope = -float(new_gradient[move.indices] @ move.delta)
+            new_slope = slope - float((gradient - new_gradient)[move.indices] @ -move.delta)
             if fall >= 0.25 * length * slope or new_slope >= -0.5 * slope:
                 return new_value, new_gradient, alpha * (2.0 if halvings == 0 else length)
         z[move.indices] = start

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _core, greedy, loop
+from . import _core, block, greedy, loop
 from ._validation import Array, choice, finite_number, vector
 from .constraints import Layout, SumBox
 from .gear import NOT_CONVEX, Callback, Task
@@ -92,26 +92,27 @@ def minimize(
     began = time.perf_counter()
     _require_members(objective, constraint)
     layout = constraint.layout(_size(objective, constraint, x0))
-    start = _start(layout, x0)
     problem = objective.in_accounts(layout)
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
     automatic = rule == "auto"
+    blocks = automatic and step in ("auto", "exact") and problem.prefers_blocks
     if automatic:
-        rule = "libsvm" if problem.hessian is not None else "gs-1"
+        rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
     choice("rule", rule, ("auto", *RULES))
     step_plan = plan(rule, step, problem)
-    native = (
-        problem.hessian is not None
-        and step_plan.length != Length.BACKTRACKING
+    native = blocks or (
+        step_plan.length != Length.BACKTRACKING
         and step_plan.next_alpha is None
+        and problem.hessian is not None
     )
+    gear = block if blocks else greedy if native else loop
     task = Task(
         objective=problem,
         layout=layout,
         rule_name=rule,
         plan=step_plan,
-        z=start,
+        z=_start(layout, x0) if x0 is not None or not automatic else _sparse_start(problem, layout),
         tol=_not_negative("tol", tol),
         max_iter=_iterations(max_iter, 1_000_000 if native else 100_000),
         time_limit=math.inf if time_limit is None else _not_negative("time_limit", time_limit),
@@ -122,7 +123,7 @@ def minimize(
         finish=automatic and step_plan.length == Length.EXACT,
     )
     setup_time = time.perf_counter() - began
-    outcome = (greedy if native else loop).run(task)
+    outcome = gear.run(task)
     return _report(objective, task, outcome.status, outcome.remark, setup_time)
 
 
@@ -137,9 +138,7 @@ def _report(
     layout.settle(task.z)
     x = layout.to_coordinates(task.z)
     prices = layout.prices(objective.gradient(x))
-    violation, bound, multiplier = _core.certify(
-        prices, task.z, layout.lower, layout.upper, None, None, layout.starts
-    )
+    violation, bound, multiplier = _core.certify(prices, *task.place())
     threshold = task.threshold_of(prices)
     if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
@@ -212,6 +211,15 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         raise ValueError(f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}")
     layout.settle(z)
     return z
+
+
+def _sparse_start(problem: Objective, layout: Layout) -> Array:
+    """A start with few free accounts, for solutions are sparse; spread where there is none."""
+    quadratic = problem.prefers_blocks or problem.hessian is not None
+    curvature = problem.lipschitz
+    if not quadratic or curvature is None or not np.isfinite(layout.lower).all():
+        return _start(layout, None)
+    return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
 
 
 def _not_negative(name: str, value: float) -> float:

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._validation import Array, array, finite_number, require_finite, vector
+from ._validation import Array, array, finite_number, full_vector, require_finite, vector
 from .constraints import Layout
 from .rules import checked_constants
 
@@ -24,6 +24,8 @@ Indices = NDArray[np.int64]
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31
+# A sparse matrix is made dense up to this many.
+SMALL_BYTES = 2**25
 
 
 class Objective(Protocol):
@@ -53,6 +55,17 @@ class Objective(Protocol):
     def two_coordinate_constant(self) -> float | None:
         """L2, the largest ``(H_ii + H_jj - 2 H_ij) / 2``, or an upper bound, if known."""
 
+    @property
+    def kinks(self) -> tuple[Array, Array] | None:
+        """Weights k and places p of the kinks ``k_i |x_i - p_i|``, if there are any."""
+
+    def block(self, indices: Indices) -> Array | None:
+        """Rows and columns of the Hessian, if it is constant."""
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether `block` is the cheaper way to the Hessian."""
+
     def in_accounts(self, layout: Layout) -> Objective:
         """The same function of the accounts of a constraint."""
 
@@ -62,7 +75,7 @@ class Quadratic:
 
     Parameters
     ----------
-    Q : array_like of shape (n, n)
+    Q : array_like or scipy.sparse array of shape (n, n)
         Symmetric; positive semidefinite for the function to be convex.
     c : array_like of shape (n,), optional
         The linear term, 0 by default.
@@ -75,22 +88,16 @@ class Quadratic:
     3.0
     """
 
-    def __init__(self, Q: ArrayLike, c: ArrayLike | None = None):
-        matrix = array("Q", Q, 2)
-        n = len(matrix)
+    kinks = None
+
+    def __init__(self, Q: Any, c: ArrayLike | None = None):
+        matrix: Any = sparse_matrix("Q", Q) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
+        n = matrix.shape[0]
         if matrix.shape != (n, n):
             raise ValueError(f"Q must be square, got shape {matrix.shape}")
         if n == 0:
             raise ValueError("Q is empty: there is nothing to minimise over")
-        difference, largest, i, j = _core.asymmetry(matrix)
-        if not np.isfinite(largest):
-            require_finite("Q", matrix)
-        if difference > 1e-8 * largest:
-            raise ValueError(
-                f"Q must be symmetric, but Q[{i}, {j}] = {matrix[i, j]:g} "
-                f"and Q[{j}, {i}] = {matrix[j, i]:g}"
-            )
-        self.Q: Array = matrix if difference == 0 else (matrix + matrix.T) / 2
+        self.Q: Any = _symmetric(matrix)
         self.c: Array = np.zeros(n) if c is None else vector("c", c, n)
 
     def __repr__(self) -> str:
@@ -104,29 +111,48 @@ class Quadratic:
     @cached_property
     def lipschitz(self) -> Array:
         """The diagonal of Q."""
-        return self.Q.diagonal().copy()
+        return np.array(self.Q.diagonal())
+
+    @cached_property
+    def hessian(self) -> Array | None:
+        """Q, if it is dense or small enough to be made so."""
+        if not scipy.sparse.issparse(self.Q):
+            return np.asarray(self.Q)
+        return np.asarray(self.Q.toarray()) if self.n**2 * 8 <= SMALL_BYTES else None
 
     @property
-    def hessian(self) -> Array:
-        """Q."""
-        return self.Q
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Hessian are cheaper to work with than the whole."""
+        return self.hessian is None
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         point = np.asarray(x, float)
-        return float(point @ (0.5 * (self.Q @ point) + self.c))
+        return float(point @ (0.5 * self._product(point) + self.c))
 
     def gradient(self, x: ArrayLike) -> Array:
         """``Qx + c``."""
-        return np.asarray(self.Q @ np.asarray(x, float) + self.c)
+        return np.asarray(self._product(np.asarray(x, float)) + self.c)
+
+    def _product(self, x: Array) -> Array:
+        # By rows: the same bits whatever the number of BLAS threads, and only the rows that count.
+        return self.Q @ x if scipy.sparse.issparse(self.Q) else _core.times(self.Q, x)
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``d'Qd`` for the move d."""
-        return float(delta @ self.Q[np.ix_(indices, indices)] @ delta)
+        return float(delta @ self.block(indices) @ delta)
+
+    def block(self, indices: Indices) -> Array:
+        """Rows and columns of Q."""
+        if scipy.sparse.issparse(self.Q):
+            return np.asarray(self.Q[indices][:, indices].toarray())
+        return np.asarray(self.Q[np.ix_(indices, indices)])
 
     def two_coordinate_constant(self) -> float:
-        """L2, exactly."""
-        return _core.two_coordinate_constant(self.Q)
+        """L2, exactly; a block of rows at a time where Q is sparse and large."""
+        if self.hessian is not None:
+            return _core.two_coordinate_constant(self.hessian)
+        return largest_pair(self.lipschitz, lambda rows: self.Q[rows].toarray())
 
     def in_accounts(self, layout: Layout) -> Quadratic:
         """The quadratic in ``z = weights * x``, with empty rows for cash."""
@@ -135,9 +161,53 @@ class Quadratic:
         scale = layout.prices(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
         moved = object.__new__(Quadratic)
-        moved.Q = np.ascontiguousarray(self.Q[np.ix_(at, at)] * scale * scale[:, None])
+        if scipy.sparse.issparse(self.Q):
+            diagonal = scipy.sparse.diags_array(scale)
+            moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
+        else:
+            moved.Q = np.ascontiguousarray(self.Q[np.ix_(at, at)] * scale * scale[:, None])
         moved.c = self.c[at] * scale
         return moved
+
+
+def sparse_matrix(name: str, matrix: Any) -> Any:
+    """A sparse argument as a float64 CSR array of finite numbers."""
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
+    result = scipy.sparse.csr_array(matrix, dtype=np.float64)
+    require_finite(f"{name}.data", result.data)
+    return result
+
+
+def _symmetric(matrix: Any) -> Any:
+    """The matrix, rid of rounding's asymmetry; an error if it is visibly asymmetric."""
+    if scipy.sparse.issparse(matrix):
+        difference = abs(matrix - matrix.T).tocoo()
+        largest = abs(matrix).max() if matrix.nnz else 0.0
+        worst = int(np.argmax(difference.data)) if difference.nnz else 0
+        amount = float(difference.data[worst]) if difference.nnz else 0.0
+        i, j = (int(a[worst]) for a in difference.coords) if difference.nnz else (0, 0)
+    else:
+        amount, largest, i, j = _core.asymmetry(matrix)
+        if not np.isfinite(largest):
+            require_finite("Q", matrix)
+    if amount > 1e-8 * largest:
+        raise ValueError(
+            f"Q must be symmetric, but Q[{i}, {j}] = {matrix[i, j]:g} "
+            f"and Q[{j}, {i}] = {matrix[j, i]:g}"
+        )
+    return matrix if amount == 0 else (matrix + matrix.T) / 2
+
+
+def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:
+    """``max_ij (H_ii + H_jj - 2 H_ij) / 2`` from blocks of rows."""
+    largest = 0.0
+    for begin in range(0, len(diagonal), 256):
+        rows = slice(begin, begin + 256)
+        pairs = diagonal[rows, None] + diagonal - 2 * rows_of(rows)
+        pairs[np.arange(len(pairs)), begin + np.arange(len(pairs))] = 0.0
+        largest = max(largest, float(pairs.max()) / 2)
+    return largest
 
 
 class LeastSquares:
@@ -160,26 +230,29 @@ class LeastSquares:
     2.5
     """
 
+    kinks = None
+
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
+        if finite_number("ridge", ridge) < 0:
+            raise ValueError(f"ridge must not be negative, got {ridge:g}")
+        self._set(A, b, ridge, 0.0)
+
+    def _set(self, A: Any, b: ArrayLike, ridge: ArrayLike, c: ArrayLike) -> None:
         if scipy.sparse.issparse(A):
-            matrix = scipy.sparse.csc_array(A)
-            if matrix.dtype.kind not in "fiub":
-                raise ValueError(f"A must hold real numbers, got dtype {matrix.dtype}")
-            matrix = matrix.astype(np.float64)
-            require_finite("A.data", matrix.data)
+            matrix: Any = sparse_matrix("A", A).tocsc()
         else:
             matrix = array("A", A, 2)
             require_finite("A", matrix)
         if matrix.shape[1] == 0:
             raise ValueError("A has no columns: there is nothing to minimise over")
+        m, n = matrix.shape
         self.A: Any = matrix
-        self.b: Array = vector("b", b, matrix.shape[0])
-        if finite_number("ridge", ridge) < 0:
-            raise ValueError(f"ridge must not be negative, got {ridge:g}")
-        self.ridge: Array = np.full(matrix.shape[1], float(ridge))
+        self.b: Array = vector("b", b, m)
+        self.ridge: Array = full_vector("ridge", ridge, n)
+        self.c: Array = full_vector("c", c, n)
 
     def __repr__(self) -> str:
-        return f"LeastSquares(m={self.A.shape[0]}, n={self.n})"
+        return f"{type(self).__name__}(m={self.A.shape[0]}, n={self.n})"
 
     @property
     def n(self) -> int:
@@ -196,42 +269,47 @@ class LeastSquares:
     @cached_property
     def hessian(self) -> Array | None:
         """The Gram matrix ``A'A + ridge I``, if it fits."""
-        if self.n**2 * 8 > GRAM_BYTES:
-            return None
-        gram = self.A.T @ self.A
-        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
-        gram[np.diag_indices(self.n)] += self.ridge
-        return np.ascontiguousarray(gram)
+        return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Gram matrix are cheaper to work with than the whole."""
+        return self.n > 1000
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         point = np.asarray(x, float)
         residual = self.A @ point - self.b
-        return float(0.5 * (residual @ residual) + 0.5 * (self.ridge * point @ point))
+        return float(0.5 * (residual @ residual) + (0.5 * self.ridge * point + self.c) @ point)
 
     def gradient(self, x: ArrayLike) -> Array:
         """``A'(Ax - b) + ridge x``."""
         point = np.asarray(x, float)
-        return np.asarray(self.A.T @ (self.A @ point - self.b) + self.ridge * point)
+        return np.asarray(self.A.T @ (self.A @ point - self.b) + self.ridge * point + self.c)
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``|Ad|^2 + ridge |d|^2`` for the move d."""
         change = self.A[:, indices] @ delta
         return float(change @ change + self.ridge[indices] * delta @ delta)
 
+    def block(self, indices: Indices) -> Array:
+        """Rows and columns of the Gram matrix."""
+        columns = self.A if len(indices) == self.n else self.A[:, indices]
+        gram = columns.T @ columns
+        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
+        gram[np.diag_indices(len(indices))] += self.ridge[indices]
+        return np.ascontiguousarray(gram)
+
     def two_coordinate_constant(self) -> float:
         """L2, exactly; a block of rows of the Gram matrix at a time where it does not fit."""
         if self.hessian is not None:
             return _core.two_coordinate_constant(self.hessian)
-        largest, diagonal = 0.0, self.lipschitz
-        for begin in range(0, self.n, 256):
-            rows = slice(begin, begin + 256)
+
+        def rows_of(rows: slice) -> Array:
             block = self.A[:, rows].T @ self.A
-            block = block.toarray() if scipy.sparse.issparse(block) else block
-            pairs = diagonal[rows, None] + diagonal - 2 * block
-            pairs[np.arange(len(block)), begin + np.arange(len(block))] = 0.0
-            largest = max(largest, float(pairs.max()) / 2)
-        return largest
+            return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block)
+
+        return largest_pair(self.lipschitz, rows_of)
 
     def in_accounts(self, layout: Layout) -> LeastSquares:
         """The same in ``z = weights * x``: columns are divided by weights, 0 for cash."""
@@ -239,7 +317,7 @@ class LeastSquares:
             return self
         scale = layout.prices(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
-        moved = object.__new__(LeastSquares)
+        moved = object.__new__(type(self))
         columns = self.A[:, at]
         if scipy.sparse.issparse(columns):
             moved.A = scipy.sparse.csc_array(columns @ scipy.sparse.diags_array(scale))
@@ -247,7 +325,102 @@ class LeastSquares:
             moved.A = np.ascontiguousarray(columns * scale)
         moved.b = self.b
         moved.ridge = self.ridge[at] * scale**2
+        moved.c = self.c[at] * scale
         return moved
+
+
+class FactorModel(LeastSquares):
+    """The function ``x'(F'F + diag(D))x / 2 + c'x``; the n x n matrix is never formed.
+
+    Parameters
+    ----------
+    F : array_like or scipy.sparse array of shape (m, n)
+        One row per factor, one column per variable.
+    D : float or array_like of shape (n,)
+        The diagonal, not negative: what the factors do not explain.
+    c : array_like of shape (n,), optional
+        The linear term.
+
+    Examples
+    --------
+    >>> import pairstep
+    >>> f = pairstep.FactorModel([[1.0, 1.0]], [1.0, 3.0])
+    >>> f.value([1.0, 1.0])
+    4.0
+    """
+
+    def __init__(self, F: Any, D: ArrayLike = 0.0, c: ArrayLike | None = None):
+        self._set(F, np.zeros(np.shape(F)[0]), D, 0.0 if c is None else c)
+        if self.ridge.min() < 0:
+            i = int(np.argmin(self.ridge))
+            raise ValueError(f"D must not be negative, but D[{i}] = {self.ridge[i]:g}")
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Hessian are cheaper to work with than the whole."""
+        return self.n > 200
+
+
+class Kinked:
+    """An objective plus kinks ``sum_i l1_i |x_i - center_i|``.
+
+    They carry trading costs, turnover and sparsity.
+
+    Parameters
+    ----------
+    objective : Quadratic, LeastSquares or Smooth
+        The smooth part.
+    l1 : float or array_like of shape (n,)
+        Weights, not negative.
+    center : float or array_like of shape (n,)
+        Where the kinks are.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> held = np.array([0.6, 0.4])
+    >>> risk = pairstep.Quadratic([[1.0, 0.0], [0.0, 1.0]])
+    >>> costly = pairstep.Kinked(risk, l1=0.5, center=held)
+    >>> pairstep.minimize(costly, pairstep.Simplex()).x
+    array([0.6, 0.4])
+    """
+
+    def __init__(self, objective: Objective, l1: ArrayLike, center: ArrayLike = 0.0):
+        self.objective = objective
+        n = objective.n
+        if n is None:
+            n = max(np.size(np.asarray(l1)), np.size(np.asarray(center)))
+        weight, pivot = full_vector("l1", l1, n), full_vector("center", center, n)
+        if weight.min() < 0:
+            i = int(np.argmin(weight))
+            raise ValueError(f"l1 must not be negative, but l1[{i}] = {weight[i]:g}")
+        self.kinks: tuple[Array, Array] = weight, pivot
+
+    def __repr__(self) -> str:
+        return f"Kinked({self.objective!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        # The smooth part answers for gradient, curvature, constants and Hessian.
+        return getattr(self.__dict__["objective"], name)
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.kinks[0])
+
+    def value(self, x: ArrayLike) -> float:
+        """The objective with its kinks."""
+        point = np.asarray(x, float)
+        weight, pivot = self.kinks
+        return float(self.objective.value(point) + weight @ np.abs(point - pivot))
+
+    def in_accounts(self, layout: Layout) -> Kinked:
+        """The same function of the accounts of a constraint."""
+        smooth = self.objective.in_accounts(layout)
+        if smooth is self.objective:
+            return self
+        weight, pivot = self.kinks
+        return Kinked(smooth, np.abs(layout.prices(weight)), layout.scatter(pivot))
 
 
 class Smooth:
@@ -271,6 +444,9 @@ class Smooth:
     >>> pairstep.minimize(entropy, budget).x.round(6)
     array([0.2, 0.4, 0.4])
     """
+
+    kinks = None
+    prefers_blocks = False
 
     def __init__(
         self,
@@ -314,6 +490,10 @@ class Smooth:
         return vector("the objective's gradient", self._gradient(x), len(x)).copy()
 
     def curvature(self, indices: Indices, delta: Array) -> None:
+        """Unknown."""
+        return None
+
+    def block(self, indices: Indices) -> None:
         """Unknown."""
         return None
 

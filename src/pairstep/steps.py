@@ -72,9 +72,7 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
     if isinstance(step, str):
         choice("step", step, STEPS)
         if step == "auto":
-            step = "exact" if objective.hessian is not None or _is_quadratic(objective) else (
-                "backtracking"
-            )  # fmt: skip
+            step = "exact" if _is_quadratic(objective) else "backtracking"
     elif not callable(step):
         step = positive_number("step", finite_number("step", step))
 
