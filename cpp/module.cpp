@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "batch.hpp"
 #include "blas.hpp"
 #include "finish.hpp"
 #include "kernels.hpp"
@@ -249,6 +250,46 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   return sum;
 }
 
+nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
+                const In& upper, const Indices& starts, const In& totals, double tol,
+                Index max_iter, int threads) {
+  const std::size_t n = start.shape(0), count = linear.shape(0);
+  require(hessian.shape(0) == n && hessian.shape(1) == n && linear.shape(1) == n,
+          "hessian must be n x n and linear count x n");
+  check_sums(n, lower, upper, starts, totals);
+  std::vector<double> x(count * n);
+  std::vector<Index> iterations(count);
+  {
+    nb::gil_scoped_release release;
+    solve_batch({hessian.data(), linear.data(), start.data(), totals.data(), Index(n),
+                 Index(totals.shape(0)), Index(count), starts.data(), lower.data(), upper.data(),
+                 tol, max_iter, threads, x.data(), iterations.data()});
+  }
+  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)));
+}
+
+nb::object certify_rows(const Matrix& gradient, const Matrix& x, const In& lower, const In& upper,
+                        const Indices& starts) {
+  const std::size_t count = x.shape(0), n = x.shape(1);
+  require(gradient.shape(0) == count && gradient.shape(1) == n, "gradient must be count x n");
+  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
+  const std::size_t groups = starts.shape(0);
+  require(groups >= 2 && starts(0) == 0 && std::size_t(starts(groups - 1)) == n,
+          "starts must go from 0 to n");
+  std::vector<double> rows(2 * count);
+  {
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < count; ++k) {
+      const Certificate c = certify(
+          {Index(n), Index(groups) - 1, starts.data(), const_cast<double*>(gradient.data()) + k * n,
+           const_cast<double*>(x.data()) + k * n, lower.data(), upper.data(), nullptr, nullptr});
+      rows[2 * k] = c.violation;
+      rows[2 * k + 1] = c.bound;
+    }
+  }
+  return to_numpy(std::move(rows), {count, 2});
+}
+
 template <class Function>
 void take(const nb::dict& exported, const char* name, Function& function) {
   const nb::object capsule = exported[name];
@@ -297,6 +338,11 @@ NB_MODULE(_core, m) {
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
+  m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
+        "totals"_a, "tol"_a, "max_iter"_a, "threads"_a,
+        "Solve many quadratics with one Hessian: (x, iterations), a row per problem.");
+  m.def("certify_rows", &certify_rows, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "starts"_a,
+        "KKT violation and Frank-Wolfe gap of each row.");
   m.def("use_blas", &use_blas, "blas"_a, "lapack"_a,
         "Take the routines from the exported pointers of SciPy's cython_blas and cython_lapack.");
   m.def("kernels", [] { return std::string(kernels().name); }, "The instruction set in use.");

@@ -7,6 +7,7 @@ problem, and compute the gradient afresh: one pass over the data per round, neve
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,13 +28,14 @@ def run(task: Task) -> Outcome:
     newcomers = 64
     best, since_best = math.inf, 0
     remark = ""
+    members = np.empty(0, np.int64)
     while True:
         violation = task.violation_of(gradient)
         value = objective.value(task.z) if task.record or task.callback else math.nan
         if task.record:
             interior = int(((task.z > layout.lower) & (task.z < layout.upper)).sum())
-            moved = 0 if not task.rows else len(members)
-            task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
+            row = value, violation, len(members), interior, task.elapsed
+            task.rows.append(np.array([row]))
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED, remark)
         if violation <= task.threshold_of(gradient):
@@ -75,7 +77,7 @@ def working_set(task: Task, gradient: Array, newcomers: int) -> Indices:
         spread = np.abs(gradient - np.median(gradient[free]))
         free &= spread >= np.partition(spread[free], -LARGEST)[-LARGEST]
     chosen = free.copy()
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+    for begin, end in pairwise(starts):
         count = min(newcomers, end - begin)
         for score in (sell[begin:end], buy[begin:end]):
             best = begin + np.argpartition(score, -count)[-count:]
@@ -101,14 +103,16 @@ def solve_block(task: Task, gradient: Array, members: Indices, goal: float) -> t
     hessian = task.objective.block(members)
     assert hessian is not None
     small_z, small_gradient = z[members], gradient[members]
-    kinks = (None, None) if weight is None or pivot is None else (weight[members], pivot[members])
+    small_weight = None if weight is None else weight[members]
+    small_pivot = None if pivot is None else pivot[members]
     small_starts = np.searchsorted(members, starts)
     constants = None if task.plan.lipschitz is None else task.plan.lipschitz[members]
     bend, stop = 0.0, -1
     iterations, most = 0, 10_000 + 100 * len(members)
     while True:
         stop, iterations, _, bend, _, _ = _core.greedy(
-            hessian, small_gradient, small_z, low[members], high[members], *kinks, small_starts,
+            hessian, small_gradient, small_z, low[members], high[members], small_weight,
+            small_pivot, small_starts,
             task.rule.code, task.plan.alpha, constants, None, int(task.plan.length),
             task.plan.one_norm_constant, goal, iterations, most,
             min(SLICE, max(task.time_limit - task.elapsed, 0.0)), 0.0, 1000 + 10 * len(members),

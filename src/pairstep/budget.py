@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._validation import array
+from .batch import is_batch, solve_batch
 from .constraints import SumBox
 from .gear import Callback
 from .minimize import minimize
 from .objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic
-from .result import Result
+from .result import BatchResult, Result
 
 
 def solve_qp(
@@ -97,35 +99,48 @@ def simplex_lstsq(
     tol: float = 1e-8,
     max_iter: int | None = None,
     time_limit: float | None = None,
-) -> Result:
+) -> Result | BatchResult:
     """Minimise ``|Ax - b|^2 / 2 + ridge |x|^2 / 2`` under a sum and bounds.
 
     Parameters
     ----------
     A : array_like or scipy.sparse array of shape (m, n)
         One column per variable.
-    b : array_like of shape (m,)
-        The right-hand side.
+    b : array_like of shape (m,) or (m, count)
+        The right-hand side, or a matrix whose columns are many: those are solved as a batch in
+        native threads, with one Gram matrix (n x n, so n up to a few thousand).
     total, lower, upper
         The sum (or its range) and the bounds; the probability simplex by default.
     ridge : float
         Weight of the squared norm of x.
-    x0, tol, max_iter, time_limit
+    x0 : array_like, optional
+        A feasible start; for one right-hand side only, a batch has its own.
+    tol, max_iter, time_limit
         As in `minimize`.
 
     Returns
     -------
-    Result
-        Bounds hold exactly, and the sum within one ulp.
+    Result or BatchResult
+        Bounds hold exactly, and the sum within one ulp. A column of b that is not finite fails
+        alone, with the status "invalid".
 
     Examples
     --------
-    >>> import pairstep
+    >>> import numpy as np, pairstep
     >>> pairstep.simplex_lstsq([[1.0, 0.0], [0.0, 1.0]], [0.9, 0.5]).x.round(6)
     array([0.7, 0.3])
+    >>> batch = pairstep.simplex_lstsq(np.eye(2), [[0.9, 0.0], [0.5, 2.0]])
+    >>> batch.x.round(6)
+    array([[0.7, 0. ],
+           [0.3, 1. ]])
     """
-    limit = np.inf if upper is None else upper
-    return minimize(
-        LeastSquares(A, b, ridge), SumBox(total, lower, limit), x0=x0, tol=tol, max_iter=max_iter,
-        time_limit=time_limit,
-    )  # fmt: skip
+    constraint = SumBox(total, lower, np.inf if upper is None else upper)
+    if is_batch(b):
+        if x0 is not None:
+            raise ValueError("x0 is for one right-hand side; a batch finds its own starts")
+        right = array("b", b, 2)
+        if np.shape(A)[0] != len(right):
+            raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
+        return solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit)
+    objective = LeastSquares(A, b, ridge)
+    return minimize(objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit)

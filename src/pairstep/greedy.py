@@ -35,11 +35,24 @@ def run(task: Task) -> Outcome:
         began = task.elapsed
         each = task.n_iter + 1 if task.callback else task.max_iter
         stop, task.n_iter, value, bend, at, rows = _core.greedy(
-            hessian, gradient, *task.place(), task.rule.code, plan.alpha, plan.lipschitz, generator, int(plan.length),
-            plan.one_norm_constant, threshold, task.n_iter, min(each, task.max_iter),
-            min(SLICE, max(task.time_limit - began, 0.0)), value, task.patience, task.finish,
+            hessian,
+            gradient,
+            *task.place(),
+            task.rule.code,
+            plan.alpha,
+            plan.lipschitz,
+            generator,
+            int(plan.length),
+            plan.one_norm_constant,
+            threshold,
+            task.n_iter,
+            min(each, task.max_iter),
+            min(SLICE, max(task.time_limit - began, 0.0)),
+            value,
+            task.patience,
+            task.finish,
             task.record,
-        )  # fmt: skip
+        )
         if task.record:
             rows[:, 4] += began
             task.rows.append(rows[1:] if task.rows else rows)

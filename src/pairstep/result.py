@@ -20,6 +20,7 @@ class Status(StrEnum):
     STOPPED = "stopped"
     STALLED = "stalled"
     UNBOUNDED = "unbounded"
+    INVALID = "invalid"  # in a batch: this problem's input is not finite
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,31 @@ class Result:
     setup_time: float
     solve_time: float
     history: History | None = None
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """Outcome of many solves; entry k belongs to the k-th right-hand side.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, count)
+        A column per right-hand side; NaN where its input was not finite.
+    fun, kkt_violation, suboptimality_bound : ndarray of shape (count,)
+        As in `Result`, recomputed from the problem.
+    status : ndarray of str
+        The `Status` of each.
+    n_iter : ndarray of int
+        Iterations of each.
+    setup_time, solve_time : float
+        Seconds, for all together.
+    """
+
+    x: Array
+    fun: Array
+    status: NDArray[np.str_]
+    n_iter: NDArray[np.int64]
+    kkt_violation: Array
+    suboptimality_bound: Array
+    setup_time: float
+    solve_time: float

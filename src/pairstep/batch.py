@@ -1,0 +1,127 @@
+"""Least squares with many right-hand sides: one Gram matrix, native threads, warm starts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from . import _core, threads
+from ._validation import Array
+from .constraints import Layout, SumBox
+from .minimize import minimize
+from .objectives import LeastSquares
+from .result import BatchResult, Status
+
+SLAB = 4096  # right-hand sides between two looks at signals and the clock
+
+
+def solve_batch(
+    A: Any,
+    B: Array,
+    constraint: SumBox,
+    ridge: float,
+    tol: float,
+    max_iter: int | None,
+    time_limit: float | None,
+) -> BatchResult:
+    """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
+    began = time.perf_counter()
+    valid = np.isfinite(B).all(axis=0)
+    objective = LeastSquares(A, np.zeros(B.shape[0]), ridge)
+    layout = constraint.layout(objective.n)
+    problem = objective.in_accounts(layout)
+    gram = problem.block(np.arange(problem.n))
+    right = np.where(valid, B, 0.0)
+    linear = -np.ascontiguousarray((problem.A.T @ right).T)
+    start = _start(problem, layout, linear)
+    setup_time = time.perf_counter() - began
+
+    z, n_iter = np.empty_like(linear), np.zeros(len(linear), np.int64)
+    done = 0
+    while done < len(linear):
+        slab = slice(done, done + SLAB)
+        z[slab], n_iter[slab] = _core.batch(
+            gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
+            tol, 1_000_000 if max_iter is None else max_iter, threads.available(),
+        )  # fmt: skip
+        done = min(done + SLAB, len(linear))
+        if time_limit is not None and time.perf_counter() - began > time_limit:
+            break
+    z[done:] = start
+    result = _certified(objective, layout, z, right, tol, n_iter)
+    result = replace(
+        result, setup_time=setup_time, solve_time=time.perf_counter() - began - setup_time
+    )
+    if done < len(linear):
+        result.status[done:] = Status.TIME_LIMIT
+    _repair(A, right, constraint, ridge, tol, max_iter, time_limit, result)
+    result.x[:, ~valid] = np.nan
+    for values in (result.fun, result.kkt_violation, result.suboptimality_bound):
+        values[~valid] = np.nan
+    result.status[~valid] = Status.INVALID
+    return result
+
+
+def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
+    """A point to fall back on: sparse where the bounds allow it."""
+    if np.isfinite(layout.lower).all():
+        return layout.fill(problem.gradient(layout.lower) + linear.mean(axis=0), problem.lipschitz)
+    return layout.project(np.zeros(layout.n))
+
+
+def _certified(
+    objective: LeastSquares, layout: Layout, z: Array, B: Array, tol: float, n_iter: Any
+) -> BatchResult:
+    """Derive everything that is reported from A, B and the points, in blocks of columns."""
+    count = len(z)
+    x = np.empty((objective.n, count))
+    fun, violation, bound, scale = (np.empty(count) for _ in range(4))
+    for first in range(0, count, SLAB):
+        at = slice(first, min(first + SLAB, count))
+        rows = z[at]
+        plain = layout.source is None and layout.weights is None
+        x[:, at] = rows.T if plain else np.stack([layout.to_coordinates(r) for r in rows], axis=1)
+        residual = objective.A @ x[:, at] - B[:, at]
+        gradient = (objective.A.T @ residual).T + objective.ridge * x[:, at].T
+        prices = gradient if plain else np.stack([layout.prices(g) for g in gradient])
+        fun[at] = 0.5 * (residual**2).sum(axis=0) + 0.5 * objective.ridge @ x[:, at] ** 2
+        certificates = _core.certify_rows(
+            np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts
+        )
+        violation[at], bound[at] = certificates.T
+        scale[at] = 1.0 + np.abs(prices).max(axis=1)
+    status = np.where(violation <= tol * scale, Status.OPTIMAL.value, Status.STALLED.value)
+    return BatchResult(x, fun, status.astype("<U10"), n_iter, violation, bound, 0.0, 0.0)
+
+
+def _repair(
+    A: Any,
+    B: Array,
+    constraint: SumBox,
+    ridge: float,
+    tol: float,
+    max_iter: int | None,
+    time_limit: float | None,
+    result: BatchResult,
+) -> None:
+    """Solve one by one the few whose violation, seen from A itself, is above the tolerance."""
+    for k in np.flatnonzero(result.status == Status.STALLED):
+        one = minimize(
+            LeastSquares(A, B[:, k], ridge), constraint, x0=result.x[:, k], tol=tol,
+            max_iter=max_iter, time_limit=time_limit,
+        )  # fmt: skip
+        result.x[:, k], result.fun[k] = one.x, one.fun
+        result.kkt_violation[k] = one.kkt_violation
+        result.suboptimality_bound[k] = one.suboptimality_bound
+        result.status[k], result.n_iter[k] = one.status, result.n_iter[k] + one.n_iter
+
+
+def is_batch(b: Any) -> bool:
+    """Whether b holds many right-hand sides."""
+    if scipy.sparse.issparse(b):
+        raise ValueError("b must be dense")
+    return np.ndim(b) == 2
