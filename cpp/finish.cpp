@@ -113,7 +113,7 @@ double newton_on_face(const double* hessian, Index n, const Face& face, std::vec
   std::vector<Index> free(size);  // positions in the face that still move
   for (Index i = 0; i < size; ++i) free[i] = i;
   double total_fall = 0.0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 40; ++round) {
     // A group needs two free accounts to trade.
     std::vector<Index> starts{0};
     {

@@ -181,7 +181,7 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     }
     moved = Index(newton.index.size());
     share = fall * worked > fallen * cost ? std::max(0.25 * share, 1.0 / 256)
-                                          : std::min(2.0 * share, 4.0);
+                                          : std::min(2.0 * share, 1.0);
     fallen = worked = 0.0;
     work = 0.0;
     last_cost = cost;

@@ -127,6 +127,7 @@ struct Greedy {
 struct Asymmetry {
   double difference = 0.0, largest = 0.0;
   Index i = 0, j = 0;
+  double least_pair = 0.0;  // the smallest H_ii + H_jj - 2 H_ij, at most 0
 };
 
 struct Kernels {

@@ -16,24 +16,29 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
   return largest;
 }
 
-// The largest |H_ij - H_ji| and where, and the largest |H_ij| (NaN or inf where an entry is).
+// The largest |H_ij - H_ji| and where, the largest |H_ij| (NaN where an entry is not finite), and
+// the least curvature of a pair: all in one pass.
 inline Asymmetry asymmetry(const double* matrix, Index n) {
   constexpr Index TILE =
       64;  // two tiles fit the first-level cache, so columns cost no more than rows
   Asymmetry result;
+  std::vector<double> diagonal(n);
+  for (Index i = 0; i < n; ++i) diagonal[i] = matrix[i * n + i];
   double sum = 0.0;  // becomes NaN or inf with any entry, which a maximum would hide
   for (Index row = 0; row < n; row += TILE)
     for (Index column = row; column < n; column += TILE)
       for (Index i = row; i < std::min(row + TILE, n); ++i) {
-        double difference = 0.0, largest = 0.0, total = 0.0;
+        double difference = 0.0, largest = 0.0, total = 0.0, least = 0.0;
         const Index first = column == row ? i : column;
         for (Index j = first; j < std::min(column + TILE, n); ++j) {
           const double a = matrix[i * n + j], b = matrix[j * n + i];
           difference = std::max(difference, std::abs(a - b));
           largest = std::max(largest, std::max(std::abs(a), std::abs(b)));
           total += a * 0.0 + b * 0.0;
+          least = std::min(least, diagonal[i] + diagonal[j] - 2.0 * a);
         }
         sum += total;
+        result.least_pair = std::min(result.least_pair, least);
         result.largest = std::max(result.largest, largest);
         if (difference > result.difference) {
           result.difference = difference;

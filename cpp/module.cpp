@@ -142,8 +142,8 @@ nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, c
   for (const Record& r : task.history)
     history.insert(history.end(),
                    {r.value, r.violation, double(r.moved), double(r.interior), r.time});
-  return nb::make_tuple(int(stop), task.iterations, task.value, task.least_curvature,
-                        nb::make_tuple(task.curved[0], task.curved[1]),
+  return nb::make_tuple(int(stop), task.iterations, task.value, task.violation,
+                        task.least_curvature, nb::make_tuple(task.curved[0], task.curved[1]),
                         to_numpy(std::move(history), {task.history.size(), 5}));
 }
 
@@ -213,7 +213,7 @@ nb::tuple asymmetry(const Matrix& matrix) {
     nb::gil_scoped_release release;
     found = kernels().asymmetry(matrix.data(), Index(matrix.shape(0)));
   }
-  return nb::make_tuple(found.difference, found.largest, found.i, found.j);
+  return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
 }
 
 nb::object times(const Matrix& matrix, const In& x) {
@@ -321,7 +321,7 @@ NB_MODULE(_core, m) {
         "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,
         "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "finish"_a, "record"_a,
         "Run the greedy gear for a slice of time; x and gradient are changed in place.\n\n"
-        "Returns (stop, iterations, value, least_curvature, curved, history).");
+        "Returns (stop, iterations, value, violation, least_curvature, curved, history).");
   m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
         "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a, "group"_a,
@@ -333,7 +333,8 @@ NB_MODULE(_core, m) {
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
         "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
   m.def("asymmetry", &asymmetry, "matrix"_a,
-        "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j).");
+        "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j, and "
+        "min M_ii + M_jj - 2 M_ij).");
   m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,

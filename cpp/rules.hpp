@@ -181,7 +181,7 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
 
   for (std::size_t before = SIZE_MAX;;) {
     const std::size_t size = sellers.size() + buyers.size();
-    if (size < 256 || double(size) > 0.9 * double(before)) break;
+    if (size < 1024 || double(size) > 0.9 * double(before)) break;
     before = size;
     const Champion good =
         good_pair(a, thinned(sellers), thinned(buyers), lipschitz, alpha, ends.gap());
@@ -466,6 +466,23 @@ inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index firs
   return merged;
 }
 
+// Drop lines that another one beats in price, slope and reach; without rooms that leaves only
+// the few on the front.
+inline void drop_dominated(std::vector<Line>& lines) {
+  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return a.price > b.price || (a.price == b.price && a.slope < b.slope);
+  });
+  double slope = INFINITY, end = 0.0;  // of the flattest line so far
+  std::erase_if(lines, [&](const Line& line) {
+    if (line.slope >= slope && line.end <= end) return true;
+    if (line.slope < slope) {
+      slope = line.slope;
+      end = line.end;
+    }
+    return false;
+  });
+}
+
 // The best pair among some sellers and some buyers, by merging their envelopes.
 template <class A>
 Champion best_of_envelopes(const A& a, const std::vector<Index>& some_sellers,
@@ -481,6 +498,8 @@ Champion best_of_envelopes(const A& a, const std::vector<Index>& some_sellers,
     if (const double room = a.template up_room<double>(j); room > 0)
       buyers.push_back({-a.template up_price<double>(j), 0.5 * lipschitz[j] / alpha,
                         std::min(room, alpha * widest / (lipschitz[j] + smallest)), j});
+  drop_dominated(sellers);
+  drop_dominated(buyers);
   const std::vector<Piece> u = envelope_of(sellers, 0, Index(sellers.size()));
   const std::vector<Piece> v = envelope_of(buyers, 0, Index(buyers.size()));
   Champion best;

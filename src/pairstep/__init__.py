@@ -1,11 +1,19 @@
 """Minimise smooth functions whose variables add up to a fixed total and stay within bounds."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .budget import simplex_lstsq, solve_qp
 from .constraints import Simplex, SumBox
 from .minimize import minimize
 from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
+from .path import path
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
+
+if TYPE_CHECKING:
+    from .kernel_mean_matching import KernelMeanMatching
+    from .simplex import SimplexRegressor
 
 __version__ = "0.1.0"
 
@@ -13,6 +21,7 @@ __all__ = [
     "BatchResult",
     "FactorModel",
     "History",
+    "KernelMeanMatching",
     "Kinked",
     "LeastSquares",
     "Move",
@@ -20,11 +29,22 @@ __all__ = [
     "Quadratic",
     "Result",
     "Simplex",
+    "SimplexRegressor",
     "Smooth",
     "Status",
     "SumBox",
     "minimize",
+    "path",
     "propose",
     "simplex_lstsq",
     "solve_qp",
 ]
+
+# Loaded when asked for: scikit-learn takes longer to import than everything else together.
+_ESTIMATORS = {"SimplexRegressor": "simplex", "KernelMeanMatching": "kernel_mean_matching"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)

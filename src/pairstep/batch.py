@@ -12,11 +12,12 @@ import scipy.sparse
 from . import _core, threads
 from ._validation import Array
 from .constraints import Layout, SumBox
-from .minimize import minimize
+from .minimize import iterations, minimize, not_negative
 from .objectives import LeastSquares
 from .result import BatchResult, Status
 
-SLAB = 4096  # right-hand sides between two looks at signals and the clock
+SLAB = 4096  # right-hand sides certified at a time
+PAUSE = 0.2  # seconds between two looks at signals and the clock
 
 
 def solve_batch(
@@ -30,6 +31,9 @@ def solve_batch(
 ) -> BatchResult:
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
     began = time.perf_counter()
+    not_negative("tol", tol)
+    most = iterations(max_iter, 100_000)
+    deadline = None if time_limit is None else began + not_negative("time_limit", time_limit)
     valid = np.isfinite(B).all(axis=0)
     objective = LeastSquares(A, np.zeros(B.shape[0]), ridge)
     layout = constraint.layout(objective.n)
@@ -41,15 +45,19 @@ def solve_batch(
     setup_time = time.perf_counter() - began
 
     z, n_iter = np.empty_like(linear), np.zeros(len(linear), np.int64)
-    done = 0
+    done, size = 0, 64
     while done < len(linear):
-        slab = slice(done, done + SLAB)
-        z[slab], n_iter[slab] = _core.batch(
-            gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
-            tol, 1_000_000 if max_iter is None else max_iter, threads.available(),
-        )  # fmt: skip
-        done = min(done + SLAB, len(linear))
-        if time_limit is not None and time.perf_counter() - began > time_limit:
+        slab_began = time.perf_counter()
+        slab = slice(done, done + size)
+        with threads.one_blas_thread():
+            z[slab], n_iter[slab] = _core.batch(
+                gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
+                tol, most, threads.available(),
+            )  # fmt: skip
+        done = min(done + size, len(linear))
+        if time.perf_counter() - slab_began < PAUSE / 4:
+            size *= 4
+        if deadline is not None and time.perf_counter() > deadline:
             break
     z[done:] = start
     result = _certified(objective, layout, z, right, tol, n_iter)

@@ -110,7 +110,7 @@ def solve_block(task: Task, gradient: Array, members: Indices, goal: float) -> t
     bend, stop = 0.0, -1
     iterations, most = 0, 10_000 + 100 * len(members)
     while True:
-        stop, iterations, _, bend, _, _ = _core.greedy(
+        stop, iterations, _, _, bend, _, _ = _core.greedy(
             hessian, small_gradient, small_z, low[members], high[members], small_weight,
             small_pivot, small_starts,
             task.rule.code, task.plan.alpha, constants, None, int(task.plan.length),

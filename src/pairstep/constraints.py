@@ -73,7 +73,7 @@ class SumBox:
         """Return the feasible point nearest to y (with weights: in the variables weights * x)."""
         point = vector("y", y)
         layout = self.layout(len(point))
-        return layout.to_coordinates(layout.project(layout.scatter(point)))
+        return layout.to_coordinates(layout.nearest(point))
 
     def layout(self, n: int) -> Layout:
         """Translate into accounts for n variables; kept, for a solve may be repeated."""
@@ -177,6 +177,19 @@ class Layout:
     def settle(self, z: Array) -> None:
         """Make the sums exact, in place."""
         _core.settle(z, self.lower, self.upper, self.starts, self.totals)
+
+    def nearest(self, y: Array) -> Array:
+        """The feasible point nearest to y, in accounts.
+
+        Cash has no place of its own to be near to: it takes what the range allows, and then stays.
+        """
+        z = self.scatter(y)
+        if self.held is None or self.held.all():
+            return self.project(z)
+        cash = ~self.held
+        z[cash] = self.to_accounts(np.clip(y, *self.bounds))[cash]
+        lower, upper = np.where(cash, z, self.lower), np.where(cash, z, self.upper)
+        return _core.project(z, lower, upper, self.starts, self.totals)
 
     def to_accounts(self, x: Array) -> Array:
         """Translate a feasible point into accounts."""

@@ -82,11 +82,14 @@ class Task:
         """Whether a quadratic is convex where it matters: among the free accounts at z.
 
         A stationary point of any other is at best a local minimum. Small problems are checked
-        whole; beyond a few thousand free accounts the factorisation would cost too much.
+        whole, larger ones along all pairs and on the face of free accounts; beyond a few thousand
+        of those the factorisation would cost too much.
         """
         hessian, layout = self.objective.hessian, self.layout
         if hessian is None:
             return True
+        if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
+            return False
         free = np.arange(layout.n)
         if layout.n > 64:
             free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))

@@ -30,11 +30,11 @@ def run(task: Task) -> Outcome:
     threshold = task.threshold_of(gradient)
     generator = task.rng.bit_generator.capsule if task.rule.draws else None
     remark = ""
-    refreshed_at, best = -1, math.inf
+    refreshed_at, best, fruitless = -1, math.inf, 0
     while True:
         began = task.elapsed
         each = task.n_iter + 1 if task.callback else task.max_iter
-        stop, task.n_iter, value, bend, at, rows = _core.greedy(
+        stop, task.n_iter, value, violation, bend, at, rows = _core.greedy(
             hessian,
             gradient,
             *task.place(),
@@ -60,7 +60,7 @@ def run(task: Task) -> Outcome:
             remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {at[0]}, {at[1]})"
         if stop == UNBOUNDED:
             return Outcome(Status.UNBOUNDED, remark)
-        if task.callback and task.stopped_by_callback(value, task.violation_of(gradient)):
+        if task.callback and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED, remark)
         if stop in (CONVERGED, NO_PROGRESS):
             # Never trust the running gradient: settle the sums and look again.
@@ -71,7 +71,8 @@ def run(task: Task) -> Outcome:
             if violation <= threshold:
                 remark = remark or ("" if task.looks_convex() else NOT_CONVEX)
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
-            if task.n_iter == refreshed_at or (stop == NO_PROGRESS and violation > 0.5 * best):
+            fruitless = fruitless + 1 if violation > 0.5 * best else 0
+            if task.n_iter == refreshed_at or fruitless > (1 if stop == NO_PROGRESS else 3):
                 return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")
             refreshed_at, best = task.n_iter, min(best, violation)
         if task.n_iter >= task.max_iter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .objectives import Objective
 from .result import Result, Status
 from .rules import RULES
 from .steps import Length, Step, plan
+from .threads import one_blas_thread
 
 MESSAGES = {
     Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
@@ -113,9 +115,9 @@ def minimize(
         rule_name=rule,
         plan=step_plan,
         z=_start(layout, x0) if x0 is not None or not automatic else _sparse_start(problem, layout),
-        tol=_not_negative("tol", tol),
-        max_iter=_iterations(max_iter, 1_000_000 if native else 100_000),
-        time_limit=math.inf if time_limit is None else _not_negative("time_limit", time_limit),
+        tol=not_negative("tol", tol),
+        max_iter=iterations(max_iter, 1_000_000 if native else 100_000),
+        time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
         callback=callback,
         rng=np.random.default_rng(seed) if RULES[rule].draws else _UNUSED,
         record=bool(history),
@@ -123,7 +125,9 @@ def minimize(
         finish=automatic and step_plan.length == Length.EXACT,
     )
     setup_time = time.perf_counter() - began
-    outcome = gear.run(task)
+    # The finish factorises; on a handful of accounts BLAS uses one thread anyway.
+    with one_blas_thread() if task.finish and layout.n > 64 else nullcontext():
+        outcome = gear.run(task)
     return _report(objective, task, outcome.status, outcome.remark, setup_time)
 
 
@@ -222,14 +226,16 @@ def _sparse_start(problem: Objective, layout: Layout) -> Array:
     return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
 
 
-def _not_negative(name: str, value: float) -> float:
+def not_negative(name: str, value: float) -> float:
+    """`value` as a float if it is at least 0."""
     number = finite_number(name, value, infinite=True)
     if number < 0:
         raise ValueError(f"{name} must not be negative, got {number:g}")
     return number
 
 
-def _iterations(max_iter: int | None, default: int) -> int:
+def iterations(max_iter: int | None, default: int) -> int:
+    """`max_iter` as an int of at least 0, or the default."""
     if max_iter is None:
         return default
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:

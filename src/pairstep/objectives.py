@@ -97,7 +97,8 @@ class Quadratic:
             raise ValueError(f"Q must be square, got shape {matrix.shape}")
         if n == 0:
             raise ValueError("Q is empty: there is nothing to minimise over")
-        self.Q: Any = _symmetric(matrix)
+        self.Q: Any
+        self.Q, self.least_pair_curvature = _symmetric(matrix)
         self.c: Array = np.zeros(n) if c is None else vector("c", c, n)
 
     def __repr__(self) -> str:
@@ -124,6 +125,13 @@ class Quadratic:
     def prefers_blocks(self) -> bool:
         """Whether parts of the Hessian are cheaper to work with than the whole."""
         return self.hessian is None
+
+    def with_linear(self, c: ArrayLike) -> Quadratic:
+        """The same Q, which is not checked again, with another linear term."""
+        other = object.__new__(Quadratic)
+        other.__dict__.update(self.__dict__)
+        other.c = vector("c", c, self.n)
+        return other
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
@@ -161,6 +169,7 @@ class Quadratic:
         scale = layout.prices(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
         moved = object.__new__(Quadratic)
+        moved.least_pair_curvature = self.least_pair_curvature if layout.weights is None else 0.0
         if scipy.sparse.issparse(self.Q):
             diagonal = scipy.sparse.diags_array(scale)
             moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
@@ -179,8 +188,13 @@ def sparse_matrix(name: str, matrix: Any) -> Any:
     return result
 
 
-def _symmetric(matrix: Any) -> Any:
-    """The matrix, rid of rounding's asymmetry; an error if it is visibly asymmetric."""
+def _symmetric(matrix: Any) -> tuple[Any, float]:
+    """The matrix, rid of rounding's asymmetry; an error if it is visibly asymmetric.
+
+    Also the least curvature of a pair relative to the largest entry, which comes with the pass
+    (0 where it is not known): below 0 the function is not convex.
+    """
+    least = 0.0
     if scipy.sparse.issparse(matrix):
         difference = abs(matrix - matrix.T).tocoo()
         largest = abs(matrix).max() if matrix.nnz else 0.0
@@ -188,7 +202,7 @@ def _symmetric(matrix: Any) -> Any:
         amount = float(difference.data[worst]) if difference.nnz else 0.0
         i, j = (int(a[worst]) for a in difference.coords) if difference.nnz else (0, 0)
     else:
-        amount, largest, i, j = _core.asymmetry(matrix)
+        amount, largest, i, j, least = _core.asymmetry(matrix)
         if not np.isfinite(largest):
             require_finite("Q", matrix)
     if amount > 1e-8 * largest:
@@ -196,7 +210,8 @@ def _symmetric(matrix: Any) -> Any:
             f"Q must be symmetric, but Q[{i}, {j}] = {matrix[i, j]:g} "
             f"and Q[{j}, {i}] = {matrix[j, i]:g}"
         )
-    return matrix if amount == 0 else (matrix + matrix.T) / 2
+    relative = least / largest if largest > 0 else 0.0
+    return matrix if amount == 0 else (matrix + matrix.T) / 2, relative
 
 
 def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:

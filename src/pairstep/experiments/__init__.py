@@ -1,0 +1,9 @@
+"""The paper's experiments and a few beyond it: one module per figure.
+
+Each module says what to measure (parts), what to keep (CSV tables), what to conclude (claims) and
+how to draw it (panels, from the CSV tables alone). `reproduce` runs them all.
+"""
+
+from .reproduce import EXPERIMENTS, redraw, reproduce
+
+__all__ = ["EXPERIMENTS", "redraw", "reproduce"]

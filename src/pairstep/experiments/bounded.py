@@ -1,0 +1,185 @@
+"""What Figure 2, Figures 4 to 6 and the simplex share: gs-s, gs-q and gs-1 under bounds."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import LeastSquares, SumBox
+from .experiment import Scale
+from .parts import Measured, Part, Results, part
+from .problems import Array, box_optimum, least_squares
+from .races import Race, identified_at
+from .style import COLOURS, curve, label_ends
+from .tables import Table, distinct, stack, thin, where
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RULES = "gs-s", "gs-q", "gs-1"
+BOX, SIMPLEX = "box", "simplex"
+DEEP = 1e-6  # of the start: how far down the curves are drawn
+
+
+@lru_cache(maxsize=1)
+def problem(seed: int, n: int, bounds: str) -> tuple[LeastSquares, SumBox, Array, float]:
+    """Make a problem, its optimal point and its optimum; kept for the next rule."""
+    A, b = box_problem(seed, n) if bounds == BOX else simplex_problem(seed, n)
+    limits = (0.0, -1.0, 1.0) if bounds == BOX else (1.0, 0.0, math.inf)
+    best, value = box_optimum(A.T @ A, -A.T @ b, *limits)
+    return LeastSquares(A, b), SumBox(*limits), best, value + 0.5 * float(b @ b)
+
+
+def measure(seed: int, n: int, bounds: str, rule: str) -> Measured:
+    """Run one rule to convergence with the theory's step, and watch its active set."""
+    objective, constraint, best, optimum = problem(seed, n, bounds)
+    race = Race(objective, constraint, rule, "1/L2", max_iter=500 * n, tol=1e-9)
+    measured = race.run(optimum)
+    measured["unsettled"] = race.unsettled(best)
+    del measured["x"]
+    return measured
+
+
+def box_problem(seed: int, n: int) -> tuple[Array, Array]:
+    """Draw the problem of Figure 1, as is."""
+    return least_squares(seed, n)
+
+
+def simplex_problem(seed: int, n: int) -> tuple[Array, Array]:
+    """Draw the same A, with an x that is uniform on the probability simplex."""
+    A, _ = least_squares(seed, n)
+    rng = np.random.default_rng([seed, 1])
+    x = rng.exponential(size=n)
+    return A, A @ (x / x.sum()) + rng.standard_normal(n)
+
+
+def parts(scale: Scale, bounds: str) -> list[Part]:
+    """Every rule on every problem."""
+    return [part_of(scale, bounds, seed, rule) for seed in range(scale.seeds) for rule in RULES]
+
+
+def part_of(scale: Scale, bounds: str, seed: int, rule: str) -> Part:
+    """One rule on one problem."""
+    return part(measure, seed=seed, n=scale.n, bounds=bounds, rule=rule)
+
+
+def tables(
+    results: Results, scale: Scale, bounds: str, name: str, columns: tuple[str, ...]
+) -> dict[str, Table]:
+    """Chosen columns per iteration, with every iteration in which not two variables moved."""
+    blocks, times = [], []
+    for p in parts(scale, bounds):
+        measured, given = results[p], dict(p.parameters)
+        unusual = np.flatnonzero(measured["moved"] != 2)
+        at = thin(len(measured["moved"]), unusual)
+        row = {k: given[k] for k in ("seed", "rule")} | {"iteration": at}
+        blocks.append(row | {column: measured[column][at] for column in columns})
+        times.append(row | {"seconds": measured["seconds"][at]})
+    return {name: stack(blocks), f"{name}_timing": stack(times)}
+
+
+def draw_objective(ax: Axes, table: Table, seed: int) -> None:
+    """Draw the suboptimality, until the slowest rule is deep."""
+    rows = where(table, seed=seed)
+    start = rows["suboptimality"].max()
+    deep = [
+        of_rule["iteration"][of_rule["suboptimality"] > DEEP * start].max()
+        for of_rule in (where(rows, rule=rule) for rule in RULES)
+    ]
+    # Rules of similar speed are cut at one iteration, where their order shows.
+    last = max(deep) if max(deep) > 2 * min(deep) else min(deep)
+    ax.set(yscale="log", xlabel="iterations", ylabel="$f(x) - f^*$")
+    ax.set(xlim=(0, last), ylim=(DEEP * start, 2 * start))
+    ends = []
+    for rule in reversed(RULES):
+        of_rule = where(rows, rule=rule)
+        k, gap = of_rule["iteration"], np.maximum(of_rule["suboptimality"], DEEP * start)
+        x = np.append(k[k < last], last)
+        y = np.exp(np.interp(x, k, np.log(gap)))
+        shown = np.flatnonzero(y > 1.001 * DEEP * start)[-1] + 2  # up to the first deep point
+        ends.append(curve(ax, x[:shown], y[:shown], rule))
+    label_ends(ax, ends)
+
+
+def draw_interior(ax: Axes, table: Table, seed: int) -> None:
+    """Draw the number of variables strictly between their bounds."""
+    rows = where(table, seed=seed)
+    ax.set(xscale="log", xlabel="iterations", ylabel="interior variables")
+    ends = []
+    for rule in reversed(RULES):
+        of_rule = where(rows, rule=rule)
+        seen = of_rule["iteration"] > 0
+        ends.append(curve(ax, of_rule["iteration"][seen], of_rule["interior"][seen], rule))
+    ax.set_xlim(1, rows["iteration"].max())
+    ax.set_ylim(0.8 * rows["interior"].min(), 1.02 * rows["interior"].max())
+    label_ends(ax, ends)
+
+
+def draw_moved(ax: Axes, table: Table, seed: int) -> None:
+    """Draw how many variables gs-1 moves: a dot per iteration, and how often each number occurs."""
+    rows = where(table, seed=seed, rule="gs-1")
+    last = int(rows["iteration"].max())
+    counts = np.bincount(rows["moved"][rows["iteration"] > 0], minlength=3)
+    counts[2] = last - (counts.sum() - counts[2])  # the table keeps only some iterations with two
+    ax.set(xscale="log", xlabel="iterations", ylabel="variables moved")
+    seen = rows["iteration"] > 0
+    ax.plot(
+        rows["iteration"][seen], rows["moved"][seen], ".", color=COLOURS["gs-1"],
+        markersize=5, alpha=0.45, markeredgewidth=0, clip_on=False, zorder=3,
+    )  # fmt: skip
+    ax.set_xlim(1, last)
+    if len(counts) > 12:
+        ticks = [tick for tick in (2, 5, 10, 20, 50, 100, 200, 500) if tick < len(counts)]
+        ax.set_yscale("log")
+        ax.set_ylim(1.7, 1.1 * len(counts))
+        labelled = [2]
+    else:
+        ticks = labelled = list(range(2, len(counts)))
+        ax.set_ylim(1.5, len(counts) - 0.5)
+    ax.set_yticks(ticks, [str(tick) for tick in ticks])
+    for moved in labelled:
+        ax.text(
+            1.04, moved, occurrence(int(counts[moved]), last), transform=ax.get_yaxis_transform(),
+            va="center", color=COLOURS["gs-1"], fontsize=10.5,
+        )  # fmt: skip
+
+
+def occurrence(count: int, of: int) -> str:
+    """Write how often something happens: a share, or a count where that is small."""
+    if count >= 0.001 * of:
+        return f"{100 * count / of:.1f}%"
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def seeds_in(table: Table) -> list[int]:
+    """List the seeds of a table."""
+    return [int(seed) for seed in distinct(table, "seed")]
+
+
+def found_active_set(
+    results: Results, scale: Scale, bounds: str, tolerated: float = 0.0
+) -> dict[str, list[int]]:
+    """Find, for each rule and seed, from which iteration on the active set is the optimal one.
+
+    A share of the variables may be tolerated to be elsewhere.
+    """
+    return {
+        rule: [
+            identified_at(
+                results[part_of(scale, bounds, seed, rule)]["unsettled"], int(tolerated * scale.n)
+            )
+            for seed in range(scale.seeds)
+        ]
+        for rule in RULES
+    }
+
+
+def moves(results: Results, scale: Scale, bounds: str) -> list[NDArray[np.int64]]:
+    """How many variables gs-1 moved in each iteration, seed by seed."""
+    return [
+        results[part_of(scale, bounds, seed, "gs-1")]["moved"][1:] for seed in range(scale.seeds)
+    ]

@@ -1,0 +1,63 @@
+"""Figure 3 (appendix): the scaled problem of Figure 1 for every seed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from . import figure1
+from .claims import Claim, iterations_to
+from .experiment import Experiment, Panel, Scale
+from .figure1 import SCALED
+from .parts import Results
+from .tables import Table, distinct
+
+SIMILAR = 1.5  # a factor between the seeds
+
+
+def claims(results: Results, scale: Scale) -> list[Claim]:
+    """Check what the appendix says of Figure 3; the rules are compared with Figure 1."""
+    counts: dict[str, list[int]] = {rule: [] for rule in figure1.RULES}
+    for p in figure1.parts(scale, (SCALED,)):
+        fall = results[p]["suboptimality"]
+        level = np.array([0.1 * fall[0]])
+        counts[str(dict(p.parameters)["rule"])].append(int(iterations_to(level, fall)[0]))
+    widest = {rule: max(c) / min(c) for rule, c in counts.items()}
+    return [
+        Claim(
+            "seeds-are-similar",
+            "The performance across different random seeds is similar.",
+            "Appendix, Additional Experiments",
+            "figure3",
+            max(widest.values()) < SIMILAR,
+            "Iterations until the suboptimality is a tenth of the start: for every rule, the most "
+            f"over all seeds is below {SIMILAR} times the least.",
+            f"Most over least: {', '.join(f'{rule} {w:.2f}' for rule, w in widest.items())}.",
+            {"iterations to a tenth": counts},
+        )
+    ]
+
+
+def panels(tables: dict[str, Table]) -> list[Panel]:
+    """One panel per seed."""
+    table = tables["figure3"]
+    return [
+        Panel(
+            f"Seed {seed}",
+            partial(figure1.draw, table=table, axis="iteration", kind=SCALED, seed=seed),
+        )
+        for seed in distinct(table, "seed")
+    ]
+
+
+EXPERIMENT = Experiment(
+    "figure3",
+    "Figure 3. Very different L_i, seed by seed",
+    "The right panel of Figure 1 for every seed (of the data and of the random rules).",
+    partial(figure1.parts, columns=(SCALED,)),
+    partial(figure1.tables, columns=(SCALED,), name="figure3"),
+    claims,
+    panels,
+    label_room=1.4,
+)

@@ -1,0 +1,172 @@
+"""The runner: measures parts in parallel, once, and keeps what is finished.
+
+A part is a function of this package and its parameters. What it measures goes to a file of its own,
+named after the code and the parameters, and written in one go. So an interrupted run leaves only
+finished parts, a rerun continues from them, and a part that two figures share is measured once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from .. import __version__
+
+Measured = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One measurement.
+
+    Attributes
+    ----------
+    measure : callable
+        A function at the top level of its module.
+    parameters : tuple of (name, value)
+        Its keyword arguments.
+    alone : bool
+        Whether nothing else may run beside it, for its times matter.
+    """
+
+    measure: Callable[..., Measured]
+    parameters: tuple[tuple[str, str | int | float | bool], ...]
+    alone: bool = False
+
+    @property
+    def key(self) -> str:
+        """A name for the code and the parameters."""
+        source = inspect.getsourcefile(self.measure) or ""
+        called = [fingerprint(source), self.measure.__qualname__, self.parameters]
+        return hashlib.sha256(json.dumps(called).encode()).hexdigest()[:24]
+
+    def __str__(self) -> str:
+        module = self.measure.__module__.rsplit(".", 1)[-1]
+        return f"{module} " + " ".join(f"{k}={v}" for k, v in self.parameters)
+
+
+def part(
+    measure: Callable[..., Measured], alone: bool = False, **parameters: str | int | float | bool
+) -> Part:
+    """Describe a measurement."""
+    return Part(measure, tuple(sorted(parameters.items())), alone)
+
+
+class Results(Mapping[Part, Measured]):
+    """What was measured, read from disk when it is asked for."""
+
+    def __init__(self, paths: dict[Part, Path]):
+        self._paths = paths
+
+    def __getitem__(self, part: Part) -> Measured:
+        with np.load(self._paths[part]) as file:
+            return dict(file)
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def run(
+    parts: Iterable[Part], folder: Path, done: Callable[[str], None] = lambda label: None
+) -> Results:
+    """Measure the parts that are not there yet, on any joblib backend.
+
+    Parameters
+    ----------
+    parts : iterable of Part
+        What to measure; repetitions are measured once.
+    folder : Path
+        Where finished parts are kept.
+    done : callable
+        Told of each part when it is there.
+
+    Returns
+    -------
+    Results
+        All parts.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {p: folder / f"{p.key}.npz" for p in parts}
+    pending = []
+    for p, path in paths.items():
+        if path.exists():
+            done(str(p))
+        else:
+            pending.append(p)
+    together = [(p, paths[p]) for p in pending if not p.alone]
+    with threadpool_limits(1):  # for backends that run parts here, side by side
+        for p in in_parallel(measure_and_keep, together):
+            done(str(p))
+    for p in pending:
+        if p.alone:
+            done(str(measure_and_keep(p, paths[p])))
+    return Results(paths)
+
+
+def in_parallel(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Iterator[Any]:
+    """Call in parallel; the answers come as they are ready where the joblib backend can do that."""
+    if not calls:
+        return
+    tasks = [joblib.delayed(function)(*arguments) for arguments in calls]
+    _, n_jobs = joblib.parallel.get_active_backend()  # the caller's choice, else all cores
+    try:
+        parallel = joblib.Parallel(n_jobs=n_jobs or -1, return_as="generator_unordered")
+    except ValueError:  # a backend that cannot hand out answers one by one
+        parallel = joblib.Parallel(n_jobs=n_jobs or -1)
+    yield from parallel(tasks)
+
+
+def measure_and_keep(part: Part, path: Path) -> Part:
+    """Measure a part on one thread, so that its bits do not depend on the backend, and keep it."""
+    with threadpool_limits(1):
+        measured = part.measure(**dict(part.parameters))
+    buffer = io.BytesIO()
+    np.savez(buffer, **measured)  # type: ignore[arg-type]
+    write_at_once(path, buffer.getvalue())
+    return part
+
+
+def write_at_once(path: Path, content: bytes | str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    data = content.encode() if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@cache
+def fingerprint(source: str) -> str:
+    """Name the code that a measurement depends on: the package and the file that measures."""
+    here = Path(__file__).parent
+    package = [p for p in here.parent.rglob("*.py") if here not in p.parents and p.stem != "cli"]
+    shared = [here / "problems.py", here / "races.py"]
+    core = importlib.util.find_spec("pairstep._core")
+    native = [Path(core.origin)] if core and core.origin else []
+    digest = hashlib.sha256(__version__.encode())
+    for path in sorted({*package, *shared, *native, Path(source)}):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,40 @@
+"""A progress bar through rich where there is one to see it, plain lines on stderr otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Show how many of `total` steps are done; call what it gives with a label after each."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+    except ImportError:
+        yield plain(total)
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield plain(total)
+        return
+    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), "{task.description}"
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda label: bar.update(task, advance=1, description=label)
+
+
+def plain(total: int) -> Callable[[str], None]:
+    """Print a line after each step."""
+    began, count = time.monotonic(), 0
+
+    def done(label: str) -> None:
+        nonlocal count
+        count += 1
+        elapsed = time.monotonic() - began
+        print(f"[{count}/{total}] {elapsed:5.1f} s  {label}", file=sys.stderr, flush=True)
+
+    return done

@@ -1,0 +1,261 @@
+"""The report: one page that opens from disk, with the claims first and all figures inside."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..rules import RULES
+from .experiment import Experiment
+
+SEEN, THEOREMS, BEYOND = "What the paper saw", "What the paper proves", "Beyond the paper"
+GROUPS = SEEN, THEOREMS, BEYOND
+RULE_NAMES = re.compile("|".join(sorted(RULES, key=len, reverse=True)))
+VERDICTS = {True: ("yes", "holds"), False: ("no", "does not hold"), None: ("open", "not measured")}
+
+
+def page(
+    about: Mapping[str, Any],
+    claims: Sequence[Mapping[str, Any]],
+    experiments: Iterable[Experiment],
+    drawn: Mapping[str, Sequence[str]],
+) -> str:
+    """Write the page."""
+    experiments = list(experiments)
+    titles = {e.name: short(e.title) for e in experiments}
+    return PAGE.format(
+        style=STYLE,
+        summary=summary(claims),
+        groups="\n".join(
+            group(name, [claim for claim in claims if group_of(claim) == name], titles)
+            for name in GROUPS
+        ),
+        figures="\n".join(section(e, drawn.get(e.name, ()), claims) for e in experiments),
+        about=provenance(about),
+        made=f"<code>{html.escape(about['command'])}</code>, "
+        f"seeds {about['seeds'][0]} to {about['seeds'][-1]}, "
+        f"n = {about['scale']['n']}, pairstep {html.escape(about['version'])}",
+    )
+
+
+def group_of(claim: Mapping[str, Any]) -> str:
+    """Tell what a claim is about."""
+    if claim["source"] == "Beyond the paper":
+        return BEYOND
+    return THEOREMS if claim["name"].startswith("theorem") else SEEN
+
+
+def summary(claims: Sequence[Mapping[str, Any]]) -> str:
+    """Count what holds."""
+    sentences = []
+    for name in GROUPS:
+        verdicts = [claim["holds"] for claim in claims if group_of(claim) == name]
+        measured = [holds for holds in verdicts if holds is not None]
+        if verdicts:
+            sentence = f"{name}: {sum(measured)} of {len(measured)} hold"
+            absent = len(verdicts) - len(measured)
+            sentences.append(sentence + (f", {absent} not measured" if absent else ""))
+    return ". ".join(sentences)
+
+
+def group(name: str, claims: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
+    """Write the claims of one kind below their heading."""
+    if not claims:
+        return ""
+    rows = "\n".join(row(claim, titles) for claim in claims)
+    heading = f'<tr class="group"><th colspan="3" scope="rowgroup">{name}</th></tr>'
+    return f"<tbody>{heading}\n{rows}</tbody>"
+
+
+def row(claim: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """One claim: what is said, whether it holds, what was found and how."""
+    mark, verdict = VERDICTS[claim["holds"]]
+    figure = claim["figure"]
+    where = html.escape(titles.get(figure, figure))
+    link = f'<a href="#{figure}">{where}</a>' if figure in titles else where
+    return f"""<tr id="{claim["name"]}">
+<td class="verdict {mark}"><span>{verdict}</span></td>
+<td><p class="statement">{words(claim["statement"])}</p>
+<p class="source">{html.escape(claim["source"])} · {link}</p></td>
+<td><p>{words(claim["found"])}</p>
+<details><summary>How it was measured</summary><p>{words(claim["how"])}</p>
+{numbers(claim["numbers"])}</details></td>
+</tr>"""
+
+
+def numbers(value: Mapping[str, Any]) -> str:
+    """Write numbers by name; names within names become a table."""
+    lines = []
+    for name, of in value.items():
+        if isinstance(of, Mapping):
+            rows = "".join(
+                f"<tr><th>{words(key)}</th><td>{listed(x)}</td></tr>" for key, x in of.items()
+            )
+            lines.append(f"<p>{words(name)}:</p><table>{rows}</table>")
+        else:
+            lines.append(f"<p>{words(name)}: {listed(of)}</p>")
+    return f'<div class="numbers">{"".join(lines)}</div>'
+
+
+def listed(value: Any) -> str:
+    """Write a number, or some."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{words(key)} {listed(x)}" for key, x in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(listed(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def section(e: Experiment, panels: Sequence[str], claims: Sequence[Mapping[str, Any]]) -> str:
+    """One figure: its panels, which a narrow screen stacks, and its caption."""
+    images = "\n".join(
+        f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" '
+        f'alt="{html.escape(f"{e.title}, panel {k}")}" width="430" height="330">'
+        for k, svg in enumerate(panels, 1)
+    )
+    if not panels:
+        found = [claim["found"] for claim in claims if claim["figure"] == e.name]
+        images = f'<p class="absent">{words(" ".join(found) or "Not measured.")}</p>'
+    kinds = ("csv", "svg", "png") if panels else ()
+    files = ", ".join(f'<a href="{e.name}.{kind}">{kind.upper()}</a>' for kind in kinds)
+    return f"""<section id="{e.name}">
+<h2>{words(e.title)}</h2>
+<figure data-panels="{len(panels)}">
+<div class="panels columns-{min(e.columns, len(panels) or 1)}">
+{images}
+</div>
+<figcaption>{words(e.caption)} <span class="files">{files}</span></figcaption>
+</figure>
+</section>"""
+
+
+def provenance(about: Mapping[str, Any]) -> str:
+    """List what made the page."""
+    scale = about["scale"]
+    facts = {
+        "Command": f"<code>{html.escape(about['command'])}</code>",
+        "Version": f"pairstep {html.escape(about['version'])}",
+        "Seeds": html.escape(", ".join(map(str, about["seeds"]))),
+        "Size": f"n = {scale['n']} in the synthetic problems, up to {scale['sizes'][-1]:,} for the "
+        f"time of one choice, at most {scale['rows']} rows of each data set",
+        "Machine": html.escape(about["machine"]),
+        "Finished": f"{about['finished']}, after {about['seconds']:g} seconds "
+        "(finished parts of an earlier run are not measured again)",
+    }
+    return "\n".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
+
+
+def words(text: str) -> str:
+    """Escape, and set the few bits of mathematics: L_i, mu_2, f*, n^2."""
+    escaped = html.escape(text, quote=False)
+    escaped = re.sub(r"\bmu_(\w)\b", r"<i>μ</i><sub>\1</sub>", escaped)
+    escaped = re.sub(r"\b([Laxgz])_([ij]|\d)\b", r"<i>\1</i><sub>\2</sub>", escaped)
+    escaped = re.sub(r"\bL([12])\b", r"<i>L</i><sub>\1</sub>", escaped)
+    escaped = RULE_NAMES.sub(lambda name: name[0].replace("-", "\N{NON-BREAKING HYPHEN}"), escaped)
+    return re.sub(r"\^(\d)", r"<sup>\1</sup>", escaped)
+
+
+def short(title: str) -> str:
+    """Cut a title before its first full stop."""
+    return title.split(". ")[0]
+
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #5b6470; --line: #e3e3df;
+  --paper: #fcfcfa; --card: #ffffff; --link: #0067a5; --yes: #00694d; --no: #a63d00; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e0; --soft: #a0a6ad; --line: #33373c; --paper: #16181b; --card: #ffffff;
+    --link: #7cb8e4; --yes: #4cc39b; --no: #f0915a; } }
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; scroll-behavior: smooth; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 17px/1.55 Charter, "Bitstream Charter", "Iowan Old Style", Georgia, Cambria, serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 56px 24px 72px; }
+h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .5rem; font-weight: 600; text-wrap: balance; }
+h2 { font-size: 1.3rem; line-height: 1.3; margin: 0 0 1rem; font-weight: 600; }
+p { margin: 0 0 .4rem; } a { color: var(--link); text-underline-offset: 2px; }
+code { font: .88em ui-monospace, "SF Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
+sub, sup { line-height: 0; font-size: .72em; }
+header { max-width: 46rem; margin-bottom: 2.5rem; } header p { color: var(--soft); }
+header .summary { color: var(--ink); font-size: 1.15rem; margin-bottom: .2rem;
+  text-wrap: balance; }
+table { border-collapse: collapse; } .claims { width: 100%; margin-bottom: 4rem; }
+th { text-align: left; font-weight: 600; color: var(--soft); font-size: .9rem; }
+th, td { padding: .85rem 1.25rem .85rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+.claims > tbody > tr > td:nth-child(2) { width: 38%; } td p:last-child { margin-bottom: 0; }
+.group th { color: var(--ink); font-size: 1.1rem; padding-top: 2.2rem; }
+.numbers { font-size: .92em; line-height: 1.4; overflow-x: auto; }
+.numbers p { margin: .4rem 0 0; } .numbers p::first-letter { text-transform: uppercase; }
+.numbers th, .numbers td { padding: 0 1rem 0 0; border: 0;
+  font-size: inherit; font-weight: 400; white-space: nowrap; color: inherit; }
+.verdict { white-space: nowrap; width: 8.5rem; }
+.verdict span::before { display: inline-block; width: 1.3em; font-weight: 700; }
+.yes { color: var(--yes); } .yes span::before { content: "✓"; }
+.no { color: var(--no); } .no span::before { content: "✗"; }
+.open { color: var(--soft); } .open span::before { content: "–"; }
+.source, details, figcaption, dl, .absent { color: var(--soft); font-size: .92rem; }
+summary { cursor: pointer; } details p { margin-top: .3rem; }
+section { margin: 0 0 3.5rem; scroll-margin-top: 1.5rem; } figure { margin: 0; }
+.panels { display: grid; gap: 8px; background: var(--card); border: 1px solid var(--line);
+  border-radius: 10px; padding: 10px; margin-bottom: .8rem; }
+.columns-1 { grid-template-columns: minmax(0, 560px); justify-content: center; }
+.columns-2 { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+.columns-3 { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+.panels img { width: 100%; height: auto; display: block; }
+figcaption { max-width: 52rem; } .files { white-space: nowrap; }
+dl { display: grid; grid-template-columns: 7rem 1fr; gap: .3rem 1rem; margin: 0; }
+dd { margin: 0; color: var(--ink); }
+@media (max-width: 900px) { .columns-3 { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (max-width: 640px) {
+  body { font-size: 16px; } main { padding: 28px 16px 48px; } h1 { font-size: 1.6rem; }
+  .panels { grid-template-columns: minmax(0, 1fr); padding: 4px; }
+  .claims thead { display: none; }
+  .claims, .claims > tbody, .claims > tbody > tr, .claims > tbody > tr > *,
+  .claims > tbody > tr > td:nth-child(2) { display: block; width: auto; }
+  .claims > tbody > tr { padding: 1rem 0; border-bottom: 1px solid var(--line); }
+  .claims > tbody > tr > * { border: 0; padding: .15rem 0; } .group th { padding-top: 1rem; }
+  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .6rem; } }
+@media print { body { font-size: 11px; } figure, tr { break-inside: avoid; } }
+"""
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Greedy two-coordinate updates, reproduced</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<header>
+<h1>Greedy two-coordinate updates, reproduced</h1>
+<p class="summary">{summary}.</p>
+<p>The experiments of Ramesh, Mishkin, Schmidt, Zhou, Lavington and She, <cite>Analyzing and
+Improving Greedy 2-Coordinate Updates for Equality-Constrained Optimization via Steepest Descent in
+the 1-Norm</cite> (2023), and a few beyond them.</p>
+<p>Made by {made}.</p>
+</header>
+<table class="claims">
+<thead><tr><th scope="col">Verdict</th><th scope="col">Claim</th><th scope="col">Found</th></tr>
+</thead>
+{groups}
+</table>
+{figures}
+<section id="about">
+<h2>How this page was made</h2>
+<dl>
+{about}
+</dl>
+</section>
+</main>
+</body>
+</html>
+"""

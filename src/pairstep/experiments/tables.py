@@ -1,0 +1,78 @@
+"""Tables: columns in CSV files, from which figures are drawn."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .parts import write_at_once
+
+Table = dict[str, NDArray[Any]]
+
+
+def thin(n: int, also: Sequence[int] | NDArray[Any] = (), points: int = 200) -> NDArray[np.int64]:
+    """Choose which of n entries to keep: evenly spaced, spaced by their logarithm, and `also`."""
+    last = max(n - 1, 1)
+    even, log = np.linspace(0, n - 1, points), np.geomspace(1, last, points)
+    kept = np.concatenate([even, np.minimum(log, n - 1), np.asarray(also, float)])
+    return np.unique(kept.round().astype(np.int64))
+
+
+def stack(blocks: Iterable[dict[str, Any]]) -> Table:
+    """Put blocks of rows below one another; single values fill their column."""
+    columns: dict[str, list[NDArray[Any]]] = {}
+    for block in blocks:
+        length = max((len(v) for v in block.values() if np.ndim(v)), default=1)
+        for name, values in block.items():
+            columns.setdefault(name, []).append(np.broadcast_to(values, length))
+    return {name: np.concatenate(pieces) for name, pieces in columns.items()}
+
+
+def where(table: Table, **wanted: Any) -> Table:
+    """Keep the rows with the wanted values."""
+    rows = np.ones(len(next(iter(table.values()))), bool)
+    for name, value in wanted.items():
+        rows &= table[name] == value
+    return {name: values[rows] for name, values in table.items()}
+
+
+def distinct(table: Table, name: str) -> Iterator[Any]:
+    """List the values of a column, each once, in the order of the rows."""
+    return iter(dict.fromkeys(table[name].tolist()))
+
+
+def write(path: Path, table: Table) -> None:
+    """Write a table as CSV, floats to nine digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    columns = [map(_text, values.tolist()) for values in table.values()]
+    writer.writerows(zip(*columns, strict=True))
+    write_at_once(path, text.getvalue())
+
+
+def read(path: Path) -> Table:
+    """Read a table that `write` wrote."""
+    with path.open(newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {name: _column(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _text(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _column(values: Sequence[str]) -> NDArray[Any]:
+    for kind in (np.int64, np.float64):
+        try:
+            return np.array(values, kind)
+        except ValueError:
+            pass
+    return np.array(values)

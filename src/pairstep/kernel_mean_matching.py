@@ -1,0 +1,169 @@
+"""Weights that make one sample look like another, for scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import validate_data
+
+from ._validation import Array, finite_number
+from .budget import solve_qp
+from .result import Result, Status
+
+
+class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
+    """Weights of a training sample that make its kernel mean that of a target sample.
+
+    For learning under covariate shift: fit any model with ``sample_weight=weights_``. The weights
+    w minimise the distance of the weighted training mean to the target mean in the space of the
+    kernel,
+
+        w'Kw / 2 - kappa'w,    kappa_i = n / n_target * sum_j k(x_i, target_j),
+
+    within ``0 <= w <= upper_bound`` and ``n (1 - eps) <= sum(w) <= n (1 + eps)``, both held
+    exactly. K is the whole kernel matrix of the training sample: memory grows as its square.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A kernel of ``sklearn.metrics.pairwise.pairwise_kernels``, a function of two samples, or
+        "precomputed": then X is the kernel matrix of the training sample, and X_target that of
+        the target samples (rows) with the training samples (columns).
+    gamma : "scale", "auto" or float
+        Of the rbf, polynomial, sigmoid, laplacian and chi2 kernels: "scale" is
+        ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``.
+    degree, coef0 : float
+        Of the polynomial and sigmoid kernels.
+    upper_bound : float
+        The largest weight, often called B.
+    eps : float, optional
+        How far the mean weight may be from 1, ``(sqrt(n) - 1) / sqrt(n)`` by default.
+    tol : float
+        Tolerance of the solver, as in `minimize`.
+    max_iter : int, optional
+        At most so many iterations, as in `minimize`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_samples,)
+        One per training sample.
+    result_ : Result
+        What is known of the solution.
+    n_iter_ : int
+        Iterations of the solver, at least 1 as scikit-learn counts them.
+    gamma_ : float
+        The gamma that was used.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, where X has them.
+
+    References
+    ----------
+    Huang, Smola, Gretton, Borgwardt and Schölkopf, *Correcting Sample Selection Bias by Unlabeled
+    Data* (2006).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairstep import KernelMeanMatching
+    >>> train, target = np.linspace(0, 4, 41)[:, None], np.linspace(2, 3, 11)[:, None]
+    >>> matching = KernelMeanMatching(eps=0.1).fit(train, X_target=target)
+    >>> float(np.average(train[:, 0], weights=matching.weights_).round(2))
+    2.5
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[[Array, Array], float] = "rbf",
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        upper_bound: float = 1000.0,
+        eps: float | None = None,
+        tol: float = 1e-8,
+        max_iter: int | None = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.upper_bound = upper_bound
+        self.eps = eps
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any = None, *, X_target: Any = None) -> Self:
+        """Find the weights.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            The training sample.
+        y : object
+            Ignored; here by convention.
+        X_target : array_like or sparse array of shape (n_target, n_features), optional
+            The target sample. By default X, which is matched by weights of 1.
+
+        Returns
+        -------
+        KernelMeanMatching
+            Itself.
+        """
+        if X_target is None and np.ndim(y) == 2:
+            raise ValueError("y is ignored: give the target sample as fit(X, X_target=...)")
+        checks = {"accept_sparse": self._sparse_formats, "dtype": np.float64}
+        X = validate_data(self, X, **checks)
+        X_target = X if X_target is None else validate_data(self, X_target, reset=False, **checks)
+        n, n_target = X.shape[0], X_target.shape[0]
+        self.gamma_ = _gamma(self.gamma, X)
+        eps = 1 - 1 / np.sqrt(n) if self.eps is None else finite_number("eps", self.eps)
+        if eps < 0:
+            raise ValueError(f"eps must not be negative, got {eps:g}")
+
+        sums = (self._kernel(X_target[part], X).sum(axis=0) for part in gen_batches(n_target, 1024))
+        kappa = n / n_target * np.sum(list(sums), axis=0)
+        self.result_: Result = solve_qp(
+            self._kernel(X, X), -kappa, total=(n * (1 - eps), n * (1 + eps)),
+            upper=self.upper_bound, tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+        if self.result_.status != Status.OPTIMAL:
+            warnings.warn(self.result_.message, ConvergenceWarning, stacklevel=2)
+        self.weights_: Array = self.result_.x
+        self.n_iter_ = max(self.result_.n_iter, 1)
+        return self
+
+    def _kernel(self, X: Any, Y: Any) -> Array:
+        settings = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        if callable(self.kernel):
+            settings = {}
+        return np.asarray(pairwise_kernels(X, Y, self.kernel, filter_params=True, **settings))
+
+    @property
+    def _sparse_formats(self) -> str | bool:
+        return False if self.kernel == "precomputed" else "csr"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._sparse_formats)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _gamma(gamma: float | str, X: Any) -> float:
+    if gamma == "auto":
+        return 1.0 / int(X.shape[1])
+    if gamma == "scale":
+        squares = X.multiply(X) if scipy.sparse.issparse(X) else X**2
+        variance = float(squares.mean() - X.mean() ** 2)
+        return 1.0 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
+    return finite_number("gamma", gamma)

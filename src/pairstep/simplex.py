@@ -1,0 +1,181 @@
+"""Regression with weights that add up to a total, for scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ._validation import Array
+from .budget import simplex_lstsq
+from .result import BatchResult, Result, Status
+
+
+class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Least squares with weights within bounds that add up to a total.
+
+    Minimises ``sum_s sample_weight_s (y_s - intercept - X_s coef)^2 / 2 + ridge |coef|^2 / 2``.
+    With the default settings predictions are weighted averages of the columns of X: the weights of
+    a synthetic control, the abundances of an unmixed spectrum, or, as ``final_estimator`` of
+    scikit-learn's ``StackingRegressor``, the shares of the stacked models.
+
+    Parameters
+    ----------
+    total : float or pair (low, high)
+        What the weights add up to, or the range of their sum.
+    lower : float or array_like of shape (n_features,)
+        Lower bounds of the weights.
+    upper : float or array_like of shape (n_features,), optional
+        Upper bounds; none by default.
+    ridge : float
+        Weight of the squared norm of the weights.
+    fit_intercept : bool
+        Whether to add a constant, free and not penalised. X must be dense then.
+    tol : float
+        Tolerance of the solver, as in `minimize`.
+    max_iter : int, optional
+        At most so many iterations per output, as in `minimize`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        The weights: within their bounds exactly, and adding up to the total within one ulp.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        The constant, 0 without `fit_intercept`.
+    result_ : Result or BatchResult
+        What is known of the solution.
+    n_iter_ : int or ndarray of shape (n_outputs,)
+        Iterations of the solver, at least 1 as scikit-learn counts them.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, where X has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairstep import SimplexRegressor
+    >>> forecasts = np.array([[1.0, 3.0], [2.0, 2.0], [3.0, 7.0], [4.0, 4.0]])
+    >>> model = SimplexRegressor().fit(forecasts, [1.5, 2.0, 4.0, 4.0])
+    >>> model.coef_, model.predict([[0.0, 4.0]])
+    (array([0.75, 0.25]), array([1.]))
+    """
+
+    def __init__(
+        self,
+        *,
+        total: float | tuple[float, float] = 1.0,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike | None = None,
+        ridge: float = 0.0,
+        fit_intercept: bool = False,
+        tol: float = 1e-8,
+        max_iter: int | None = None,
+    ):
+        self.total = total
+        self.lower = lower
+        self.upper = upper
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the weights.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            One column per weight.
+        y : array_like of shape (n_samples,) or (n_samples, n_outputs)
+            The target; each output has its own weights.
+        sample_weight : array_like of shape (n_samples,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        SimplexRegressor
+            Itself.
+        """
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._sparse_formats, dtype=np.float64,
+            multi_output=True, y_numeric=True,
+        )  # fmt: skip
+        y = np.asarray(y, np.float64)
+        importance: Array | None = None
+        if sample_weight is not None:
+            importance = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        X_mean, y_mean = np.zeros(X.shape[1]), np.zeros(y.shape[1:])
+        if self.fit_intercept:
+            # Whatever the weights, the best constant makes the means agree.
+            X_mean, y_mean = (np.average(v, axis=0, weights=importance) for v in (X, y))
+            X, y = X - X_mean, y - y_mean
+        if importance is not None:
+            X, y = (_scaled_rows(v, np.sqrt(importance)) for v in (X, y))
+
+        self.result_: Result | BatchResult = simplex_lstsq(
+            X, y, total=self.total, lower=self.lower, upper=self.upper, ridge=self.ridge,
+            tol=self.tol, max_iter=self.max_iter,
+        )  # fmt: skip
+        _warn_unless_optimal(self.result_, self.tol)
+        self.coef_: Array = np.ascontiguousarray(self.result_.x.T)
+        self.intercept_ = y_mean - self.coef_ @ X_mean
+        self.n_iter_ = np.maximum(self.result_.n_iter, 1)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            ``X coef + intercept``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csc", "csr"], dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    @property
+    def _sparse_formats(self) -> list[str] | bool:
+        # To centre a sparse X would fill it.
+        return False if self.fit_intercept else ["csc", "csr"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._sparse_formats)
+        # Averages of the columns of X need not be near y.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _scaled_rows(values: Any, scale: Array) -> Any:
+    if scipy.sparse.issparse(values):
+        return scipy.sparse.diags_array(scale) @ values
+    return values * (scale if values.ndim == 1 else scale[:, None])
+
+
+def _warn_unless_optimal(result: Result | BatchResult, tol: float) -> None:
+    failed = np.atleast_1d(result.status != Status.OPTIMAL)
+    if not failed.any():
+        return
+    message = (
+        result.message
+        if isinstance(result, Result)
+        else f"{failed.sum()} of {failed.size} outputs have not converged: their largest KKT "
+        f"violation is {result.kkt_violation[failed].max():.2e}, the tolerance tol={tol:g}, "
+        "relative to the gradient; raise max_iter or tol"
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)

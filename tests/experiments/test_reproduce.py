@@ -1,0 +1,207 @@
+"""The quick form from end to end: files, claims, determinism, resumption, the page in a browser."""
+
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import joblib
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from pairstep import __version__
+from pairstep.cli import main
+from pairstep.experiments import EXPERIMENTS, reproduce
+from pairstep.experiments.experiment import QUICK
+from pairstep.experiments.support_vectors import FILES, data_file
+
+pytestmark = pytest.mark.slow
+
+HAS_DATA = any(data_file(name) for name in FILES)
+DRAWN = [name for name in EXPERIMENTS if HAS_DATA or name != "support_vectors"]
+
+# What is robust at the size of the quick form; the others are for the full one.
+ROBUST = {
+    "greedy-beats-random": True,
+    "li-helps-gs-q-lipschitz": True,
+    "li-random": False,
+    "gs-s-is-slowest": True,
+    "gs-1-moves-two": True,
+    "gs-1-moves-three-or-fewer": True,
+    "theorem-greedy": True,
+    "theorem-random": True,
+    "theorem-gs-q": True,
+    "theorem-gs-1": True,
+    "random-bound-is-loose": True,
+    "exact-rules-are-exact": True,
+    "simplex-gs-1-finds-active-set-first": True,
+    "weights-fast-rule-is-exact": True,
+    "weights-norm-matters": True,
+}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The folder that `pairstep reproduce --quick` leaves, and how long it took."""
+    folder = tmp_path_factory.mktemp("quick")
+    began = time.monotonic()
+    assert main(["reproduce", "--quick", "--out", str(folder)]) == 0
+    return folder, time.monotonic() - began
+
+
+def csv_files(folder):
+    return {p.name: p.read_bytes() for p in folder.glob("*.csv") if "timing" not in p.name}
+
+
+def test_it_is_quick(quick):
+    assert quick[1] < 60, "20 seconds on an idle machine of two cores"
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_figure_leaves_its_files(quick, name):
+    folder, _ = quick
+    assert (folder / f"{name}.csv").read_text().count("\n") > 10
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert ET.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
+
+
+def test_claims_say_what_was_found(quick):
+    content = json.loads((quick[0] / "claims.json").read_text())
+    assert content["about"]["version"] == __version__
+    assert content["about"]["seeds"] == [0, 1]
+    found = {claim["name"]: claim for claim in content["claims"]}
+    for claim in found.values():
+        assert claim["holds"] in (True, False, None)
+        assert claim["how"]
+        assert claim["found"]
+        assert claim["figure"] in EXPERIMENTS
+    assert {name: found[name]["holds"] for name in ROBUST} == ROBUST
+
+
+def test_other_backends_give_the_same_tables(quick, tmp_path):
+    names = ["figure1", "figure2", "theory"]
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        reproduce(tmp_path, figures=names, scale=QUICK)
+    again = csv_files(tmp_path)
+    assert set(again) == {f"{name}.csv" for name in names}
+    assert again == {name: csv_files(quick[0])[name] for name in again}
+
+
+def test_drawing_needs_only_the_tables(quick, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(quick[0], folder, ignore=shutil.ignore_patterns(".parts", "*.svg", "*.html"))
+    assert main(["reproduce", "--redraw", "--out", str(folder)]) == 0
+    for name in DRAWN:
+        assert (folder / f"{name}.svg").read_bytes() == (quick[0] / f"{name}.svg").read_bytes()
+    assert (folder / "report.html").read_text() == (quick[0] / "report.html").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
+    command = [sys.executable, "-m", "pairstep.cli", "reproduce", "--quick", "--figure", "figure2"]
+    command += ["--figure", "theory", "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    parts = tmp_path / ".parts"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and len(list(parts.glob("*.npz"))) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    if process.returncode == 0:
+        pytest.skip("it was done before it could be interrupted")
+    assert process.returncode == 130
+    assert "the same command continues" in errors
+    assert "Traceback" not in errors
+    kept = {p.name: p.stat().st_mtime_ns for p in parts.glob("*.npz")}
+    assert len(kept) >= 3
+    subprocess.run(command, check=True, capture_output=True)
+    assert all((parts / name).stat().st_mtime_ns == stamp for name, stamp in kept.items())
+    for name, content in csv_files(tmp_path).items():
+        assert content == csv_files(quick[0])[name]
+
+
+def test_without_data_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.delenv("PAIRSTEP_DATA", raising=False)
+    page = reproduce(tmp_path, figures=["support_vectors"], scale=QUICK).read_text()
+    (claim,) = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    assert claim["holds"] is None
+    assert "set PAIRSTEP_DATA" in claim["found"]
+    assert "not measured" in page
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_the_page_stands_alone(quick):
+    page = (quick[0] / "report.html").read_text()
+    assert "pairstep reproduce --quick --out" in page
+    assert f"pairstep {__version__}" in page
+    assert page.index("<table") < page.index("<figure")
+    loaded = re.findall(r'\b(?:src|srcset|data)="([^"]*)"|url\(([^)]*)\)|@import', page)
+    assert loaded
+    assert all(link[0].startswith("data:") for link in loaded)
+    assert "<script" not in page
+
+
+PROBE = """<script>
+const errors = [];
+addEventListener("error", e => errors.push(String(e.message || e.target.src)), true);
+addEventListener("load", () => {
+  const images = [...document.images];
+  document.title = JSON.stringify({
+    figures: [...document.querySelectorAll("section[id] figure")].map(f => [
+      f.parentNode.id, Number(f.dataset.panels), f.querySelectorAll("img").length]),
+    broken: images.filter(i => !i.complete || !i.naturalWidth).length,
+    verdicts: document.querySelectorAll(".verdict").length,
+    overflow: document.documentElement.scrollWidth - innerWidth,
+    errors});
+});
+</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 500])
+def test_the_page_opens_in_a_browser(quick, tmp_path, width):
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if browser is None:
+        pytest.skip("no Chromium on the PATH")
+    page = tmp_path / "page.html"
+    text = (quick[0] / "report.html").read_text()
+    page.write_text(text.replace("<head>", "<head>" + PROBE))
+    run = subprocess.run(
+        [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900",
+            "--enable-logging=stderr", "--dump-dom", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    title = re.search(r"<title>(.*?)</title>", run.stdout, re.DOTALL)
+    seen = json.loads(html.unescape(title[1]))
+    assert "CONSOLE" not in run.stderr
+    assert seen["errors"] == []
+    assert seen["broken"] == 0
+    assert seen["overflow"] <= 0
+    assert seen["verdicts"] == len(json.loads((quick[0] / "claims.json").read_text())["claims"])
+    assert [name for name, *_ in seen["figures"]] == list(EXPERIMENTS)
+    for name, wanted, there in seen["figures"]:
+        assert wanted == there
+        assert there > 0 or name not in DRAWN
+
+
+def test_folder_is_made(tmp_path):
+    page = reproduce(Path(tmp_path, "a", "b"), figures=["theory"], scale=QUICK)
+    assert page == Path(tmp_path, "a", "b", "report.html")
+    assert page.exists()
