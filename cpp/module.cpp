@@ -193,6 +193,17 @@ nb::object project_(const In& y, const In& lower, const In& upper, const Indices
   return to_numpy(std::move(x));
 }
 
+nb::object fill_(const In& price, const In& curvature, const In& lower, const In& upper,
+                 const Indices& starts, const In& totals) {
+  const std::size_t n = price.shape(0);
+  require(curvature.shape(0) == n, "curvature must have the length of price");
+  check_sums(n, lower, upper, starts, totals);
+  std::vector<double> x(n);
+  fill(price.data(), curvature.data(), lower.data(), upper.data(), starts.data(), totals.data(),
+       Index(totals.shape(0)), x.data());
+  return to_numpy(std::move(x));
+}
+
 void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
              const In& totals) {
   check_sums(x.shape(0), lower, upper, starts, totals);
@@ -328,6 +339,8 @@ NB_MODULE(_core, m) {
         "Whether a quadratic is convex along all moves of these accounts within their groups.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
+  m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "A feasible point with few accounts between their bounds, the cheapest filled first.");
   m.def("settle", &settle_, "x"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "Absorb the rounding of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,

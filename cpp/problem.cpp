@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace pairstep {
 
@@ -134,6 +136,31 @@ void project(const double* y, const double* lower, const double* upper, const In
       if (!(next > below && next < above)) next = 0.5 * (below + above);
       if (!std::isfinite(next) || !(next > below && next < above)) break;
       shift = next;
+    }
+  }
+  settle(x, lower, upper, starts, totals, n_groups);
+}
+
+void fill(const double* price, const double* curvature, const double* lower, const double* upper,
+          const Index* starts, const double* totals, Index n_groups, double* x) {
+  std::vector<std::pair<double, Index>> order;
+  for (Index group = 0; group < n_groups; ++group) {
+    const Index begin = starts[group], end = starts[group + 1];
+    std::copy(lower + begin, lower + end, x + begin);
+    double need = residual(x, begin, end, totals[group]);
+    order.clear();
+    for (Index i = begin; i < end; ++i) {
+      const double room = std::min(upper[i] - lower[i], need);
+      if (room > 0) order.push_back({price[i] + 0.5 * curvature[i] * room, i});
+    }
+    // Mostly one or a few are filled: a heap gives those without sorting the rest.
+    std::make_heap(order.begin(), order.end(), std::greater<>());
+    for (auto last = order.end(); need > 0 && last != order.begin(); --last) {
+      const Index i = order.front().second;
+      const double room = upper[i] - lower[i];
+      x[i] = room <= need ? upper[i] : lower[i] + need;
+      need -= std::min(room, need);
+      std::pop_heap(order.begin(), last, std::greater<>());
     }
   }
   settle(x, lower, upper, starts, totals, n_groups);

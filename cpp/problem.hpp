@@ -20,6 +20,11 @@ Certificate certify(const Point& point);
 void project(const double* y, const double* lower, const double* upper, const Index* starts,
              const double* totals, Index n_groups, double* x);
 
+// Fill the accounts of each group from their (finite) lower bounds, the cheapest first, until the
+// total is reached; the cost of filling one is its price and half of what its curvature adds.
+void fill(const double* price, const double* curvature, const double* lower, const double* upper,
+          const Index* starts, const double* totals, Index n_groups, double* x);
+
 // Absorb what rounding has left of each total into a free coordinate.
 void settle(double* x, const double* lower, const double* upper, const Index* starts,
             const double* totals, Index n_groups);

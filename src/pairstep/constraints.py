@@ -159,20 +159,7 @@ class Layout:
         At most one account of each group ends between its bounds. The cost of filling one is its
         price and half of what its curvature adds on the way.
         """
-        z = self.lower.copy()
-        for k, total in enumerate(self.totals):
-            members = slice(self.starts[k], self.starts[k + 1])
-            need = max(total - math.fsum(z[members]), 0.0)
-            room = np.minimum(self.upper[members] - z[members], need)
-            order = np.argsort(price[members] + 0.5 * curvature[members] * room, kind="stable")
-            before = np.append(0.0, np.cumsum(room[order])[:-1])
-            amount = np.clip(need - before, 0.0, room[order])
-            full = amount >= (self.upper - z)[members][order]
-            z[members.start + order] = np.where(
-                full, self.upper[members][order], z[members][order] + amount
-            )
-        self.settle(z)
-        return z
+        return _core.fill(price, curvature, self.lower, self.upper, self.starts, self.totals)
 
     def settle(self, z: Array) -> None:
         """Make the sums exact, in place."""

@@ -43,6 +43,10 @@ class Objective(Protocol):
     def hessian(self) -> Array | None:
         """The Hessian as one dense array, if it is constant and fits."""
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the Hessian is constant, so that `curvature` and `block` answer."""
+
     def value(self, x: Array) -> float:
         """f(x)."""
 
@@ -89,6 +93,7 @@ class Quadratic:
     """
 
     kinks = None
+    is_quadratic = True
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
         matrix: Any = sparse_matrix("Q", Q) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
@@ -246,6 +251,7 @@ class LeastSquares:
     """
 
     kinks = None
+    is_quadratic = True
 
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
         if finite_number("ridge", ridge) < 0:
@@ -461,6 +467,7 @@ class Smooth:
     """
 
     kinks = None
+    is_quadratic = False
     prefers_blocks = False
 
     def __init__(

@@ -72,11 +72,11 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
     if isinstance(step, str):
         choice("step", step, STEPS)
         if step == "auto":
-            step = "exact" if _is_quadratic(objective) else "backtracking"
+            step = "exact" if objective.is_quadratic else "backtracking"
     elif not callable(step):
         step = positive_number("step", finite_number("step", step))
 
-    if step == "exact" and not _is_quadratic(objective):
+    if step == "exact" and not objective.is_quadratic:
         raise ValueError(
             f"step 'exact' needs a quadratic objective, but {objective!r} has no constant "
             "Hessian; use step='backtracking'"
@@ -107,10 +107,6 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
         return StepPlan(Length.EXACT, alpha, lipschitz=constants)
     l2 = None if rule.weighted else objective.two_coordinate_constant()
     return StepPlan(Length.BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
-
-
-def _is_quadratic(objective: Objective) -> bool:
-    return objective.curvature(np.zeros(1, np.int64), np.zeros(1)) is not None
 
 
 def _constants(rule_name: str, step: Step, objective: Objective) -> Array:
