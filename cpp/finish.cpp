@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "blas.hpp"
 #include "problem.hpp"
@@ -76,8 +77,8 @@ bool solve_equality_newton(const std::vector<double>& block, const std::vector<d
 
 }  // namespace
 
-bool convex_along(const double* hessian, Index n, const std::vector<Index>& index,
-                  const std::vector<Index>& group) {
+Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
+                    const std::vector<Index>& group) {
   // The basis e_i - e_r, r the first account of i's group.
   std::vector<Index> member, first;
   for (std::size_t k = 0, r = 0; k < index.size(); ++k) {
@@ -87,7 +88,7 @@ bool convex_along(const double* hessian, Index n, const std::vector<Index>& inde
     first.push_back(index[r]);
   }
   int size = int(member.size()), info = 0;
-  if (size == 0) return true;
+  if (size == 0) return Convex::yes;
   std::vector<double> reduced(std::size_t(size) * size);
   double largest = 0.0;
   for (int a = 0; a < size; ++a) {
@@ -97,13 +98,17 @@ bool convex_along(const double* hessian, Index n, const std::vector<Index>& inde
           of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
     largest = std::max({largest, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
   }
-  for (int a = 0; a < size; ++a) reduced[std::size_t(a) * size + a] += 1e-9 * largest;
-  if (largest == 0.0 &&
-      std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
-    return true;
+  if (std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
+    return Convex::yes;
   char lower = 'L';
-  blas.dpotrf(&lower, &size, reduced.data(), &size, &info);
-  return info == 0;
+  for (const auto& [ridge, verdict] :
+       {std::pair{1e-14, Convex::yes}, std::pair{1e-9, Convex::but_for_rounding}}) {
+    std::vector<double> factor = reduced;
+    for (int a = 0; a < size; ++a) factor[std::size_t(a) * size + a] += ridge * largest;
+    blas.dpotrf(&lower, &size, factor.data(), &size, &info);
+    if (info == 0) return verdict;
+  }
+  return Convex::no;
 }
 
 double newton_on_face(const double* hessian, Index n, const Face& face, std::vector<double>& delta,

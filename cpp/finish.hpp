@@ -28,9 +28,10 @@ inline double cost_of_newton(double k, double n) { return k * k * k / 24.0 + k *
 double newton_on_face(const double* hessian, Index n, const Face& face, std::vector<double>& delta,
                       double& work);
 
-// Whether the quadratic is convex, up to rounding, along all moves of these accounts (grouped as in
-// a Face) that keep the sum of each group.
-bool convex_along(const double* hessian, Index n, const std::vector<Index>& index,
-                  const std::vector<Index>& group);
+// Is the quadratic convex along all moves of these accounts (grouped as in a Face) that keep the
+// sum of each group? No, but for what rounding does to a singular matrix, or yes.
+enum class Convex : int { no, but_for_rounding, yes };
+Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
+                    const std::vector<Index>& group);
 
 }  // namespace pairstep

@@ -160,7 +160,7 @@ nb::tuple certify_(const In& gradient, const In& x, const In& lower, const In& u
                         to_numpy(std::move(certificate.multiplier)));
 }
 
-bool convex_along_(const Matrix& hessian, const Indices& index, const Indices& group) {
+int convex_along_(const Matrix& hessian, const Indices& index, const Indices& group) {
   const Index n = Index(hessian.shape(0));
   require(Index(hessian.shape(1)) == n && index.shape(0) == group.shape(0), "shapes do not match");
   for (std::size_t k = 0; k < index.shape(0); ++k)
@@ -168,7 +168,7 @@ bool convex_along_(const Matrix& hessian, const Indices& index, const Indices& g
   const std::vector<Index> members(index.data(), index.data() + index.shape(0));
   const std::vector<Index> groups(group.data(), group.data() + group.shape(0));
   nb::gil_scoped_release release;
-  return convex_along(hessian.data(), n, members, groups);
+  return int(convex_along(hessian.data(), n, members, groups));
 }
 
 void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
@@ -205,10 +205,11 @@ nb::object fill_(const In& price, const In& curvature, const In& lower, const In
 }
 
 void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
-             const In& totals) {
+             const In& totals, const std::optional<In>& pivot) {
   check_sums(x.shape(0), lower, upper, starts, totals);
-  settle(x.data(), lower.data(), upper.data(), starts.data(), totals.data(),
-         Index(totals.shape(0)));
+  require(!pivot || pivot->shape(0) == x.shape(0), "pivot must have the length of x");
+  settle(x.data(), lower.data(), upper.data(), starts.data(), totals.data(), Index(totals.shape(0)),
+         pivot ? pivot->data() : nullptr);
 }
 
 double two_coordinate_constant(const Matrix& hessian) {
@@ -336,12 +337,14 @@ NB_MODULE(_core, m) {
   m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
         "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a, "group"_a,
-        "Whether a quadratic is convex along all moves of these accounts within their groups.");
+        "Is a quadratic convex along all moves of these accounts within their groups? 0 no, 1 but "
+        "for rounding, 2 yes.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "A feasible point with few accounts between their bounds, the cheapest filled first.");
   m.def("settle", &settle_, "x"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "pivot"_a.none() = nb::none(),
         "Absorb the rounding of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
         "max_ij (H_ii + H_jj - 2 H_ij) / 2.");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 namespace pairstep {
@@ -14,10 +15,13 @@ struct Stretch {
   double price, size;
 };
 
-// Calls visit(is_up, stretch) for the stretches below and above x_i.
+// Calls visit(is_up, stretch) for the stretches below and above x_i. What is closer to its kink
+// than `grain`, the rounding of the sums, counts as on it.
 template <class Visit>
-void for_stretches(const Point& p, Index i, Visit visit) {
-  const double g = p.gradient[i], x = p.x[i], low = p.lower[i], high = p.upper[i];
+void for_stretches(const Point& p, Index i, double grain, Visit visit) {
+  const double g = p.gradient[i], low = p.lower[i], high = p.upper[i];
+  const bool on_kink = p.kink && std::abs(p.x[i] - p.pivot[i]) <= grain;
+  const double x = on_kink ? std::min(std::max(p.pivot[i], low), high) : p.x[i];
   if (!p.kink || p.kink[i] == 0.0) {
     if (x > low) visit(false, Stretch{g, x - low});
     if (x < high) visit(true, Stretch{g, high - x});
@@ -59,9 +63,11 @@ Certificate certify(const Point& point) {
   std::vector<Stretch> sellers, buyers;
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
-    double dearest = -INFINITY, cheapest = INFINITY;
+    double dearest = -INFINITY, cheapest = INFINITY, largest = 0.0;
+    for (Index i = begin; i < end; ++i) largest = std::max(largest, std::abs(point.x[i]));
+    const double grain = 8.0 * std::numeric_limits<double>::epsilon() * largest;
     for (Index i = begin; i < end; ++i)
-      for_stretches(point, i, [&](bool up, Stretch s) {
+      for_stretches(point, i, grain, [&](bool up, Stretch s) {
         if (up) cheapest = std::min(cheapest, s.price);
         else dearest = std::max(dearest, s.price);
       });
@@ -78,7 +84,7 @@ Certificate certify(const Point& point) {
     sellers.clear();
     buyers.clear();
     for (Index i = begin; i < end; ++i)
-      for_stretches(point, i, [&](bool up_side, Stretch s) {
+      for_stretches(point, i, grain, [&](bool up_side, Stretch s) {
         if (up_side && s.price < dearest) buyers.push_back(s);
         if (!up_side && s.price > cheapest) sellers.push_back(s);
       });
@@ -167,29 +173,36 @@ void fill(const double* price, const double* curvature, const double* lower, con
 }
 
 void settle(double* x, const double* lower, const double* upper, const Index* starts,
-            const double* totals, Index n_groups) {
+            const double* totals, Index n_groups, const double* pivot) {
   for (Index group = 0; group < n_groups; ++group) {
     const Index begin = starts[group], end = starts[group + 1];
     for (int round = 0; round < 16; ++round) {
       const double rest = residual(x, begin, end, totals[group]);
+      double scale = std::abs(totals[group]);
+      for (Index i = begin; i < end; ++i) scale = std::max(scale, std::abs(x[i]));
+      const double ulp = std::nextafter(scale, INFINITY) - scale;
       if (rest == 0.0) break;
       // Prefer a free coordinate, for one at its bound would become free; among those with enough
       // room the smallest, which rounds least; without enough room the roomiest.
       Index best = -1;
+      bool best_is_free = false;
       double best_score = -INFINITY;
       for (Index i = begin; i < end; ++i) {
         const double room = rest > 0 ? upper[i] - x[i] : x[i] - lower[i];
         if (!(room > 0)) continue;
-        const bool free = x[i] > lower[i] && x[i] < upper[i];
+        const bool free = x[i] > lower[i] && x[i] < upper[i] && !(pivot && x[i] == pivot[i]);
         const double score = room < std::abs(rest) ? -1e300 + std::min(room, 1e290)
                              : free                ? -std::abs(x[i])
                                                    : -1e200 - std::min(std::abs(x[i]), 1e190);
         if (score > best_score) {
           best_score = score;
           best = i;
+          best_is_free = free;
         }
       }
       if (best < 0) break;
+      // Half an ulp is not worth leaving a bound or a kink for.
+      if (!best_is_free && std::abs(rest) <= 0.5 * ulp) break;
       const double before = x[best];
       x[best] = std::min(std::max(before + rest, lower[best]), upper[best]);
       if (x[best] == before) break;

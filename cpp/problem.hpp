@@ -25,8 +25,10 @@ void project(const double* y, const double* lower, const double* upper, const In
 void fill(const double* price, const double* curvature, const double* lower, const double* upper,
           const Index* starts, const double* totals, Index n_groups, double* x);
 
-// Absorb what rounding has left of each total into a free coordinate.
+// Absorb what rounding has left of each total into a free
+// coordinate: one that is on no bound and, if pivots are given, on no kink. Where there
+// is none, half an ulp stays.
 void settle(double* x, const double* lower, const double* upper, const Index* starts,
-            const double* totals, Index n_groups);
+            const double* totals, Index n_groups, const double* pivot = nullptr);
 
 }  // namespace pairstep

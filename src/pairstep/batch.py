@@ -30,6 +30,19 @@ def solve_batch(
     time_limit: float | None,
 ) -> BatchResult:
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
+    with threads.one_blas_thread():  # the same bits whatever the number of threads
+        return _solve_batch(A, B, constraint, ridge, tol, max_iter, time_limit)
+
+
+def _solve_batch(
+    A: Any,
+    B: Array,
+    constraint: SumBox,
+    ridge: float,
+    tol: float,
+    max_iter: int | None,
+    time_limit: float | None,
+) -> BatchResult:
     began = time.perf_counter()
     not_negative("tol", tol)
     most = iterations(max_iter, 100_000)
@@ -49,11 +62,10 @@ def solve_batch(
     while done < len(linear):
         slab_began = time.perf_counter()
         slab = slice(done, done + size)
-        with threads.one_blas_thread():
-            z[slab], n_iter[slab] = _core.batch(
-                gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
-                tol, most, threads.available(),
-            )  # fmt: skip
+        z[slab], n_iter[slab] = _core.batch(
+            gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
+            tol, most, threads.available(),
+        )  # fmt: skip
         done = min(done + size, len(linear))
         if time.perf_counter() - slab_began < PAUSE / 4:
             size *= 4
@@ -77,7 +89,8 @@ def solve_batch(
 def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
     """A point to fall back on: sparse where the bounds allow it."""
     if np.isfinite(layout.lower).all():
-        return layout.fill(problem.gradient(layout.lower) + linear.mean(axis=0), problem.lipschitz)
+        typical = linear.sum(axis=0) / max(len(linear), 1)
+        return layout.fill(problem.gradient(layout.lower) + typical, problem.lipschitz)
     return layout.project(np.zeros(layout.n))
 
 

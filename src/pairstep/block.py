@@ -27,7 +27,9 @@ def run(task: Task) -> Outcome:
     gradient = objective.gradient(task.z)
     newcomers = 64
     best, since_best = math.inf, 0
-    remark = ""
+    # Cheap and partial: a block of the Hessian may show more, see `bend` below.
+    constants = objective.lipschitz
+    remark = NOT_CONVEX if constants is not None and constants.min() < 0 else ""
     members = np.empty(0, np.int64)
     while True:
         violation = task.violation_of(gradient)
@@ -39,7 +41,7 @@ def run(task: Task) -> Outcome:
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED, remark)
         if violation <= task.threshold_of(gradient):
-            layout.settle(task.z)
+            task.settle()
             gradient = objective.gradient(task.z)
             if task.violation_of(gradient) <= task.threshold_of(gradient):
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
@@ -108,7 +110,8 @@ def solve_block(task: Task, gradient: Array, members: Indices, goal: float) -> t
     small_starts = np.searchsorted(members, starts)
     constants = None if task.plan.lipschitz is None else task.plan.lipschitz[members]
     bend, stop = 0.0, -1
-    iterations, most = 0, 10_000 + 100 * len(members)
+    iterations = 0
+    most = min(10_000 + 100 * len(members), task.max_iter - task.n_iter)
     while True:
         stop, iterations, _, _, bend, _, _ = _core.greedy(
             hessian, small_gradient, small_z, low[members], high[members], small_weight,

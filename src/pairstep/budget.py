@@ -139,6 +139,8 @@ def simplex_lstsq(
         if x0 is not None:
             raise ValueError("x0 is for one right-hand side; a batch finds its own starts")
         right = array("b", b, 2)
+        if np.ndim(A) != 2:
+            raise ValueError(f"A must have 2 dimensions, got {np.ndim(A)}")
         if np.shape(A)[0] != len(right):
             raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
         return solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit)

@@ -161,9 +161,17 @@ class Layout:
         """
         return _core.fill(price, curvature, self.lower, self.upper, self.starts, self.totals)
 
-    def settle(self, z: Array) -> None:
-        """Make the sums exact, in place."""
-        _core.settle(z, self.lower, self.upper, self.starts, self.totals)
+    def gather(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Take what is said of each account to its coordinate."""
+        if self.source is None or self.held is None:
+            return values
+        result = np.empty(len(self.bounds[0]), values.dtype)
+        result[self.source[self.held]] = values[self.held]
+        return result
+
+    def settle(self, z: Array, pivot: Array | None = None) -> None:
+        """Make the sums exact, in place, without moving what is on a bound or a kink."""
+        _core.settle(z, self.lower, self.upper, self.starts, self.totals, pivot)
 
     def nearest(self, y: Array) -> Array:
         """The feasible point nearest to y, in accounts.

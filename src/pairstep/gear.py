@@ -70,6 +70,11 @@ class Task:
         weight, pivot = self.objective.kinks or (None, None)
         return self.z, layout.lower, layout.upper, weight, pivot, layout.starts
 
+    def settle(self) -> None:
+        """Make the sums of z exact."""
+        kinks = self.objective.kinks
+        self.layout.settle(self.z, None if kinks is None else kinks[1])
+
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
         return _core.certify(gradient, *self.place())[0]
@@ -78,25 +83,35 @@ class Task:
         """The violation at which the point counts as optimal."""
         return self.tol * (1.0 + float(np.abs(gradient).max()))
 
-    def looks_convex(self) -> bool:
-        """Whether a quadratic is convex where it matters: among the free accounts at z.
+    def stationary(self, remark: str = "") -> Outcome:
+        """What to call a stationary point: the optimum if the function is convex where we look.
 
-        A stationary point of any other is at best a local minimum. Small problems are checked
+        A stationary point of any other is at best a local minimum. Small quadratics are checked
         whole, larger ones along all pairs and on the face of free accounts; beyond a few thousand
         of those the factorisation would cost too much.
         """
+        if remark:
+            return Outcome(Status.STALLED, remark)
+        convex = self._convexity()
+        if convex == 0:
+            return Outcome(Status.STALLED, NOT_CONVEX)
+        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "")
+
+    def _convexity(self) -> int:
         hessian, layout = self.objective.hessian, self.layout
         if hessian is None:
-            return True
+            return 2
         if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
-            return False
+            return 0
         free = np.arange(layout.n)
-        if layout.n > 64:
+        if layout.n > 300:
             free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
             if len(free) > 3000:
-                return True
+                return 2
         group = np.searchsorted(layout.starts, free, side="right") - 1
-        return _core.convex_along(hessian, free, group)
+        convex = _core.convex_along(hessian, free, group)
+        # A face is singular more often than not; only the whole matrix is worth a remark.
+        return convex if layout.n <= 300 else min(2 * convex, 2)
 
     def stopped_by_callback(self, value: float, violation: float) -> bool:
         """Tell the callback, if there is one; whether it asks to stop."""
@@ -120,6 +135,7 @@ class Task:
 
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
+ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as semidefinite"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ CONVERGED, OUT_OF_ITERATIONS, OUT_OF_TIME, NO_PROGRESS, UNBOUNDED = range(5)
 
 def run(task: Task) -> Outcome:
     """Run the greedy gear to its end."""
-    objective, layout, plan = task.objective, task.layout, task.plan
+    objective, plan = task.objective, task.plan
     hessian = objective.hessian
     assert hessian is not None
     gradient, value = objective.gradient(task.z), objective.value(task.z)
@@ -64,13 +64,12 @@ def run(task: Task) -> Outcome:
             return Outcome(Status.STOPPED, remark)
         if stop in (CONVERGED, NO_PROGRESS):
             # Never trust the running gradient: settle the sums and look again.
-            layout.settle(task.z)
+            task.settle()
             gradient, value = objective.gradient(task.z), objective.value(task.z)
             threshold = task.threshold_of(gradient)
             violation = task.violation_of(gradient)
             if violation <= threshold:
-                remark = remark or ("" if task.looks_convex() else NOT_CONVEX)
-                return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
+                return task.stationary(remark)
             fruitless = fruitless + 1 if violation > 0.5 * best else 0
             if task.n_iter == refreshed_at or fruitless > (1 if stop == NO_PROGRESS else 3):
                 return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")

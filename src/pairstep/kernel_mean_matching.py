@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from ._validation import Array, finite_number
 from .budget import solve_qp
+from .gear import NOT_CONVEX
 from .result import Result, Status
 
 
@@ -136,7 +137,9 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
             self._kernel(X, X), -kappa, total=(n * (1 - eps), n * (1 + eps)),
             upper=self.upper_bound, tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
-        if self.result_.status != Status.OPTIMAL:
+        # A kernel given as a matrix, or sigmoid, need not be positive semidefinite: then a
+        # stationary point is all that is promised, and reached.
+        if self.result_.status != Status.OPTIMAL and NOT_CONVEX not in self.result_.message:
             warnings.warn(self.result_.message, ConvergenceWarning, stacklevel=2)
         self.weights_: Array = self.result_.x
         self.n_iter_ = max(self.result_.n_iter, 1)

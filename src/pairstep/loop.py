@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core
 from ._validation import Array, finite_number, positive_number
-from .gear import NOT_CONVEX, Outcome, Task
+from .gear import Outcome, Task
 from .result import Progress, Status
 from .rules import Move
 from .steps import Length
@@ -33,11 +33,10 @@ def _run(task: Task) -> Outcome:
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED)
         if violation <= task.threshold_of(gradient):
-            layout.settle(z)
+            task.settle()
             gradient, value = objective.gradient(z), objective.value(z)
             if task.violation_of(gradient) <= task.threshold_of(gradient):
-                remark = "" if task.looks_convex() else NOT_CONVEX
-                return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark)
+                return task.stationary()
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER)
         if task.elapsed >= task.time_limit:

@@ -139,8 +139,12 @@ def _report(
 ) -> Result:
     """Derive everything that is reported from the problem at the final point."""
     layout = task.layout
-    layout.settle(task.z)
+    task.settle()
     x = layout.to_coordinates(task.z)
+    if objective.kinks is not None and task.objective.kinks is not None:
+        # With weights, (w p) / w need not be p: what is on its kink is there exactly.
+        on_kink = layout.gather(task.z == task.objective.kinks[1])
+        x = np.where(on_kink, np.clip(objective.kinks[1], *layout.bounds), x)
     prices = layout.prices(objective.gradient(x))
     violation, bound, multiplier = _core.certify(prices, *task.place())
     threshold = task.threshold_of(prices)

@@ -371,6 +371,8 @@ class FactorModel(LeastSquares):
     """
 
     def __init__(self, F: Any, D: ArrayLike = 0.0, c: ArrayLike | None = None):
+        if np.ndim(F) != 2:
+            raise ValueError(f"F must have 2 dimensions, got {np.ndim(F)}")
         self._set(F, np.zeros(np.shape(F)[0]), D, 0.0 if c is None else c)
         if self.ridge.min() < 0:
             i = int(np.argmin(self.ridge))
@@ -408,9 +410,10 @@ class Kinked:
 
     def __init__(self, objective: Objective, l1: ArrayLike, center: ArrayLike = 0.0):
         self.objective = objective
-        n = objective.n
-        if n is None:
-            n = max(np.size(np.asarray(l1)), np.size(np.asarray(center)))
+        # Where nobody knows n yet, numbers stand for vectors of length 1, until `in_accounts`.
+        sizes = [np.size(np.asarray(v)) for v in (l1, center) if np.ndim(v)]
+        self.n: int | None = sizes[0] if objective.n is None and sizes else objective.n
+        n = 1 if self.n is None else self.n
         weight, pivot = full_vector("l1", l1, n), full_vector("center", center, n)
         if weight.min() < 0:
             i = int(np.argmin(weight))
@@ -422,25 +425,23 @@ class Kinked:
 
     def __getattr__(self, name: str) -> Any:
         # The smooth part answers for gradient, curvature, constants and Hessian.
-        return getattr(self.__dict__["objective"], name)
-
-    @property
-    def n(self) -> int:
-        """The number of variables."""
-        return len(self.kinks[0])
+        if "objective" not in self.__dict__:  # while it is being copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.objective, name)
 
     def value(self, x: ArrayLike) -> float:
         """The objective with its kinks."""
         point = np.asarray(x, float)
         weight, pivot = self.kinks
-        return float(self.objective.value(point) + weight @ np.abs(point - pivot))
+        return float(self.objective.value(point) + (weight * np.abs(point - pivot)).sum())
 
     def in_accounts(self, layout: Layout) -> Kinked:
         """The same function of the accounts of a constraint."""
         smooth = self.objective.in_accounts(layout)
         if smooth is self.objective:
             return self
-        weight, pivot = self.kinks
+        n = len(layout.bounds[0])
+        weight, pivot = (np.broadcast_to(v, n) for v in self.kinks)
         return Kinked(smooth, np.abs(layout.prices(weight)), layout.scatter(pivot))
 
 

@@ -1,0 +1,151 @@
+"""Every example runs, writes its picture, and finds what it should."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip(
+    "matplotlib", reason="the examples draw with matplotlib: install pairstep[plots]"
+)
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SECONDS = 20
+
+
+def check_portfolio(printed: str, real: bool) -> None:
+    assert set(values(printed, r"largest \|sum - 1\| ")) == {0.0}
+    for cost in ("0%", "0.5%", "2%"):
+        risk, gain, untouched = (
+            values(printed, rf"cost {cost}: .*?{name} ") for name in ("risk", "gain", "untouched")
+        )
+        assert len(risk) == len(gain) == len(untouched) == 6
+        assert risk == sorted(risk)
+        assert gain == sorted(gain)
+    assert max(untouched) > 10, "a high cost leaves many holdings exactly as they are"
+    if real:
+        (off,) = values(printed, "distance to the published frontier: ")
+        assert off < 1e-7
+
+
+def check_synthetic_control(printed: str, real: bool) -> None:
+    assert values(printed, "sum of the weights: ") == [1.0]
+    (error,) = values(printed, r"\(RMSE\): ")
+    (effect,) = values(printed, r"mean effect from 1989: ")
+    assert error < (1.8 if real else 1.0)
+    assert effect < -10
+    if real:
+        assert "synthetic California: Utah 39" in printed
+
+
+def check_unmixing(printed: str, real: bool) -> None:
+    correlations = values(printed, r"correlation with the reference, \w+: ")
+    assert len(correlations) == 3
+    assert min(correlations) > 0.99
+    assert values(printed, "smallest share: ")[0] >= 0
+    assert values(printed, "sum of shares - 1.: ")[0] <= 2e-16
+    solved, count = re.search(r"(\d+) of (\d+) pixels optimal", printed).groups()
+    assert solved == count
+    assert int(count) == (9025 if real else 2304)
+
+
+def check_stacking(printed: str, real: bool) -> None:
+    low, high = re.search(r"weights of pairstep: sums from (\S+) to (\S+)", printed).groups()
+    assert abs(float(low) - 1) <= 2.3e-16
+    assert abs(float(high) - 1) <= 2.3e-16
+    assert values(printed, "weights of pairstep: the least is ")[0] >= 0
+    (ours,) = values(printed, "error of pairstep: ")
+    (unconstrained,) = values(printed, "error of least squares: ")
+    assert ours < unconstrained
+
+
+def check_covariate_shift(printed: str, real: bool) -> None:
+    plain, weighted = re.search(
+        r"curve: mean error (\S+) without weights, (\S+) with", printed
+    ).groups()
+    assert float(weighted) < 0.8 * float(plain)
+    total, points, largest = re.search(
+        r"sum of the weights: (\S+) for (\d+) points, largest (\S+)", printed
+    ).groups()
+    assert abs(float(total) / float(points) - 1) <= 0.05
+    assert float(largest) <= 10
+    assert ("house prices: " in printed) == real
+
+
+def check_index_tracking(printed: str, real: bool) -> None:
+    assert values(printed, "weights sum to ") == [1.0, 1.0, 1.0]
+    errors = values(printed, "tracking error ")
+    assert len(errors) == 6
+    for many, few in zip(errors[::2], errors[1::2], strict=True):
+        assert many < few < 0.8
+    assert ("Hang Seng" in printed) == real
+
+
+CHECKS = {
+    "portfolio": check_portfolio,
+    "synthetic_control": check_synthetic_control,
+    "unmixing": check_unmixing,
+    "stacking": check_stacking,
+    "covariate_shift": check_covariate_shift,
+    "index_tracking": check_index_tracking,
+}
+NEEDS_NO_DATA = {"stacking"}
+
+
+def values(printed: str, before: str) -> list[float]:
+    """The numbers that follow a pattern."""
+    return [float(v) for v in re.findall(before + r"(-?[\d.]+(?:e[-+]?\d+)?)", printed)]
+
+
+def run(name: str, out: Path, data: str | None) -> str:
+    """Run an example as a user would; returns what it printed."""
+    environment = {key: value for key, value in os.environ.items() if key != "PAIRSTEP_DATA"}
+    if data:
+        environment["PAIRSTEP_DATA"] = data
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", "--out", out],
+        capture_output=True, text=True, env=environment, timeout=6 * SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check_picture(out: Path) -> None:
+    """The picture is large enough, and neither blank nor nearly so."""
+    from matplotlib.image import imread
+
+    pixels = imread(out)
+    assert min(pixels.shape[:2]) >= 600
+    drawn = (pixels[..., :3] < 0.9).any(axis=2).mean()
+    assert 0.01 < drawn < 0.99
+
+
+def test_every_example_is_checked() -> None:
+    scripts = {path.stem for path in EXAMPLES.glob("[!_]*.py")}
+    assert scripts == set(CHECKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKS)
+def test_with_made_up_data(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "picture.png"
+    printed = run(name, out, None)
+    assert ("PAIRSTEP_DATA is not set" in printed) == (name not in NEEDS_NO_DATA)
+    check_picture(out)
+    CHECKS[name](printed, real=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKS)
+def test_with_real_data(name: str, tmp_path: Path) -> None:
+    data = os.environ.get("PAIRSTEP_DATA")
+    if not data:
+        pytest.skip("PAIRSTEP_DATA is not set: no real data to run the examples on")
+    out = tmp_path / "picture.png"
+    printed = run(name, out, data)
+    assert "made-up" not in printed
+    check_picture(out)
+    CHECKS[name](printed, real=True)
