@@ -1,6 +1,9 @@
 // The greedy gear: choose, step, and update the gradient fused with the search for the next
 // extremes. It needs the whole Hessian at hand. Included once per instruction set.
 
+// How many elements ahead to ask for the rows of the Hessian, which come from far.
+constexpr Index AHEAD = 384;
+
 // gradient += sum_k delta_k H[index_k], then the extremes of every group.
 inline void update(const double* hessian, const Point& point, const Ledger& ledger,
                    const Move& move, std::vector<Extremes>& ends) {
@@ -24,6 +27,8 @@ inline void update(const double* hessian, const Point& point, const Ledger& ledg
         end - begin,
         [&]<class T>(Index p) {
           double* at = gradient + begin + p;
+          __builtin_prefetch(first + begin + p + AHEAD);
+          __builtin_prefetch(second + begin + p + AHEAD);
           store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
                            by_second * load<T>(second + begin + p));
           return prices.template operator()<T>(p);
@@ -218,6 +223,7 @@ inline Stop greedy_on(Point& point, Greedy& task) {
         const Index begin = point.starts[group], end = point.starts[group + 1];
         const auto curvature = [&]<class T>(Index i, Index p) -> T {
           const double* row = hessian + (begin + i) * n + begin;
+          __builtin_prefetch(row + p + AHEAD);
           return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) -
                  2.0 * load<T>(row + p);
         };
