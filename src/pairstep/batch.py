@@ -20,6 +20,7 @@ SLAB = 4096  # right-hand sides certified at a time
 PAUSE = 0.2  # seconds between two looks at signals and the clock
 
 
+@threads.one_blas_thread()  # the same bits whatever the number of threads
 def solve_batch(
     A: Any,
     B: Array,
@@ -30,19 +31,6 @@ def solve_batch(
     time_limit: float | None,
 ) -> BatchResult:
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
-    with threads.one_blas_thread():  # the same bits whatever the number of threads
-        return _solve_batch(A, B, constraint, ridge, tol, max_iter, time_limit)
-
-
-def _solve_batch(
-    A: Any,
-    B: Array,
-    constraint: SumBox,
-    ridge: float,
-    tol: float,
-    max_iter: int | None,
-    time_limit: float | None,
-) -> BatchResult:
     began = time.perf_counter()
     not_negative("tol", tol)
     most = iterations(max_iter, 100_000)
