@@ -36,8 +36,7 @@ bool solve_equality_newton(const std::vector<double>& block, const std::vector<d
     std::fill(right.begin() + std::size_t(g + 1) * k + starts[g],
               right.begin() + std::size_t(g + 1) * k + starts[g + 1], 1.0);
   blas.dpotrs(&lower, &k, &columns, factor.data(), &k, right.data(), &k, &info);
-  // lambda solves (E' H^-1 E) lambda = E' H^-1 price; eliminated by the groups' own Cholesky-free
-  // Gauss steps, for there are few of them.
+  // lambda solves (E' H^-1 E) lambda = E' H^-1 price, by Gauss steps, for the groups are few.
   std::vector<double> small(std::size_t(groups) * (groups + 1));
   const auto sum_over = [&](int column, int group) {
     double sum = 0.0;

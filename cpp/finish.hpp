@@ -9,7 +9,7 @@
 namespace pairstep {
 
 // The free accounts of a point: prices, how far each may go, and the group it belongs to
-// (falling together, in rising order).
+// (members of a group side by side, groups in rising order).
 struct Face {
   std::vector<Index> index, group;
   std::vector<double> price, down_room, up_room;
