@@ -98,7 +98,14 @@ def minimize(
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
     automatic = rule == "auto"
-    blocks = automatic and step in ("auto", "exact") and problem.prefers_blocks
+    # Without lower bounds most variables are free, and a working set of a few does not do.
+    sparse = bool(np.isfinite(layout.lower).all())
+    blocks = (
+        automatic
+        and step in ("auto", "exact")
+        and problem.prefers_blocks
+        and (sparse or problem.hessian is None)
+    )
     if automatic:
         rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
     choice("rule", rule, ("auto", *RULES))
