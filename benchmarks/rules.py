@@ -77,11 +77,11 @@ def time_rules(sizes: list[int], clipped: bool) -> None:
         growth = np.log10(seconds[-1] / seconds[-2]) / decade
         ratio = seconds[-1] / table["gs-s"][-1]
         verdict = ""
-        if name in TARGETS and not clipped:
+        if name in TARGETS:
             base, limit = TARGETS[name]
             reached = seconds[-1] / table[base][-1]
             verdict = f"{reached:.2f} <= {limit:g} {'ok' if reached <= limit else 'MISSED'}"
-        if growth > bare_growth + 0.15 and not clipped:
+        if growth > bare_growth + 0.15:
             verdict += " GROWTH"
         row = "".join(f"{1e6 * s:12.1f}" for s in seconds)
         print(f"{name:18}{row}{ratio:10.2f}{growth:9.2f}{verdict:>20}")

