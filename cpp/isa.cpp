@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
@@ -17,6 +18,7 @@
 
 #include "finish.hpp"
 #include "kernels.hpp"
+#include "points.hpp"
 
 #define PAIRSTEP_NAMESPACE baseline
 #define PAIRSTEP_BYTES 16

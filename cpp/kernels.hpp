@@ -130,6 +130,29 @@ struct Asymmetry {
   double least_pair = 0.0;  // the smallest H_ii + H_jj - 2 H_ij, at most 0
 };
 
+template <class Real>
+struct Tiles;
+
+// Where the accounts of a point stand: what a bound or a kink adds to their prices, and the rooms.
+struct Standing {
+  double *down_shift, *up_shift, *down_room, *up_room;
+};
+
+// The accounts whose prices are furthest out, best first: the dearest sellers, the cheapest buyers.
+struct Outliers {
+  std::vector<Index> sellers, buyers;
+  double dearest, cheapest;
+};
+
+// The kernel tiles, for values of one type; see points.hpp.
+template <class Real>
+struct TileKernels {
+  void (*tiles)(const Tiles<Real>& job, Index first_panel, Index last_panel);
+  void (*add_rows)(const Real* const* rows, const double* weights, Index count, Index begin,
+                   Index end, double* sums);
+  void (*exponentials)(const Real* x, Index n, Real* out);
+};
+
 struct Kernels {
   const char* name;
   void (*propose)(const Point&, const Choice&, Move&);
@@ -140,6 +163,17 @@ struct Kernels {
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);
+  void (*stand)(const Point& point, const Standing& standing, const Index* which, Index count);
+  void (*outliers)(const Point& point, const Standing& standing, Index begin, Index end,
+                   Index count, Outliers& found);
+  TileKernels<float> single;
+  TileKernels<double> twice;
+
+  template <class Real>
+  const TileKernels<Real>& of() const {
+    if constexpr (sizeof(Real) == sizeof(float)) return single;
+    else return twice;
+  }
 };
 
 // The best table this processor can run, or the named one ("baseline", "avx2", "avx512").

@@ -320,6 +320,8 @@ void use_blas(const nb::dict& of_blas, const nb::dict& of_lapack) {
 
 Blas pairstep::blas;
 
+void register_machines(nb::module_& m);  // machine_bindings.cpp
+
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, no state.";
   m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
@@ -374,4 +376,5 @@ NB_MODULE(_core, m) {
   m.def(
       "use_kernels", [](const std::string& name) { return use_kernels(name.c_str()); }, "name"_a,
       "Choose an instruction set by name; False if this processor cannot run it.");
+  register_machines(m);
 }

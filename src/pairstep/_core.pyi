@@ -1,6 +1,7 @@
 """Native core of pairstep: functions over arrays, no state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,33 @@ def batch(
 def certify_rows(
     gradient: Array, x: Array, lower: Array, upper: Array, starts: Indices
 ) -> Array: ...
+def solve_duals(
+    X: object,
+    center: Array | None,
+    kernel: tuple[int, float, float, int],
+    duals: Sequence[tuple[object, ...]],
+    tol: float,
+    max_iter: int,
+    seconds: float,
+    cache_bytes: int,
+    threads: int,
+    single: bool,
+    rule: int,
+    keep_going: Callable[[float, int, int], bool] | None,
+) -> list[tuple[int, int, float]]: ...
+def add_kernel(
+    kernel: tuple[int, float, float, int],
+    support: object,
+    center: Array | None,
+    queries: Indices,
+    weights: Array,
+    X: object,
+    columns: Indices,
+    sums: Array,
+    threads: int,
+    single: bool,
+) -> None: ...
+def exponentials(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]: ...
 def use_blas(blas: Mapping[str, object], lapack: Mapping[str, object]) -> None: ...
 def kernels() -> str: ...
 def kernel_names() -> list[str]: ...

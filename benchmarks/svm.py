@@ -1,0 +1,346 @@
+"""Kernel machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), at equal truth.
+
+    python -m benchmarks.svm [--only NAME...] [--skip NAME...] [--peers libsvm onedal]
+                             [--budget 900] [--quick] [--rules] [--out results/svm]
+
+Every solver is asked for tol = 1e-3. The KKT violation of its model is recomputed from the data in
+float64, and while it is above 1.5e-3 the solver is run again at a third of its tol: the first run
+that is true counts, and its tol is shown. Then all must have the same dual objective within 1e-4,
+or are tightened further; those that never get there have failed.
+Each fit has a process of its own, 2 GB of cache and all threads. Seconds are the best of up to five
+fits within five seconds, and the very first is shown beside it; memory is what the first fit added
+at its peak. oneDAL is given float32 and float64 rows, the faster that holds counts, and no limit on
+its iterations (its default ends silently at 10 000). Ratios are the peer's seconds over one's own.
+The floor is one float32 product of support vectors and rows plus one exp over it (rbf only), for
+pairstep's support vectors. A fit beyond the budget is ended: its ratio is then a lower one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import tempfile
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from .qp_problems import data_folder
+from .svm_problems import PROBLEMS, Problem
+from .svm_worker import in_process
+
+TOL, VIOLATION, AGREEMENT = 1e-3, 1.5e-3, 1e-4
+TIGHTEST = 1e-7
+QUICK_ROWS = 1500
+
+
+@dataclass
+class Row:
+    problem: str
+    solver: str
+    dtype: str
+    status: str = ""
+    tol: float = TOL
+    seconds: float = np.nan
+    first: float = np.nan
+    violation: float = np.nan
+    objective: float = np.nan
+    infeasibility: float = np.nan
+    support: int = 0
+    iterations: int = 0
+    vs_libsvm: float = np.nan
+    vs_onedal: float = np.nan
+    floor: float = np.nan
+    over_floor: float = np.nan
+    memory: float = np.nan
+    predict: float = np.nan
+    predict_first: float = np.nan
+    predicted: int = 0
+    predict_vs_libsvm: float = np.nan
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    @property
+    def exceeded(self) -> bool:
+        return self.status.startswith("over budget (>")
+
+    def take(self, report: dict[str, Any]) -> None:
+        for name in {f.name for f in fields(self)} & report.keys():
+            setattr(self, name, report[name])
+
+
+# ----------------------------------------------------------------------------------------- running
+
+
+def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> None:
+    """Tighten the tolerance until the float64 violation holds."""
+    best, stalls = np.inf, 0
+    while tol >= TIGHTEST and stalls < 2:
+        report = in_process({**task, "tol": tol}, scratch)
+        row.tol = tol
+        if report["exceeded"]:
+            row.status, row.seconds = f"over budget (> {task['budget']:g} s)", task["budget"]
+            return
+        row.take(report)
+        if not row.ok or row.violation <= VIOLATION:
+            break
+        stalls = 0 if row.violation < 0.9 * best else stalls + 1
+        best, tol = min(best, row.violation), tol / 3
+    if row.ok and row.violation > VIOLATION:
+        row.status = f"failed (violation {row.violation:.1e})"
+    if row.ok and row.infeasibility > AGREEMENT:
+        row.status = f"failed (infeasible by {row.infeasibility:.0e})"
+
+
+def measure(problem: Problem, n: int, options: argparse.Namespace, scratch: Path,
+            pace: dict) -> list[Row]:  # fmt: skip
+    """One row per solver and type of the data."""
+    wanted = [("pairstep", "float64")]
+    wanted += [("libsvm", "float64")] if "libsvm" in options.peers else []
+    wanted += [("onedal", kind) for kind in ("float32", "float64") if "onedal" in options.peers]
+    rows = [Row(problem.name, solver, dtype) for solver, dtype in wanted]
+
+    def task(row: Row) -> dict[str, Any]:
+        return {
+            "data": str(scratch / "data"), "solver": row.solver, "estimator": problem.estimator,
+            "params": problem.params, "dtype": row.dtype, "budget": options.budget,
+            "floor": not any(r.floor > 0 for r in rows if r is not row), "predict": True,
+        }  # fmt: skip
+
+    for row in rows:
+        size, seconds = pace.get((problem.smaller, row.solver, row.dtype), (n, 0.0))
+        expected = seconds * (n / size) ** 2
+        if expected > options.budget and row.solver != "pairstep":
+            row.status = f"over budget (about {expected:.0f} s expected)"
+            continue
+        climb(row, task(row), scratch)
+        pace[problem.name, row.solver, row.dtype] = n, row.seconds
+    while behind := [r for r in rows if gap(r, rows) > AGREEMENT and r.tol / 3 >= TIGHTEST]:
+        row = max(behind, key=lambda r: gap(r, rows))
+        climb(row, task(row), scratch, row.tol / 3)
+    for row in rows:
+        if gap(row, rows) > AGREEMENT:
+            row.status = f"failed (objective {gap(row, rows):.0e} above the best)"
+    compare(rows)
+    return rows
+
+
+def gap(row: Row, rows: list[Row]) -> float:
+    """How far a row that holds is above the best objective, relatively."""
+    best = min((r.objective for r in rows if r.ok), default=np.nan)
+    return (row.objective - best) / max(abs(best), 1e-300) if row.ok else 0.0
+
+
+def chosen(rows: list[Row], solver: str) -> Row | None:
+    """The fastest row of a solver that holds; or one that was ended at the budget."""
+    mine = [r for r in rows if r.solver == solver]
+    done = [r for r in mine if r.ok]
+    if done:
+        return min(done, key=lambda r: r.seconds)
+    return next((r for r in mine if r.exceeded), None)
+
+
+def compare(rows: list[Row]) -> None:
+    libsvm, onedal = chosen(rows, "libsvm"), chosen(rows, "onedal")
+    floor = next((r.floor for r in rows if r.floor > 0), np.nan)
+    for r in rows:
+        if not r.ok:
+            continue
+        r.over_floor = r.seconds / floor
+        if libsvm:
+            r.vs_libsvm = libsvm.seconds / r.seconds
+            r.predict_vs_libsvm = libsvm.predict / r.predict
+        if onedal:
+            r.vs_onedal = onedal.seconds / r.seconds
+
+
+# ----------------------------------------------------------------------------------------- showing
+
+HEADINGS = ("solver", "seconds", "first", "tol", "violation", "objective", "SVs", "vs LIBSVM",
+            "vs oneDAL", "x floor", "MB", "predict s", "vs LIBSVM", "status")  # fmt: skip
+WIDTHS = (17, 9, 9, 8, 10, 16, 7, 10, 10, 8, 7, 10, 10, 0)
+
+
+def number(value: float, form: str) -> str:
+    return "" if value is None or np.isnan(value) else format(value, form)
+
+
+def cells(r: Row, rows: list[Row]) -> list[str]:
+    """What the tables show of a row; ratios to a fit that was ended are lower ones."""
+
+    def ratio(value: float, solver: str) -> str:
+        peer = chosen(rows, solver)
+        sign = ">" if peer and peer.exceeded and not np.isnan(value) else ""
+        return sign + number(value, ".2f" if value < 10 else ".0f")
+
+    name = r.solver + (" " + r.dtype if r.solver == "onedal" else "")
+    differs = r.first > 1.1 * r.seconds
+    seconds = number(r.seconds, ".4g")
+    return [
+        name, ">" + seconds if r.exceeded else seconds, number(r.first, ".4g") if differs else "",
+        number(r.tol, ".0e"), number(r.violation, ".1e"), number(r.objective, ".8g"),
+        str(r.support or ""), ratio(r.vs_libsvm, "libsvm"), ratio(r.vs_onedal, "onedal"),
+        number(r.over_floor, ".1f"), number(r.memory, ".0f"), number(r.predict, ".4g"),
+        number(r.predict_vs_libsvm, ".1f"), r.status + (f" ({r.note})" if r.note else ""),
+    ]  # fmt: skip
+
+
+def show(title: str, rows: list[Row]) -> None:
+    print(f"\n{title}\n")
+    for line in [HEADINGS, *(cells(r, rows) for r in rows)]:
+        first, *middle = zip(line[:-1], WIDTHS[:-1], strict=True)
+        text = f"{first[0]:{first[1]}}" + "".join(f"{c:>{w}}" for c, w in middle)
+        print(f"  {text}  {line[-1]}".rstrip(), flush=True)
+
+
+def save(out: Path, table: dict[str, list[Row]]) -> None:
+    with open(out / "svm.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Row)])
+        writer.writeheader()
+        writer.writerows(asdict(r) for rows in table.values() for r in rows)
+    lines = []
+    for title, rows in table.items():
+        lines += ["", f"**{title}**", "", "| " + " | ".join(HEADINGS) + " |",
+                  "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]  # fmt: skip
+        lines += ["| " + " | ".join(cells(r, rows)) + " |" for r in rows]
+    (out / "svm.md").write_text("\n".join(lines[1:]) + "\n")
+
+
+def plot(out: Path, table: dict[str, list[Row]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    solvers = {"libsvm": "C0", "onedal": "C1", "pairstep": "black"}
+    figure, panels = plt.subplots(
+        2, 1, figsize=(0.55 * len(table) + 4, 8), sharex=True, layout="constrained"
+    )
+    groups = list(table.values())
+    places = np.arange(len(groups))
+    for axes, field in zip(panels, ("seconds", "predict"), strict=True):
+        for k, (solver, colour) in enumerate(solvers.items()):
+            best = [chosen(rows, solver) for rows in groups]
+            heights = [np.nan if r is None else getattr(r, field) for r in best]
+            bars = axes.bar(places + 0.27 * (k - 1), heights, 0.25, color=colour, label=solver)
+            for bar, r in zip(bars, best, strict=True):
+                if r is not None and r.exceeded:
+                    bar.set(hatch="//", alpha=0.5)
+        axes.set_yscale("log")
+    floors = [next((r.floor for r in rows if r.floor > 0), np.nan) for rows in groups]
+    panels[0].plot(places, floors, "_", color="red", markersize=14, label="floor")
+    panels[0].set(ylabel="fit, seconds (hatched: ended at the budget)",
+                  title="fits at the same true violation (1.5e-3)")  # fmt: skip
+    panels[1].set(ylabel="predict, seconds")
+    panels[1].set_xticks(places, [rows[0].problem for rows in groups], rotation=60, ha="right")
+    panels[0].legend()
+    for kind in ("png", "svg"):
+        figure.savefig(out / f"svm.{kind}", dpi=150)
+    plt.close(figure)
+
+
+# ----------------------------------------------------------------------------------------- summary
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "NOT met"
+
+
+def line(what: str, values: list[tuple[float, str]], target: float, at_least: bool = True) -> None:
+    values = [v for v in values if not np.isnan(v[0])]
+    if not values:
+        print(f"  {what}: nothing to compare")
+        return
+    mean = float(np.exp(np.mean([np.log(v) for v, _ in values])))
+    worst = min(values) if at_least else max(values)
+    met = mean >= target if at_least else mean <= target
+    print(f"  {what}: {mean:.2f} in geometric mean of {len(values)} (target {target:g}, "
+          f"{verdict(met)}), worst {worst[0]:.2f} at {worst[1]}")  # fmt: skip
+
+
+def summarise(table: dict[str, list[Row]], families: dict[str, str]) -> None:
+    print("\nSummary (a peer that was ended counts with its budget; one not run, not at all)\n")
+    mine = {rows[0].problem: chosen(rows, "pairstep") for rows in table.values()}
+    held = [r for r in mine.values() if r is not None and r.ok]
+    for name in ("rbf", "other"):
+        part = [r for r in held if families[r.problem] == name]
+        if not part:
+            continue
+        print(f"  {name} fits")
+        line("  faster than LIBSVM", [(r.vs_libsvm, r.problem) for r in part], 10)
+        line("  faster than oneDAL", [(r.vs_onedal, r.problem) for r in part], 3)
+        line("  times the floor", [(r.over_floor, r.problem) for r in part], 4, at_least=False)
+        line("  predicts faster than LIBSVM", [(r.predict_vs_libsvm, r.problem) for r in part], 10)
+        slower = [r.problem for r in part if r.vs_libsvm < 1 or r.vs_onedal < 1]
+        print(f"    never slower than either: {verdict(not slower)} {', '.join(slower)}")
+    lost = [name for name, r in mine.items() if r is None or not r.ok]
+    print("  pairstep did not hold: " + (", ".join(lost) or "nowhere"))
+    absent = [f"{r.solver} {r.dtype} on {r.problem}: {r.status}" for rows in table.values()
+              for r in rows if r.solver != "pairstep" and not r.ok]  # fmt: skip
+    print("  peers that did not hold:" + "".join(f"\n    {a}" for a in absent or ["none"]))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="part of a name")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="NAME", help="part of a name")
+    parser.add_argument("--peers", nargs="*", default=["libsvm", "onedal"],
+                        choices=["libsvm", "onedal"])  # fmt: skip
+    parser.add_argument("--budget", type=float, default=900.0, help="seconds that a fit may take")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each set")
+    parser.add_argument("--rules", action="store_true", help="the rule study, instead")
+    parser.add_argument("--list", action="store_true", help="name the problems")
+    parser.add_argument("--out", type=Path, default=Path("results/svm"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    if options.list:
+        print("\n".join(f"{p.name:24}{p.estimator:13}{p.params}" for p in PROBLEMS))
+        return
+    folder = data_folder()
+    if folder is None:
+        print("PAIRSTEP_DATA is not set: there is no data to fit")
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    largest = QUICK_ROWS if options.quick else None
+    threads = os.environ.get("OMP_NUM_THREADS", "all")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, threads: {threads}")
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        if options.rules:
+            from .svm_rules import study
+
+            study(folder, scratch, options)
+            return
+        table: dict[str, list[Row]] = {}
+        pace: dict = {}
+        for p in PROBLEMS:
+            if options.only and not any(part in p.name for part in options.only):
+                continue
+            if any(part in p.name for part in options.skip):
+                continue
+            data = p.data(folder, largest)
+            joblib.dump(data, scratch / "data")
+            n, d = data.X.shape
+            del data
+            settings = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}"
+                                 for k, v in p.params.items())  # fmt: skip
+            title = f"{p.name}: {p.estimator}, {n} x {d}, {settings}"
+            table[title] = measure(p, n, options, scratch, pace)
+            show(title, table[title])
+            save(options.out, table)
+    if table:
+        plot(options.out, table)
+        summarise(table, {p.name: p.family for p in PROBLEMS})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""One fit in a process of its own, so that memory, threads and first calls are those of this fit.
+
+    python -m benchmarks.svm_worker TASK.json
+
+The task names the data, the estimator and its parameters; the report goes beside it, renewed after
+every stage. A fit or a prediction that exceeds its budget ends the process (SIGALRM).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import logging
+import math
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from pairstep.threads import available
+
+from .svm_floor import floor
+from .svm_truth import binaries, examine
+
+MODULES = {"pairstep": "pairstep.svm", "libsvm": "sklearn.svm", "onedal": "sklearnex.svm"}
+CACHE_MB = 2000
+REPEAT_SECONDS, REPEATS = 5.0, 5
+
+
+def in_process(task: dict[str, Any], scratch: Path) -> dict[str, Any]:
+    """The report of one task; `exceeded` says that the fit was ended at its budget."""
+    path = scratch / "task.json"
+    path.write_text(json.dumps(task))
+    path.with_suffix(".out").unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks.svm_worker", str(path)]
+    home = Path(__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=home)
+    try:
+        report = json.loads(path.with_suffix(".out").read_text())
+    except (OSError, ValueError):
+        report = {"status": "failed: " + (done.stderr.strip().splitlines() or ["no report"])[-1]}
+    report["exceeded"] = done.returncode == -signal.SIGALRM and "violation" not in report
+    if done.returncode and not report["exceeded"] and "violation" not in report:
+        report["status"] = f"crashed ({done.returncode})"
+    return report
+
+
+class Fallbacks(logging.Handler):
+    """Notes what scikit-learn-intelex hands back to scikit-learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "fallback" in record.getMessage():
+            self.seen.append(record.getMessage())
+
+
+class NotOffered(Exception):
+    pass
+
+
+def make(solver: str, estimator: str, params: dict[str, Any], tol: float) -> Any:
+    kind = getattr(importlib.import_module(MODULES[solver]), estimator, None)
+    if kind is None:
+        raise NotOffered
+    extra = {"pairstep": {"n_jobs": -1}, "onedal": {"max_iter": 10**8}}.get(solver, {})
+    if "n_jobs" in extra and "n_jobs" not in kind().get_params():
+        extra = {}
+    return kind(**params, **extra, tol=tol, cache_size=CACHE_MB)
+
+
+def status_megabytes(field: str) -> float:
+    return float(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) / 1024
+
+
+def forget_peak() -> None:
+    ctypes.CDLL(None).malloc_trim(0)  # or memory freed before would hide what is used next
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def timed(call: Callable[[], Any], budget: float) -> float:
+    signal.setitimer(signal.ITIMER_REAL, budget)
+    began = time.perf_counter()
+    call()
+    seconds = time.perf_counter() - began
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return seconds
+
+
+def best_of(call: Callable[[], Any], budget: float, first: float | None = None) -> list[float]:
+    times = [timed(call, budget) if first is None else first]
+    while len(times) < REPEATS and sum(times) + times[-1] < REPEAT_SECONDS:
+        times.append(timed(call, budget))
+    return times
+
+
+def work(task: dict[str, Any], report: Callable[..., None]) -> None:
+    data = joblib.load(task["data"])
+    dtype = np.dtype(task["dtype"])
+    X, Xt = data.X.astype(dtype), data.Xt.astype(dtype)
+    params, estimator = task["params"], task["estimator"]
+    model = make(task["solver"], estimator, params, task["tol"])
+    fallbacks = Fallbacks()
+    for name in ("sklearnex", "onedal"):
+        logging.getLogger(name).addHandler(fallbacks)
+        logging.getLogger(name).setLevel(logging.INFO)
+    extra = {} if data.weight is None else {"sample_weight": data.weight}
+
+    def fit() -> None:
+        model.fit(X, data.y, **extra)
+
+    forget_peak()
+    before = status_megabytes("VmRSS")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        first = timed(fit, task["budget"])
+        report(first=first, seconds=first, memory=status_megabytes("VmHWM") - before)
+        if task["solver"] == "onedal" and fallbacks.seen:
+            report(status="falls back")
+            return
+        report(seconds=min(best_of(fit, task["budget"], first)))
+    threads = available()
+    truth = examine(estimator, params, data.X, data.y, data.weight, model, threads)
+    status = "ok" if math.isfinite(truth.violation + truth.objective) else "not finite"
+    report(
+        **vars(truth), status=status, support=len(model.support_),
+        iterations=int(np.sum(model.n_iter_)), threads=threads,
+        note="; ".join(sorted({str(w.message).split("\n")[0][:80] for w in warned})),
+    )  # fmt: skip
+    if task["floor"] and params.get("kernel", "rbf") == "rbf":
+        duals = list(binaries(estimator, params, model, data.y, data.weight))
+        report(floor=floor(data.X, duals, params["gamma"], threads))
+    if task["predict"]:
+        times = best_of(lambda: model.predict(Xt), task["budget"])
+        report(predict_first=times[0], predict=min(times), predicted=Xt.shape[0])
+        if fallbacks.seen:
+            report(note=f"predict: {fallbacks.seen[-1]}")
+
+
+def main(path: Path) -> None:
+    task = json.loads(path.read_text())
+    result: dict[str, Any] = {"status": "failed"}
+
+    def report(**news: Any) -> None:
+        result.update(news)
+        path.with_suffix(".out").write_text(json.dumps(result))
+
+    report()
+    try:
+        work(task, report)
+    except NotOffered:
+        report(status="not offered")
+    except Exception as error:
+        report(status=f"failed: {type(error).__name__}: {error}"[:160])
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,502 @@
+#include "machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+
+#include "problem.hpp"
+#include "row_cache.hpp"
+
+namespace pairstep {
+
+namespace {
+
+// Share the panels of some columns out among the team: work(first, last) on as many as stay in the
+// cache.
+template <class Real, class Work>
+void over_panels(const Points<Real>& columns, Team& team, const Work& work) {
+  const Index panels = columns.panels();
+  const Index fair = panels / (4 * team.size()) + 1;
+  const Index at_once = std::min(columns.panels_at_once(), fair);
+  team.run((panels + at_once - 1) / at_once,
+           [&](Index part) { work(part * at_once, std::min((part + 1) * at_once, panels)); });
+}
+
+template <class Real>
+void run_tiles(const Tiles<Real>& job, Team& team) {
+  over_panels(*job.columns, team,
+              [&](Index first, Index last) { kernels().of<Real>().tiles(job, first, last); });
+}
+
+}  // namespace
+
+template <class Real>
+void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
+                const std::vector<Index>& queries, const double* weights, Index outputs,
+                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
+                Index stride, Team& team) {
+  if (queries.empty() || columns.empty()) return;
+  if (kernel.name == KernelName::precomputed) {
+    team.run(Index(columns.size()), [&](Index c) {
+      for (Index o = 0; o < outputs; ++o) {
+        double sum = 0.0;
+        for (std::size_t r = 0; r < queries.size(); ++r)
+          sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
+        sums[o * stride + c] += sum;
+      }
+    });
+    return;
+  }
+  constexpr Index AT_ONCE = 4096;  // bounds the memory of the packed points
+  std::vector<double> padded;
+  for (Index first = 0; first < Index(columns.size()); first += AT_ONCE * 4) {
+    const Index here = std::min(AT_ONCE * 4, Index(columns.size()) - first);
+    const Points<Real> some(column_data, columns.data() + first, here);
+    padded.assign(outputs * some.padded(), 0.0);
+    for (Index q = 0; q < Index(queries.size()); q += AT_ONCE) {
+      const Index count = std::min(AT_ONCE, Index(queries.size()) - q);
+      Points<Real> asked(query_data, queries.data() + q, count);
+      const double* weight = weights + q * outputs;
+      const double one = 1.0;
+      if (kernel.name == KernelName::linear && outputs == 1) {
+        std::vector<Index> all(count);
+        std::iota(all.begin(), all.end(), 0);
+        asked = asked.combine(all, weight);
+        weight = &one;
+      }
+      const std::vector<Real> blocks = asked.blocks();
+      Tiles<Real> job{kernel, &some, &asked, blocks.data()};
+      job.weights = weight;
+      job.outputs = outputs;
+      job.sums = padded.data();
+      job.stride = some.padded();
+      run_tiles(job, team);
+    }
+    for (Index o = 0; o < outputs; ++o)
+      for (Index c = 0; c < here; ++c)
+        sums[o * stride + first + c] += padded[o * some.padded() + c];
+  }
+}
+
+template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
+                                const double*, Index, const DataMatrix&, const std::vector<Index>&,
+                                double*, Index, Team&);
+template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
+                                 const std::vector<Index>&, const double*, Index, const DataMatrix&,
+                                 const std::vector<Index>&, double*, Index, Team&);
+
+namespace {
+
+// How many of the accounts furthest out a working set begins with, and how many it takes later.
+constexpr Index FIRST = 128, USUAL = 256;
+
+// Problems of so few accounts are solved in float64 and with the finish from the start: it costs
+// nothing that could be noticed.
+constexpr Index SMALL = 1000;
+
+// How far off a kernel value may be by rounding in Real arithmetic, and how large it may be, for
+// points whose squared norms are at most `square`.
+struct Reach {
+  double error, largest;
+};
+template <class Real>
+Reach reach(const KernelFunction& kernel, double square) {
+  const double grain = 4.0 * double(std::numeric_limits<Real>::epsilon());
+  switch (kernel.name) {
+    case KernelName::rbf: return {grain * (1.0 + kernel.gamma * square), 1.0};
+    case KernelName::sigmoid: return {grain * (1.0 + std::abs(kernel.gamma) * square), 1.0};
+    case KernelName::linear: return {grain * square, square};
+    case KernelName::poly: {
+      const double base = std::abs(kernel.gamma) * square + std::abs(kernel.coef0);
+      const double largest = std::pow(base, kernel.degree);
+      return {grain * (1.0 + kernel.degree) * largest, largest};
+    }
+    default: return {0.0, 1.0};
+  }
+}
+
+double largest_square(const DataMatrix& data, const Index* rows, Index count) {
+  double largest = 0.0;
+  for (Index p = 0; p < count; ++p) {
+    double square = 0.0;
+    if (data.sparse())
+      for (Index e = data.starts[rows[p]]; e < data.starts[rows[p] + 1]; ++e)
+        square += data.values[e] * data.values[e];
+    else
+      for (Index k = 0; k < data.features; ++k) {
+        const double value = data.at(rows[p], k);
+        square += value * value;
+      }
+    largest = std::max(largest, square);
+  }
+  return largest;
+}
+
+// Whether kernel values in float32 keep enough digits to be worth a start.
+bool single_will_do(const MachineTask& task, const Dual& dual) {
+  if (task.kernel.name == KernelName::precomputed) return false;
+  const double square = largest_square(task.data, dual.rows, dual.point.n);
+  const Reach values = reach<float>(task.kernel, square);
+  return values.error <= 1e-4 * values.largest && values.largest < 1e30;
+}
+
+template <class Real>
+class BlockGear {
+ public:
+  BlockGear(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse)
+      : task_(task), dual_(dual), team_(team), pulse_(pulse), point_(dual.point) {
+    const Index n = point_.n;
+    if (task.kernel.name != KernelName::precomputed) {
+      points_ = Points<Real>(task.data, dual.rows, n);
+      const Real* largest = std::max_element(points_.squares(), points_.squares() + n);
+      rounding_ = reach<Real>(task.kernel, double(*largest)).error;
+    }
+    padded_ = (n + PANEL - 1) / PANEL * PANEL;
+    gradient_.assign(padded_, 0.0);
+    std::copy_n(point_.gradient, n, gradient_.begin());
+    point_.gradient = gradient_.data();
+    if (point_.kink) pivot_.assign(n, 0.0);
+    point_.pivot = point_.kink ? pivot_.data() : nullptr;
+    for (auto& memory : standing_memory_) memory.resize(n);
+    standing_ = {standing_memory_[0].data(), standing_memory_[1].data(), standing_memory_[2].data(),
+                 standing_memory_[3].data()};
+    kernels().stand(point_, standing_, nullptr, n);
+    with_free_ = n <= SMALL;
+    // A quarter of the memory is for the block of the working set, the rest for rows.
+    most_free_ = std::clamp<Index>(Index(std::sqrt(double(task.cache_bytes) / 32)), USUAL, 8000);
+    cache_ = std::make_unique<RowCache<Real>>(task.cache_bytes / 4 * 3, padded_, n);
+  }
+
+  MachineStatus run() {
+    Index size = FIRST;
+    double best = INFINITY;
+    int since = 0, idle = 0;
+    MachineStatus status;
+    while (true) {
+      survey(size);
+      pulse_.violation = violation_;
+      pulse_.iterations = dual_.iterations;
+      if (violation_ <= task_.tol) {
+        if (verify()) {
+          status = MachineStatus::optimal;
+          break;
+        }
+        if (fruitless_ > 3) {
+          status = MachineStatus::imprecise;
+          break;
+        }
+        survey(size);
+      }
+      if (dual_.iterations >= task_.max_iter) {
+        status = MachineStatus::max_iter;
+        break;
+      }
+      if (pulse_.stop) {
+        status = MachineStatus::stopped;
+        break;
+      }
+      // Where the violation no longer falls the free accounts are to be balanced all together.
+      if (violation_ < 0.5 * best) {
+        best = violation_;
+        since = 0;
+      } else if (++since > 10) {
+        with_free_ = true;
+      }
+      if (idle > 20) {
+        status = MachineStatus::imprecise;
+        break;
+      }
+      gather();
+      assemble();
+      const double fall = solve_block();
+      fallen_ += fall;
+      idle = fall > 1e-13 * fallen_ ? 0 : idle + 1;
+      if (moved_.empty()) {
+        if (with_free_ && (verify() || fruitless_ > 3)) {
+          status = violation_ <= task_.tol ? MachineStatus::optimal : MachineStatus::imprecise;
+          break;
+        }
+        with_free_ = true;
+        continue;
+      }
+      advance();
+      size = std::max(USUAL, with_free_ ? Index(members_.size()) / 4 : 0);
+    }
+    std::copy_n(gradient_.begin(), point_.n, dual_.point.gradient);
+    dual_.violation = violation_;
+    return status;
+  }
+
+ private:
+  static constexpr Index PANEL = Points<Real>::PANEL;
+
+  bool free(Index i) const {
+    return standing_.down_room[i] > 0 && standing_.up_room[i] > 0 &&
+           standing_.down_shift[i] == standing_.up_shift[i];
+  }
+  double down_price(Index i) const { return gradient_[i] + standing_.down_shift[i]; }
+  double up_price(Index i) const { return gradient_[i] + standing_.up_shift[i]; }
+
+  // The violation, and the accounts of each group that are furthest out: `size` of them.
+  void survey(Index size) {
+    outliers_.resize(point_.n_groups);
+    violation_ = 0.0;
+    for (Index g = 0; g < point_.n_groups; ++g) {
+      kernels().outliers(point_, standing_, point_.starts[g], point_.starts[g + 1], size / 2,
+                         outliers_[g]);
+      violation_ = std::max(violation_, outliers_[g].dearest - outliers_[g].cheapest);
+    }
+  }
+
+  // The working set: the outliers that can trade with each other and, once it pays, the free
+  // accounts.
+  void gather() {
+    chosen_.assign(point_.n, 0);
+    for (const Outliers& found : outliers_) {
+      for (const Index i : found.sellers)
+        if (down_price(i) > found.cheapest) chosen_[i] = 1;
+      for (const Index i : found.buyers)
+        if (up_price(i) < found.dearest) chosen_[i] = 1;
+    }
+    if (with_free_) {
+      std::vector<Index> all;
+      for (Index i = 0; i < point_.n; ++i)
+        if (free(i) && !chosen_[i]) all.push_back(i);
+      if (Index(all.size()) > most_free_) {
+        // Those furthest from the price at which their group trades.
+        std::vector<double> distance(point_.n);
+        for (Index g = 0; g < point_.n_groups; ++g) {
+          const double level = 0.5 * (outliers_[g].dearest + outliers_[g].cheapest);
+          for (Index i = point_.starts[g]; i < point_.starts[g + 1]; ++i)
+            distance[i] = std::abs(gradient_[i] + standing_.down_shift[i] - level);
+        }
+        std::nth_element(all.begin(), all.begin() + most_free_, all.end(),
+                         [&](Index a, Index b) { return distance[a] > distance[b]; });
+        all.resize(most_free_);
+      }
+      for (const Index i : all) chosen_[i] = 1;
+    }
+    members_.clear();
+    for (Index i = 0; i < point_.n; ++i)
+      if (chosen_[i]) members_.push_back(i);
+  }
+
+  // The working set's block of the kernel matrix.
+  void assemble() {
+    const Index q = Index(members_.size());
+    block_.resize(std::size_t(q) * q);
+    if (task_.kernel.name == KernelName::precomputed) {
+      for (Index r = 0; r < q; ++r)
+        for (Index c = 0; c < q; ++c)
+          block_[r * q + c] = task_.data.at(dual_.rows[members_[r]], dual_.rows[members_[c]]);
+      return;
+    }
+    const Points<Real> some = points_.take(members_);
+    const std::vector<Real> blocks = some.blocks();
+    square_.resize(std::size_t(q) * some.padded());
+    std::vector<Real*> rows(q);
+    for (Index r = 0; r < q; ++r) rows[r] = square_.data() + r * some.padded();
+    Tiles<Real> job{task_.kernel, &some, &some, blocks.data()};
+    job.rows = rows.data();
+    run_tiles(job, team_);
+    for (Index r = 0; r < q; ++r) std::copy_n(rows[r], q, block_.data() + r * q);
+  }
+
+  // The greedy gear on the working set; returns by how much the objective falls.
+  double solve_block() {
+    const std::size_t q = members_.size();
+    std::vector<double> gradient(q), z(q), lower(q), upper(q), kink(q, 0.0), pivot(q, 0.0);
+    for (std::size_t k = 0; k < q; ++k) {
+      const Index i = members_[k];
+      gradient[k] = gradient_[i];
+      z[k] = point_.x[i];
+      lower[k] = point_.lower[i];
+      upper[k] = point_.upper[i];
+      if (point_.kink) kink[k] = point_.kink[i];
+    }
+    std::vector<Index> starts;
+    for (Index g = 0; g <= point_.n_groups; ++g)
+      starts.push_back(std::lower_bound(members_.begin(), members_.end(), point_.starts[g]) -
+                       members_.begin());
+    Point small{Index(q),
+                point_.n_groups,
+                starts.data(),
+                gradient.data(),
+                z.data(),
+                lower.data(),
+                upper.data(),
+                point_.kink ? kink.data() : nullptr,
+                point_.kink ? pivot.data() : nullptr};
+    Greedy inner{};
+    inner.hessian = block_.data();
+    inner.choice = {task_.rule, 1.0, nullptr, nullptr, 0};
+    inner.step = Step::exact;
+    inner.threshold = std::max(0.1 * violation_, 0.5 * task_.tol);
+    inner.max_iter = std::min(1000 * Index(q), task_.max_iter - dual_.iterations);
+    inner.patience = 1000 + 10 * Index(q);
+    inner.finish = with_free_;
+    inner.seconds = 0.1;
+    while (kernels().greedy(small, inner) == Stop::out_of_time && !pulse_.stop) {
+    }
+    dual_.iterations += std::max<Index>(inner.iterations, 1);
+    moved_.clear();
+    delta_.clear();
+    for (std::size_t k = 0; k < q; ++k) {
+      const Index i = members_[k];
+      if (z[k] == point_.x[i]) continue;
+      moved_.push_back(i);
+      delta_.push_back(z[k] - point_.x[i]);
+      point_.x[i] = z[k];
+    }
+    kernels().stand(point_, standing_, moved_.data(), Index(moved_.size()));
+    return -inner.value;
+  }
+
+  // gradient += K[:, moved] delta.
+  void advance() {
+    if (task_.kernel.name == KernelName::precomputed) {
+      team_.run(team_.size(), [&](Index part) {
+        const Index begin = part * point_.n / team_.size(),
+                    end = (part + 1) * point_.n / team_.size();
+        for (std::size_t k = 0; k < moved_.size(); ++k)
+          for (Index i = begin; i < end; ++i)
+            gradient_[i] += delta_[k] * task_.data.at(dual_.rows[moved_[k]], dual_.rows[i]);
+      });
+      return;
+    }
+    std::vector<Index> missing;
+    std::vector<double> missing_delta, cached_delta;
+    std::vector<const Real*> cached;
+    std::vector<Real*> fresh;
+    Points<Real> queries;
+    if (task_.kernel.name == KernelName::linear) {  // needs no rows: X (X_W' delta)
+      queries = points_.combine(moved_, delta_.data());
+      missing_delta = {1.0};
+      fresh = {nullptr};
+    } else {
+      cache_->next_age();
+      for (std::size_t k = 0; k < moved_.size(); ++k) {
+        if (cache_->holds(moved_[k])) {
+          cache_->touch(moved_[k]);
+          cached.push_back(cache_->row(moved_[k]));
+          cached_delta.push_back(delta_[k]);
+        } else {
+          missing.push_back(moved_[k]);
+          missing_delta.push_back(delta_[k]);
+        }
+      }
+      // What ended on a bound seldom moves again: only the rows of free accounts are worth keeping.
+      fresh = cache_->claim(missing, [&](Index i) { return free(i); });
+      queries = points_.take(missing);
+    }
+    const std::vector<Real> blocks = queries.blocks();
+    Tiles<Real> job{task_.kernel, &points_, &queries, blocks.data()};
+    job.rows = fresh.data();
+    job.weights = missing_delta.data();
+    job.sums = gradient_.data();
+    const auto& native = kernels().of<Real>();
+    over_panels(points_, team_, [&](Index begin, Index end) {
+      native.tiles(job, begin, end);
+      native.add_rows(cached.data(), cached_delta.data(), Index(cached.size()), begin * PANEL,
+                      end * PANEL, gradient_.data());
+    });
+  }
+
+  // The violation in float64, from the data. Only the accounts whose prices are close to being the
+  // dearest or the cheapest are computed anew: closer than eight times the largest error that was
+  // found on the way or that one support vector alone could make (all of them if need be).
+  // True if it is within the tolerance.
+  bool verify() {
+    const Index n = point_.n;
+    std::vector<Index> held;
+    std::vector<double> weights;
+    for (Index i = 0; i < n; ++i)
+      if (point_.x[i] != 0) {
+        held.push_back(dual_.rows[i]);
+        weights.push_back(point_.x[i]);
+      }
+    std::vector<char> exact(n, 0);
+    double error = 0.0, heaviest = 0.0;
+    for (const double weight : weights) heaviest = std::max(heaviest, std::abs(weight));
+    double margin = std::max(task_.tol, 8 * heaviest * rounding_);
+    while (true) {
+      std::vector<Index> close, rows;
+      for (Index g = 0; g < point_.n_groups; ++g)
+        for (Index i = point_.starts[g]; i < point_.starts[g + 1]; ++i)
+          if (!exact[i] && (down_price(i) >= outliers_[g].dearest - margin ||
+                            up_price(i) <= outliers_[g].cheapest + margin)) {
+            close.push_back(i);
+            rows.push_back(dual_.rows[i]);
+            exact[i] = 1;
+          }
+      if (close.empty() && margin >= 8 * error) {
+        fruitless_ = violation_ < 0.5 * best_true_ ? 0 : fruitless_ + 1;
+        best_true_ = std::min(best_true_, violation_);
+        return violation_ <= task_.tol;
+      }
+      std::vector<double> truth(close.size());
+      for (std::size_t k = 0; k < close.size(); ++k) truth[k] = dual_.linear[close[k]];
+      add_kernel<double>(task_.kernel, task_.data, held, weights.data(), 1, task_.data, rows,
+                         truth.data(), Index(truth.size()), team_);
+      for (std::size_t k = 0; k < close.size(); ++k) {
+        error = std::max(error, std::abs(truth[k] - gradient_[close[k]]));
+        gradient_[close[k]] = truth[k];
+      }
+      margin = std::max(margin, 8 * error);
+      survey(2);
+    }
+  }
+
+  const MachineTask& task_;
+  Dual& dual_;
+  Team& team_;
+  Pulse& pulse_;
+  Point point_;
+  Index padded_, most_free_;
+  Points<Real> points_;
+  std::vector<double> gradient_, pivot_, delta_, block_;
+  std::vector<Real> square_;
+  std::vector<double> standing_memory_[4];
+  Standing standing_;
+  std::vector<Outliers> outliers_;
+  std::vector<char> chosen_;
+  std::vector<Index> members_, moved_;
+  std::unique_ptr<RowCache<Real>> cache_;
+  double violation_ = 0.0, fallen_ = 0.0, rounding_ = 0.0;
+  double best_true_ = INFINITY;
+  int fruitless_ = 0;  // verifications that found no progress
+  bool with_free_ = false;
+};
+
+template <class Real>
+MachineStatus run(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse) {
+  const Index n = dual.point.n;
+  std::copy_n(dual.linear, n, dual.point.gradient);
+  std::vector<Index> held;
+  std::vector<double> weights;
+  for (Index i = 0; i < n; ++i)
+    if (dual.point.x[i] != 0) {
+      held.push_back(dual.rows[i]);
+      weights.push_back(dual.point.x[i]);
+    }
+  add_kernel<Real>(task.kernel, task.data, held, weights.data(), 1, task.data,
+                   {dual.rows, dual.rows + n}, dual.point.gradient, n, team);
+  return BlockGear<Real>(task, dual, team, pulse).run();
+}
+
+}  // namespace
+
+void solve_machine(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse) {
+  const Point& point = dual.point;
+  dual.status = MachineStatus::imprecise;
+  if (task.single && point.n > SMALL && single_will_do(task, dual))
+    dual.status = run<float>(task, dual, team, pulse);
+  if (dual.status == MachineStatus::imprecise) dual.status = run<double>(task, dual, team, pulse);
+  const std::vector<double> pivot(point.kink ? point.n : 0, 0.0);
+  settle(point.x, point.lower, point.upper, point.starts, dual.totals, point.n_groups,
+         point.kink ? pivot.data() : nullptr);
+}
+
+}  // namespace pairstep

@@ -1,0 +1,321 @@
+// Kernel values tile by tile: inner products of a few queries with a panel of columns, the kernel
+// function on them while they are in the first-level cache, and then what is to become of them.
+// Included once per instruction set.
+
+template <class Real>
+struct Vector {
+  typedef Real type __attribute__((vector_size(PAIRSTEP_BYTES)));
+  static constexpr Index width = PAIRSTEP_BYTES / sizeof(Real);
+};
+
+template <class V, class Real>
+inline V load_as(const Real* p) {
+  V value;
+  std::memcpy(&value, p, sizeof(V));
+  return value;
+}
+
+using Floats = Vector<float>::type;
+using Doubles = Vector<double>::type;
+
+// a * b + c, rounded once where the processor can.
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
+#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// exp(x) = 2^n exp(r) with |r| <= log(2)/2: adding 1.5 * 2^(mantissa bits) rounds x / log(2) to n
+// and leaves n in the low bits, from where a shift carries it into the exponent.
+inline Floats exponential(Floats x) {
+  typedef std::int32_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
+  constexpr float SMALLEST = -87.3f, MAGIC = 12582912.0f;
+  const Floats zero = {};
+  const Floats at = x < SMALLEST ? zero + SMALLEST : (x > 88.0f ? zero + 88.0f : x);
+  const Floats shifted = multiply_add(at, zero + 1.44269504f, zero + MAGIC);
+  const Floats n = shifted - MAGIC;
+  Floats r = multiply_add(n, zero - 0.693145752f, at);
+  r = multiply_add(n, zero - 1.42860677e-6f, r);
+  Floats p = zero + 1.9875691500e-4f;  // the coefficients of Cephes' expf
+  p = multiply_add(p, r, zero + 1.3981999507e-3f);
+  p = multiply_add(p, r, zero + 8.3334519073e-3f);
+  p = multiply_add(p, r, zero + 4.1665795894e-2f);
+  p = multiply_add(p, r, zero + 1.6666665459e-1f);
+  p = multiply_add(p, r, zero + 5.0000001201e-1f);
+  p = multiply_add(p * r, r, r) + 1.0f;
+  Bits bits, power;
+  std::memcpy(&bits, &p, sizeof bits);
+  std::memcpy(&power, &shifted, sizeof power);
+  bits += power << 23;
+  Floats value;
+  std::memcpy(&value, &bits, sizeof value);
+  return x < SMALLEST ? zero : value;
+}
+
+inline Doubles exponential(Doubles x) {
+  typedef std::int64_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
+  constexpr double SMALLEST = -708.0, MAGIC = 6755399441055744.0;
+  const Doubles zero = {};
+  const Doubles at = x < SMALLEST ? zero + SMALLEST : (x > 709.0 ? zero + 709.0 : x);
+  const Doubles shifted = multiply_add(at, zero + 1.4426950408889634, zero + MAGIC);
+  const Doubles n = shifted - MAGIC;
+  Doubles r = multiply_add(n, zero - 0.693147180369123816490, at);
+  r = multiply_add(n, zero - 1.90821492927058770002e-10, r);
+  constexpr double TAYLOR[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
+                               1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
+                               1.0 / 120,        1.0 / 24,        1.0 / 6,        0.5};
+  Doubles p = zero + TAYLOR[0];
+  for (int k = 1; k < 12; ++k) p = multiply_add(p, r, zero + TAYLOR[k]);
+  p = multiply_add(p * r, r, r) + 1.0;
+  Bits bits, power;
+  std::memcpy(&bits, &p, sizeof bits);
+  std::memcpy(&power, &shifted, sizeof power);
+  bits += power << 52;
+  Doubles value;
+  std::memcpy(&value, &bits, sizeof value);
+  return x < SMALLEST ? zero : value;
+}
+
+// tanh through exp; near zero, where that cancels, by its series.
+template <class V>
+inline V hyperbolic_tangent(V x) {
+  const V size = x < 0 ? -x : x;
+  const V fall = exponential(-2 * size);
+  const V far = (1 - fall) / (1 + fall);
+  const V square = x * x;
+  V series = V{} - static_cast<decltype(V{}[0] + 0)>(1382.0 / 155925);
+  for (const double c : {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0})
+    series = multiply_add(series, square, V{} + static_cast<decltype(V{}[0] + 0)>(c));
+  return size < 0.15f ? x * series : (x < 0 ? -far : far);
+}
+
+template <class Real>
+void exponentials(const Real* x, Index n, Real* out) {
+  using V = typename Vector<Real>::type;
+  Index p = 0;
+  for (; p + Vector<Real>::width <= n; p += Vector<Real>::width) {
+    const V value = exponential(load_as<V>(x + p));
+    std::memcpy(out + p, &value, sizeof value);
+  }
+  if (p < n) {
+    V last = {};
+    std::memcpy(&last, x + p, (n - p) * sizeof(Real));
+    last = exponential(last);
+    std::memcpy(out + p, &last, (n - p) * sizeof(Real));
+  }
+}
+
+// The kernel function on a row of inner products with columns; `square` is |query|^2.
+template <class Real>
+inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* squares,
+                         Real* values, Index count) {
+  using V = typename Vector<Real>::type;
+  constexpr Index WIDE = Vector<Real>::width;
+  const auto each = [&](auto function) {
+    for (Index c = 0; c < count; c += WIDE) {
+      const V value = function(load_as<V>(values + c), load_as<V>(squares + c));
+      std::memcpy(values + c, &value, sizeof value);
+    }
+  };
+  const Real gamma = Real(kernel.gamma), coef0 = Real(kernel.coef0);
+  const V none = {};
+  switch (kernel.name) {
+    case KernelName::rbf:
+      each([&](V dot, V other) {
+        const V distance = (other + square) - 2 * dot;
+        return exponential(-gamma * (distance > 0 ? distance : none));
+      });
+      break;
+    case KernelName::poly:
+      each([&](V dot, V) {
+        V base = gamma * dot + coef0, power = none + 1;
+        for (int degree = kernel.degree; degree > 0; degree /= 2) {
+          if (degree % 2) power *= base;
+          base *= base;
+        }
+        return power;
+      });
+      break;
+    case KernelName::sigmoid:
+      each([&](V dot, V) { return hyperbolic_tangent(V(gamma * dot + coef0)); });
+      break;
+    default: break;
+  }
+}
+
+// Inner products of ROWS packed queries with THREE vectors of columns of a dense panel.
+template <class Real, int ROWS>
+inline void dense_dots(const Real* queries, const Real* panel, Index features, Real* out) {
+  using V = typename Vector<Real>::type;
+  constexpr Index WIDE = Vector<Real>::width, PANEL = Points<Real>::PANEL,
+                  BLOCK = Points<Real>::BLOCK;
+  V sum[ROWS][3];
+  for (int r = 0; r < ROWS; ++r)
+    for (int v = 0; v < 3; ++v) sum[r][v] = V{};
+  for (Index k = 0; k < features; ++k) {
+    const V a = load_as<V>(panel + k * PANEL), b = load_as<V>(panel + k * PANEL + WIDE),
+            c = load_as<V>(panel + k * PANEL + 2 * WIDE);
+#pragma GCC unroll 8
+    for (int r = 0; r < ROWS; ++r) {
+      const V query = V{} + queries[k * BLOCK + r];
+      sum[r][0] = multiply_add(query, a, sum[r][0]);
+      sum[r][1] = multiply_add(query, b, sum[r][1]);
+      sum[r][2] = multiply_add(query, c, sum[r][2]);
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int v = 0; v < 3; ++v) std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
+}
+
+// Queries that the sparse kernel takes at once: two vectors or more of them, one line per feature.
+constexpr Index SPARSE_ROWS = 32;
+
+// A square of values, 16 bytes wide, turned over: to[c][r] = from[r][c].
+inline void transpose(const float* from, Index from_stride, float* to, Index to_stride) {
+  typedef float Four __attribute__((vector_size(16)));
+  const Four a = load_as<Four>(from), b = load_as<Four>(from + from_stride),
+             c = load_as<Four>(from + 2 * from_stride), d = load_as<Four>(from + 3 * from_stride);
+  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+             cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+             ba = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+             dc = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four turned[4] = {
+      __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+      __builtin_shufflevector(ba, dc, 0, 1, 4, 5), __builtin_shufflevector(ba, dc, 2, 3, 6, 7)};
+  for (int k = 0; k < 4; ++k) std::memcpy(to + k * to_stride, &turned[k], sizeof(Four));
+}
+inline void transpose(const double* from, Index from_stride, double* to, Index to_stride) {
+  typedef double Two __attribute__((vector_size(16)));
+  const Two a = load_as<Two>(from), b = load_as<Two>(from + from_stride);
+  const Two turned[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
+  for (int k = 0; k < 2; ++k) std::memcpy(to + k * to_stride, &turned[k], sizeof(Two));
+}
+
+// Inner products of the scattered queries with the columns [begin, end) of sparse points.
+template <class Real>
+inline void sparse_dots(const Real* scattered, const Points<Real>& points, Index begin, Index end,
+                        Real* out) {
+  using V = typename Vector<Real>::type;
+  constexpr Index WIDE = Vector<Real>::width, VECTORS = SPARSE_ROWS / WIDE,
+                  PANEL = Points<Real>::PANEL, SQUARE = 16 / sizeof(Real);
+  alignas(64) Real by_column[PANEL * SPARSE_ROWS];
+  const Index* starts = points.starts();
+  for (Index c = begin; c < end; ++c) {
+    V sum[VECTORS];
+    for (Index v = 0; v < VECTORS; ++v) sum[v] = V{};
+    for (Index e = starts[c]; e < starts[c + 1]; ++e) {
+      const Real* line = scattered + Index(points.columns()[e]) * SPARSE_ROWS;
+      const V value = V{} + points.values()[e];
+      for (Index v = 0; v < VECTORS; ++v)
+        sum[v] = multiply_add(value, load_as<V>(line + v * WIDE), sum[v]);
+    }
+    std::memcpy(by_column + (c - begin) * SPARSE_ROWS, sum, sizeof sum);
+  }
+  for (Index c = 0; c < PANEL; c += SQUARE)
+    for (Index r = 0; r < SPARSE_ROWS; r += SQUARE)
+      transpose(by_column + c * SPARSE_ROWS + r, SPARSE_ROWS, out + r * PANEL + c, PANEL);
+}
+
+// As many values as make a vector of doubles.
+inline Doubles widen(const double* p) { return load_as<Doubles>(p); }
+inline Doubles widen(const float* p) {
+  typedef float Half __attribute__((vector_size(PAIRSTEP_BYTES / 2)));
+  return __builtin_convertvector(load_as<Half>(p), Doubles);
+}
+
+// What becomes of a tile of values: `values` has a row of PANEL columns per query.
+template <class Real>
+inline void deliver(const Tiles<Real>& job, Index first, Index count, Index panel, Real* values) {
+  constexpr Index PANEL = Points<Real>::PANEL;
+  const Index begin = panel * PANEL;
+  const Real* squares = job.queries->squares();
+  for (Index r = 0; r < count; ++r) {
+    Real* row = values + r * PANEL;
+    apply_kernel(job.kernel, squares[first + r], job.columns->squares() + begin, row, PANEL);
+    if (job.rows && job.rows[first + r])
+      std::memcpy(job.rows[first + r] + begin, row, PANEL * sizeof(Real));
+  }
+  if (!job.weights) return;
+  constexpr Index WIDE = Vector<double>::width;
+  for (Index o = 0; o < job.outputs; ++o) {
+    double* sums = job.sums + o * job.stride + begin;
+    for (Index c = 0; c < PANEL; c += WIDE) {
+      Doubles sum = load_as<Doubles>(sums + c);
+      for (Index r = 0; r < count; ++r) {
+        const double weight = job.weights[(first + r) * job.outputs + o];
+        sum = multiply_add(widen(values + r * PANEL + c), Doubles{} + weight, sum);
+      }
+      std::memcpy(sums + c, &sum, sizeof sum);
+    }
+  }
+}
+
+template <class Real>
+void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
+  constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
+  const Index count = job.queries->count(), features = job.columns->features();
+  if (job.columns->sparse()) {
+    std::vector<Real> scattered(std::size_t(features) * SPARSE_ROWS, Real(0));
+    alignas(64) Real values[SPARSE_ROWS * PANEL];
+    const Points<Real>& queries = *job.queries;
+    for (Index first = 0; first < count; first += SPARSE_ROWS) {
+      const Index here = std::min(SPARSE_ROWS, count - first);
+      const auto scatter = [&](bool set) {
+        for (Index r = 0; r < here; ++r)
+          for (Index e = queries.starts()[first + r]; e < queries.starts()[first + r + 1]; ++e)
+            scattered[Index(queries.columns()[e]) * SPARSE_ROWS + r] =
+                set ? queries.values()[e] : Real(0);
+      };
+      scatter(true);
+      for (Index panel = first_panel; panel < last_panel; ++panel) {
+        const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
+        sparse_dots(scattered.data(), *job.columns, begin, end, values);
+        deliver(job, first, here, panel, values);
+      }
+      scatter(false);
+    }
+    return;
+  }
+  constexpr int ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
+  constexpr Index THREE = 3 * Vector<Real>::width;
+  alignas(64) Real values[BLOCK * PANEL];
+  for (Index first = 0; first < count; first += BLOCK) {
+    const Index here = std::min(BLOCK, count - first);
+    const Real* block = job.blocks + first * features;
+    for (Index panel = first_panel; panel < last_panel; ++panel) {
+      const Real* columns = job.columns->panel(panel);
+      for (Index c = 0; c < PANEL; c += THREE)
+        for (Index r = 0; r < here; r += ROWS)
+          dense_dots<Real, ROWS>(block + r, columns + c, features, values + r * PANEL + c);
+      deliver(job, first, here, panel, values);
+    }
+  }
+}
+
+// sums[c] += sum_r weight_r rows[r][c] for c in [begin, end).
+template <class Real>
+void add_rows(const Real* const* rows, const double* weights, Index count, Index begin, Index end,
+              double* sums) {
+  Index r = 0;
+  for (; r + 4 <= count; r += 4) {
+    const Real *a = rows[r], *b = rows[r + 1], *c = rows[r + 2], *d = rows[r + 3];
+    const double wa = weights[r], wb = weights[r + 1], wc = weights[r + 2], wd = weights[r + 3];
+    for (Index p = begin; p < end; ++p)
+      sums[p] += (wa * double(a[p]) + wb * double(b[p])) + (wc * double(c[p]) + wd * double(d[p]));
+  }
+  for (; r < count; ++r)
+    for (Index p = begin; p < end; ++p) sums[p] += weights[r] * double(rows[r][p]);
+}

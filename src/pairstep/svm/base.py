@@ -1,0 +1,389 @@
+"""What all support vector machines share: validation, the fit around the engine, decisions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
+
+from .. import threads
+from .._validation import Array
+from ..constraints import Indices
+from ..result import Status
+from ..rules import RULES
+from .duals import bias, continue_from
+from .kernels import NOT_FINITE, better_dense, gamma_of, matrix_of, require_finite
+from .machine import Dual, Kernel, Solution, decide, solve
+from .progress import STEPS, Progress
+
+KernelFunction = Callable[[Any, Any], Any]
+Targets = NDArray[Any]  # numbers, or classes as 0, 1, ...
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
+    "degree": [Interval(Integral, 0, None, closed="left")],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "C": [Interval(Real, 0.0, None, closed="right")],
+    "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    "epsilon": [Interval(Real, 0.0, None, closed="left")],
+    "shrinking": ["boolean"],
+    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "verbose": ["verbose"],
+    "max_iter": [Interval(Integral, -1, None, closed="left")],
+    "random_state": ["random_state"],
+    "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+    "break_ties": ["boolean"],
+    "n_jobs": [Integral, None],
+    "warm_start": ["boolean"],
+    "time_limit": [Interval(Real, 0.0, None, closed="left"), None],
+    "rule": [StrOptions({"auto", *RULES})],
+    "dtype": [Options(type, {np.float32, np.float64})],
+    "support_columns": ["boolean"],
+}
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """How near to its optimum each binary problem is, recomputed in float64 from the data.
+
+    Attributes
+    ----------
+    kkt_violation : ndarray
+        What `tol` bounds: by how much the best exchange between two variables would pay.
+    duality_gap : ndarray
+        At least the dual objective's distance to its optimum.
+    status : ndarray of str
+        Why the engine ended; see `pairstep.Status`.
+    """
+
+    kkt_violation: Array
+    duality_gap: Array
+    status: NDArray[np.str_]
+
+
+class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A machine says what its duals are and what their solutions mean; the engine solves them."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+
+    kernel: str | KernelFunction
+    degree: int
+    gamma: float | str
+    coef0: float
+    tol: float
+    cache_size: float
+    verbose: bool
+    max_iter: int
+    n_jobs: int | None
+    warm_start: bool
+    time_limit: float | None
+    rule: str
+    dtype: type[np.floating[Any]]
+    support_columns: bool
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls._parameter_constraints = {
+            name: CONSTRAINTS[name] for name in cls._get_param_names() if name in CONSTRAINTS
+        }
+
+    @abstractmethod
+    def _targets(self, X: Any, y: Any) -> Targets:
+        """Check y and say what the duals need of it."""
+
+    @abstractmethod
+    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
+        """The duals to solve."""
+
+    @abstractmethod
+    def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
+        """Set `support_`, `n_support_`, `intercept_` and `n_iter_`; return the coefficients."""
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the machine to training data.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            Training samples; the kernel matrix, of shape (n_samples, n_samples), with
+            ``kernel="precomputed"``; whatever the kernel takes if that is a function.
+        y : array_like of shape (n_samples,)
+            Class labels or, in regression, numbers.
+        sample_weight : array_like of shape (n_samples,), optional
+            Factors of C, one per sample. Samples whose weight is not positive are left out.
+
+        Returns
+        -------
+        object
+            The fitted machine itself.
+        """
+        self._validate_params()
+        X, y = self._training_data(X, y)
+        n = _num_samples(X)
+        targets = self._targets(X, y)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+        weights = self._weights(X, sample_weight)
+        K = self._matrix(X)
+        duals = self._duals(targets, weights)
+        self._continue(duals)
+
+        context = self._init_callback_context(max_subtasks=STEPS)
+        told = {"estimator": self, "X": X, "y": y}
+        if sample_weight is not None:
+            told["metadata"] = {"sample_weight": sample_weight}
+        context.call_on_fit_task_begin(**told)
+        solutions = solve(
+            K, self._kernel(), duals, tol=self.tol,
+            max_iter=max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter,
+            time_limit=math.inf if self.time_limit is None else self.time_limit,
+            cache_bytes=int(self.cache_size * 2**20), threads=self._threads(), dtype=self.dtype,
+            rule=self.rule,
+            keep_going=Progress(self, context, self.tol, len(duals), bool(self.verbose)),
+        )  # fmt: skip
+        coefficients = self._conclude(targets, duals, solutions)
+        self._keep(X, coefficients)
+        self._report(solutions)
+        if self.warm_start:
+            for dual, solution in zip(duals, solutions, strict=True):
+                dual.z = solution.z
+            self._last_duals = duals
+        context.call_on_fit_task_end(**told, reconstruction_attributes={})
+        return self
+
+    def _training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        if scipy.sparse.issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported.")
+        self._sparse = scipy.sparse.issparse(X) and not callable(self.kernel)
+        supervised = get_tags(self).target_tags.required
+        if callable(self.kernel):
+            if supervised:
+                check_consistent_length(X, y)
+            return X, y
+        checks: dict[str, Any] = {
+            "dtype": [np.float64, np.float32], "order": "C",
+            "accept_sparse": "csr", "accept_large_sparse": False,
+        }  # fmt: skip
+        if supervised:
+            X, y = validate_data(self, X, y, **checks)
+        else:
+            X = validate_data(self, X, **checks)
+        if self._sparse:
+            X = _sorted(X)
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix. "
+                f"Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        return X, y
+
+    def _weights(self, X: Any, sample_weight: ArrayLike | None) -> Array:
+        if sample_weight is None:
+            return np.ones(_num_samples(X))
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, allow_all_zero_weights=True
+        )
+        if not (weights > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return np.asarray(np.maximum(weights, 0.0))
+
+    def _matrix(self, X: Any) -> Any:
+        """What the engine reads: the data, or the kernel matrix that a function makes of them."""
+        if callable(self.kernel):
+            n = _num_samples(X)
+            self._X_fit = X  # the function is asked for its kernel with new samples
+            self._gamma = 0.0
+            X = matrix_of(self.kernel, X, X)
+            if X.shape != (n, n):
+                raise ValueError(
+                    f"kernel must give a matrix of shape {(n, n)} for {n} samples, got {X.shape}"
+                )
+            if not np.isfinite(X).all():
+                raise ValueError("kernel gives a matrix with NaN or infinite entries")
+            return X
+        self._gamma = 0.0 if self.kernel == "precomputed" else gamma_of(self.gamma, X)
+        require_finite(self._kernel(), X)
+        return X.toarray() if self._sparse and better_dense(X) else X
+
+    def _kernel(self) -> Kernel:
+        name: Any = "precomputed" if callable(self.kernel) else self.kernel
+        return Kernel(name, self._gamma, self.degree, self.coef0)
+
+    def _threads(self) -> int:
+        limit = threads.available()
+        if self.n_jobs is None:
+            return limit
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0")
+        wanted = self.n_jobs if self.n_jobs > 0 else limit + 1 + self.n_jobs
+        return min(max(wanted, 1), limit)
+
+    def _continue(self, duals: list[Dual]) -> None:
+        earlier: list[Dual] = self.__dict__.pop("_last_duals", [])
+        if self.warm_start and len(earlier) == len(duals):
+            for old, dual in zip(earlier, duals, strict=True):
+                continue_from(old, dual)
+
+    def _keep(self, X: Any, coefficients: Array) -> None:
+        if not (np.isfinite(coefficients).all() and np.isfinite(self.intercept_).all()):
+            raise ValueError(NOT_FINITE)
+        self.dual_coef_ = type(X)(coefficients) if self._sparse else coefficients
+        precomputed = self._kernel().name == "precomputed"
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
+
+    def _report(self, solutions: list[Solution]) -> None:
+        self.optimality_ = Optimality(
+            np.array([s.kkt_violation for s in solutions]),
+            np.array([s.duality_gap for s in solutions]),
+            np.array([str(s.status) for s in solutions]),
+        )
+        self.fit_status_ = int(any(s.status != Status.OPTIMAL for s in solutions))
+        # Who asks a fit to stop need not be told that it has.
+        failed = [s for s in solutions if s.status not in (Status.OPTIMAL, Status.STOPPED)]
+        if failed:
+            worst = max(failed, key=lambda s: s.kkt_violation)
+            warnings.warn(self._warning(worst, len(failed)), ConvergenceWarning, stacklevel=4)
+
+    def _warning(self, worst: Solution, failed: int) -> str:
+        advice = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
+        if worst.status == Status.MAX_ITER:
+            begin = f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
+        elif worst.status == Status.TIME_LIMIT:
+            begin = f"Solver stopped by time_limit={self.time_limit:g}.  {advice}"
+        else:
+            begin = f"Solver makes no further progress.  {advice}"
+        which = f" in {failed} binary problems" if failed > 1 else ""
+        return (
+            f"{begin} The KKT violation is {worst.kkt_violation:.2e}{which}, above tol={self.tol:g}"
+            f" after {worst.n_iter} iterations: raise max_iter, time_limit or tol, or lower C."
+        )
+
+    def _decide(self, coefficients: Array, X: Any, support: slice = slice(None)) -> Array:
+        """Sums of `coefficients` (a column each) times the kernel with the support vectors."""
+        if not len(coefficients):
+            return np.zeros((X.shape[0], coefficients.shape[1]))
+        kernel = self._kernel()
+        vectors: Any = None
+        if kernel.name == "precomputed":
+            X = X[:, support]
+        else:
+            vectors = self.support_vectors_[support].astype(X.dtype, copy=False)
+            if self._sparse and not scipy.sparse.issparse(X):
+                vectors = vectors.toarray()
+        coefficients = np.ascontiguousarray(coefficients)
+        return decide(vectors, kernel, coefficients, X, threads=self._threads())
+
+    def _single_decision(self, X: Any) -> Array:
+        X = self._new_data(X)
+        return np.asarray(self._decide(self._dense_coefficients().T, X).ravel() + self.intercept_)
+
+    def _dense_coefficients(self) -> Array:
+        coefficients: Any = self.dual_coef_
+        return np.asarray(coefficients.toarray() if self._sparse else coefficients)
+
+    def _new_data(self, X: Any) -> Any:
+        """X as `decide` takes it: like the support vectors, or their columns of the kernel."""
+        check_is_fitted(self)
+        if callable(self.kernel):
+            X = matrix_of(self.kernel, X, self._X_fit)
+            n = self.shape_fit_[0]
+            if X.ndim != 2 or X.shape[1] != n:
+                raise ValueError(
+                    f"X.shape[1] = {X.shape[-1]} should be equal to {n}, the number of samples at "
+                    "training time"
+                )
+            return X[:, self.support_]
+        checks: dict[str, Any] = {
+            "dtype": [np.float64, np.float32], "order": "C",
+            "accept_sparse": "csr", "accept_large_sparse": False,
+        }  # fmt: skip
+        if self.kernel == "precomputed" and self.support_columns:
+            X = check_array(X, **checks)
+            if X.shape[1] != len(self.support_):
+                raise ValueError(
+                    f"X has {X.shape[1]} columns, but with support_columns=True it must have those "
+                    f"of the {len(self.support_)} support vectors, in the order of support_"
+                )
+            return X
+        X = validate_data(self, X, reset=False, **checks)
+        if self.kernel == "precomputed":
+            return X[:, self.support_]
+        if scipy.sparse.issparse(X) and not self._sparse:
+            raise ValueError(
+                f"cannot use sparse input in {type(self).__name__!r} trained on dense data"
+            )
+        if self._sparse:
+            X = _sorted(type(self.support_vectors_)(X))
+            if better_dense(X) and better_dense(self.support_vectors_):
+                X = X.toarray()
+        return X if X.dtype == self.support_vectors_.dtype else X.astype(np.float64)
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, of a linear kernel only; read-only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        coef = self._primal()
+        (coef.data if scipy.sparse.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _primal(self) -> Any:
+        return safe_sparse_dot(self.dual_coef_, self.support_vectors_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+
+class SingleMachine(SupportVectorMachine):
+    """A machine with one dual: regression and novelty detection."""
+
+    def _targets(self, X: Any, y: Any) -> Targets:
+        return np.asarray(column_or_1d(y, warn=True), np.float64)
+
+    @abstractmethod
+    def _dual(self, targets: Targets, weights: Array) -> Dual:
+        """The dual to solve."""
+
+    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
+        return [self._dual(targets, weights)]
+
+    def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
+        (dual,), (solution,) = duals, solutions
+        z: Array = np.zeros(len(targets))
+        np.add.at(z, dual.rows, solution.z)  # two variables of a sample may be in the dual
+        self.support_: Indices = np.flatnonzero(z).astype(np.int32)
+        self.n_support_ = np.array([len(self.support_)], np.int32)
+        self.intercept_: Array = np.array([bias(solution)])
+        self.n_iter_ = max(int(solution.n_iter), 1)
+        return z[None, self.support_]
+
+
+def _sorted(X: Any) -> Any:
+    return X if X.has_sorted_indices else X.sorted_indices()

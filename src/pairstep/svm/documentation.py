@@ -1,0 +1,137 @@
+"""The parts that the docstrings of all machines share, written once."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+PARAMETERS = {
+    "kernel": """\
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+        The kernel. A function takes two samples of sizes n and m and returns their (n, m) kernel
+        matrix; it is asked once, so the matrix of the training sample must fit into memory.
+    degree : int
+        Degree of the polynomial kernel ``(gamma <x, y> + coef0) ** degree``.
+    gamma : {"scale", "auto"} or float
+        Factor in the rbf, polynomial and sigmoid kernels: "scale" is
+        ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``.
+    coef0 : float
+        Constant term of the polynomial and sigmoid kernels.
+""",
+    "tolerance": """\
+    tol : float
+        The fit ends when the KKT violation is at most `tol`, recomputed in float64 from the data.
+""",
+    "memory": """\
+    shrinking : bool
+        Taken for compatibility: the engine decides by itself which variables to set aside, and
+        checks all of them in the end.
+    cache_size : float
+        Memory for kernel rows, in MB.
+""",
+    "iterations": """\
+    verbose : bool
+        Print how far the fit has come.
+    max_iter : int
+        At most so many iterations for each binary problem; -1 for the larger of ten million and
+        100 times the number of samples.
+""",
+    "classes": """\
+    class_weight : dict or "balanced", optional
+        Factors of the weights of all samples of a class. "balanced" is
+        ``n_samples / (n_classes * np.bincount(y))``.
+""",
+    "decisions": """\
+    decision_function_shape : {"ovr", "ovo"}
+        With more than two classes, whether `decision_function` has a column per class or one per
+        pair of classes. Machines are trained for pairs in either case.
+    break_ties : bool
+        With more than two classes and "ovr", whether `predict` breaks ties between votes by the
+        decision function; otherwise the first class wins.
+    random_state : int, RandomState or None
+        Taken for compatibility: nothing is drawn.
+""",
+    "added": """\
+    n_jobs : int, optional
+        Threads to use; by default, and at most, as many as the process may use: its affinity, its
+        cgroup and OMP_NUM_THREADS, which joblib sets in its workers, are respected.
+    warm_start : bool
+        Whether `fit` continues from the last dual. C, weights and kernel may have changed and rows
+        may have been appended: the start is the nearest feasible point, so the result is the same.
+    time_limit : float, optional
+        Stop after so many seconds.
+    rule : str
+        The rule that chooses what to move: a name in `pairstep.rules.RULES`, or "auto".
+    dtype : {numpy.float32, numpy.float64}
+        Type of the cached kernel rows. If float32 cannot reach `tol`, the engine goes on in
+        float64.
+    support_columns : bool
+        With ``kernel="precomputed"``, whether the X to predict has only the columns of the support
+        vectors, in the order of `support_`. May be set after `fit`.
+""",
+}
+
+ATTRIBUTES = {
+    "classes": """\
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The factor of each class.
+    support_ : ndarray of shape (n_SV,)
+        Indices of the support vectors, class by class.
+    support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
+        The support vectors; empty if the kernel is precomputed or a function.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray or sparse array of shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors in the decision functions, times their sign, in
+        LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Constants of the decision functions.
+    coef_ : ndarray or sparse array of shape (n_classes * (n_classes - 1) / 2, n_features)
+        Weights of the features; with a linear kernel only.
+    n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Iterations of each binary problem, at least 1.
+""",
+    "single": """\
+    support_ : ndarray of shape (n_SV,)
+        Indices of the support vectors.
+    support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
+        The support vectors; empty if the kernel is precomputed or a function.
+    n_support_ : ndarray of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or sparse array of shape (1, n_SV)
+        Coefficients of the support vectors in the decision function.
+    intercept_ : ndarray of shape (1,)
+        Constant of the decision function.
+    coef_ : ndarray or sparse array of shape (1, n_features)
+        Weights of the features; with a linear kernel only.
+    n_iter_ : int
+        Iterations, at least 1.
+""",
+    "fit": """\
+    optimality_ : Optimality
+        `kkt_violation` and `duality_gap` of each binary problem, recomputed in float64 from the
+        data, and the `status` with which its solve ended.
+    fit_status_ : int
+        0 if all problems were solved to `tol`, 1 otherwise.
+    shape_fit_ : tuple of int
+        Shape of the training data.
+    n_features_in_ : int
+        The number of columns of X, unless the kernel is a function.
+    feature_names_in_ : ndarray of str
+        Their names, where X has them.
+""",
+}
+
+
+Machine = TypeVar("Machine", bound=type)
+
+
+def documented(machine: Machine) -> Machine:
+    """Put the shared parts in the place of their names in the docstring."""
+    text = machine.__doc__ or ""
+    for kind, parts in (("parameters", PARAMETERS), ("attributes", ATTRIBUTES)):
+        for name, part in parts.items():
+            text = text.replace(f"    <{name} {kind}>\n", part)
+    machine.__doc__ = text
+    return machine

@@ -1,0 +1,142 @@
+"""How each machine's dual is written for the engine.
+
+A sample has one variable z, or two in nu-regression. What its weight and C allow it is `limit`: an
+array over all samples, of which a dual takes those of its rows. Rows without any limit are left
+out, as LIBSVM does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._validation import Array
+from ..constraints import Indices
+from .machine import Dual, Solution
+
+
+def limits(C: float, weights: Array) -> Array:
+    """C times the weights; 0 where there is no weight, also if C is infinite."""
+    return np.multiply(C, weights, where=weights > 0, out=np.zeros(len(weights)))
+
+
+def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
+    """``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, in [-limit, 0] where y = -1, sum 0."""
+    if limit[positive].any() or limit[negative].any():
+        positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
+    lower, upper = _two_sides(limit[positive], limit[negative])
+    sign = np.repeat([1.0, -1.0], [len(positive), len(negative)])
+    return Dual(
+        rows=np.concatenate([positive, negative]), linear=-sign, lower=lower, upper=upper,
+        starts=_starts(len(sign)), totals=np.zeros(1), z=np.zeros(len(sign)),
+    )  # fmt: skip
+
+
+def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
+    """``z'Kz/2`` in the same bounds; each class sums to nu/2 of all limits, up to its sign."""
+    positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
+    total = nu * (limit[positive].sum() + limit[negative].sum()) / 2
+    return _two_groups(
+        positive, negative, limit, np.zeros(len(positive) + len(negative)), float(total)
+    )
+
+
+def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
+    """``z'Kz/2 - y'z + epsilon |z|_1`` with z in [-limit, limit], sum 0."""
+    rows = _with_limit(np.arange(len(y)), limit)
+    n = len(rows)
+    return Dual(
+        rows=rows, linear=-y[rows], lower=-limit[rows], upper=limit[rows],
+        starts=_starts(n), totals=np.zeros(1), z=np.zeros(n), kink=np.full(n, epsilon),
+    )  # fmt: skip
+
+
+def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
+    """``z'Kz/2 - y'z`` where z has a part in [0, limit] and one in [-limit, 0] per sample.
+
+    The parts sum to plus and minus nu/2 of all limits.
+    """
+    rows = _with_limit(np.arange(len(y)), limit)
+    total = float(nu * limit[rows].sum() / 2)
+    return _two_groups(rows, rows, limit, -np.tile(y[rows], 2), total)
+
+
+def one_class(limit: Array, nu: float) -> Dual:
+    """``z'Kz/2`` with z in [0, limit], sum nu of all limits."""
+    rows = _with_limit(np.arange(len(limit)), limit)
+    n, total = len(rows), float(nu * limit[rows].sum())
+    return Dual(
+        rows=rows, linear=np.zeros(n), lower=np.zeros(n), upper=limit[rows],
+        starts=_starts(n), totals=np.array([total]), z=_filled(limit[rows], total),
+    )  # fmt: skip
+
+
+def bias(solution: Solution) -> float:
+    """What the decision function adds: minus the price, or minus the mean of both groups'."""
+    return -float(solution.multiplier.mean())
+
+
+def margin(solution: Solution) -> float:
+    """Half the difference of the groups' prices: the margin that nu-classification divides by.
+
+    1 where there is none, so that a degenerate solution is kept as it is.
+    """
+    up, down = solution.multiplier
+    half = float(up - down) / 2
+    return half if half > 1e-12 * (abs(up) + abs(down)) else 1.0
+
+
+def continue_from(earlier: Dual, dual: Dual) -> None:
+    """Start `dual` where `earlier` is, as far as the bounds and sums of `dual` allow it.
+
+    New rows start at 0. A sum is put right on as few variables as possible, those between their
+    bounds first: the nearest point would move all of them a little, and none would be at a bound.
+    """
+    size = 1 + max(dual.rows.max(initial=0), earlier.rows.max(initial=0))
+    for old, new, total in zip(_groups(earlier), _groups(dual), dual.totals, strict=True):
+        held = np.zeros(size)
+        held[earlier.rows[old]] = earlier.z[old]
+        lower, upper = dual.lower[new], dual.upper[new]
+        z = np.clip(held[dual.rows[new]], lower, upper)
+        missing = total - z.sum()
+        order = np.argsort((z == lower) | (z == upper), kind="stable")
+        room = (upper - z if missing > 0 else z - lower)[order]
+        z[order] += np.sign(missing) * _filled(room, abs(missing))
+        dual.z[new] = np.clip(z, lower, upper)
+
+
+def _two_groups(
+    positive: Indices, negative: Indices, limit: Array, linear: Array, total: float
+) -> Dual:
+    limits = limit[positive], limit[negative]
+    lower, upper = _two_sides(*limits)
+    # nu may be at the end of its range, where rounding must not ask for more than there is.
+    totals = [min(total, float(side.sum())) for side in limits]
+    start = [_filled(side, total) for side, total in zip(limits, totals, strict=True)]
+    return Dual(
+        rows=np.concatenate([positive, negative]), linear=linear, lower=lower, upper=upper,
+        starts=_starts(len(positive), len(negative)), totals=np.array([totals[0], -totals[1]]),
+        z=np.concatenate([start[0], -start[1]]),
+    )  # fmt: skip
+
+
+def _two_sides(positive: Array, negative: Array) -> tuple[Array, Array]:
+    lower = np.concatenate([np.zeros(len(positive)), -negative])
+    return lower, np.concatenate([positive, np.zeros(len(negative))])
+
+
+def _with_limit(rows: Indices, limit: Array) -> Indices:
+    return rows[limit[rows] > 0]
+
+
+def _filled(limit: Array, total: float) -> Array:
+    """The first variables at their limit until the total is reached, as LIBSVM starts."""
+    before = np.concatenate([[0.0], np.cumsum(limit)[:-1]])
+    return np.clip(total - before, 0.0, limit)
+
+
+def _starts(*sizes: int) -> Indices:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _groups(dual: Dual) -> list[slice]:
+    return [slice(*ends) for ends in zip(dual.starts[:-1], dual.starts[1:], strict=True)]

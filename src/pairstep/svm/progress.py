@@ -1,0 +1,51 @@
+"""How a running fit tells scikit-learn's callbacks, and the terminal, how far it has come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+STEPS = 100  # a fit is that many tasks to its callbacks
+
+
+@dataclass
+class Progress:
+    """Hears from the engine about ten times a second; answers whether to go on.
+
+    How far a dual has come is guessed from the digits of its violation that are still to go. Each
+    hundredth of the way is a task of the fit, and any callback may end the fit after one.
+    """
+
+    estimator: Any
+    context: Any
+    tol: float
+    duals: int
+    verbose: bool = False
+    told: int = 0
+    solved: int = -1
+    first: float = math.inf
+    stopped: bool = False
+
+    def __call__(self, violation: float, iterations: int, solved: int) -> bool:
+        """Tell what is new; False if a callback wants the fit to end."""
+        due = int(STEPS * self._fraction(violation, solved))
+        if self.verbose and due > self.told:
+            print(
+                f"[pairstep] {solved} of {self.duals} solved, {iterations} iterations, "
+                f"KKT violation {violation:.2e} (tol={self.tol:g})"
+            )
+        while self.told < due and not self.stopped:
+            self.told += 1
+            task = self.context.subcontext(task_name="percent")
+            task.call_on_fit_task_begin(estimator=self.estimator)
+            self.stopped = task.call_on_fit_task_end(estimator=self.estimator)
+        return not self.stopped
+
+    def _fraction(self, violation: float, solved: int) -> float:
+        if solved != self.solved:
+            self.solved, self.first = solved, violation
+        digits = math.log(max(self.first / self.tol, 1.0))
+        left = math.log(max(violation / self.tol, 1.0))
+        part = max(1 - left / digits, 0.0) if 0 < digits < math.inf else 0.0
+        return min((solved + part) / self.duals, 1.0)

@@ -1,0 +1,205 @@
+"""Attributes and decisions: LIBSVM's layout, kernels given as matrices and functions."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.svm
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+
+import pairstep.svm.kernels
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm.kernels import better_dense
+
+IRIS = load_iris(return_X_y=True)
+ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+TIGHT = {"tol": 1e-9, "gamma": 0.3}
+
+
+def digits(n_classes):
+    X, y = load_digits(return_X_y=True)
+    rows = np.flatnonzero(y < n_classes)[:300]
+    return X[rows] / 16, y[rows]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("name", ["SVC", "NuSVC"])
+def test_attributes_are_those_of_scikit_learn(name, n_classes):
+    """The kernel is strictly positive definite here, so the coefficients are unique."""
+    X, y = digits(n_classes)
+    labels = np.array([f"class {k}" for k in y])
+    settings = {**TIGHT, **({"nu": 0.2} if name == "NuSVC" else {"class_weight": "balanced"})}
+    ours = {"SVC": SVC, "NuSVC": NuSVC}[name](**settings).fit(X, labels)
+    theirs = getattr(sklearn.svm, name)(**settings).fit(X, labels)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    np.testing.assert_allclose(ours.class_weight_, theirs.class_weight_)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_array_equal(ours.support_vectors_, theirs.support_vectors_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
+    assert ours.shape_fit_ == theirs.shape_fit_
+    for mine, other in (
+        (ours.support_, theirs.support_),
+        (ours.n_support_, theirs.n_support_),
+        (ours.n_iter_, theirs.n_iter_),
+        (ours.dual_coef_, theirs.dual_coef_),
+    ):
+        assert mine.dtype == other.dtype
+        assert mine.shape == other.shape
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    for shape in ("ovo", "ovr"):
+        ours.decision_function_shape = theirs.decision_function_shape = shape
+        np.testing.assert_allclose(
+            ours.decision_function(X), theirs.decision_function(X), rtol=1e-4, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("Machine", [SVR, NuSVR, OneClassSVM])
+def test_attributes_of_single_machines(Machine):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:150] * 10, (y[:150] - y.mean()) / y.std()
+    ours = Machine(**TIGHT).fit(X, y)
+    theirs = getattr(sklearn.svm, Machine.__name__)(**TIGHT).fit(X, y)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
+    assert type(ours.n_iter_) is int
+    if Machine is OneClassSVM:
+        np.testing.assert_array_equal(ours.offset_, -ours.intercept_)
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("Machine", ALL)
+def test_coef_is_the_linear_machine(Machine, sparse):
+    X, y = IRIS
+    data = scipy.sparse.csr_array(X) if sparse else X
+    shape = {"decision_function_shape": "ovo"} if Machine in (SVC, NuSVC) else {}
+    machine = Machine(kernel="linear", **shape).fit(data, y)
+    assert scipy.sparse.issparse(machine.coef_) == sparse
+    coef = machine.coef_.toarray() if sparse else machine.coef_
+    by_hand = X @ coef.T + machine.intercept_
+    by_machine = machine.predict(data) if "SVR" in Machine.__name__ else None
+    if by_machine is None:
+        by_machine = machine.decision_function(data)
+    np.testing.assert_allclose(by_machine.reshape(by_hand.shape), by_hand, atol=1e-9)
+    with pytest.raises(AttributeError, match="only available when using a linear kernel"):
+        _ = machine.set_params(kernel="rbf").coef_
+
+
+def test_changed_coefficients_are_used():
+    machine = SVC(kernel="linear").fit([[-1.0, -1.0], [1.0, 1.0]], [1, 2])
+    assert machine.predict([[-0.1, -0.1]]) == [1]
+    machine.dual_coef_ = np.array([[0.0, -1.0]])
+    assert machine.predict([[-0.1, -0.1]]) == [2]
+
+
+@pytest.mark.parametrize("Machine", ALL)
+def test_precomputed_needs_only_the_support_columns(Machine):
+    X, y = IRIS
+    new = X[::3] + 0.1
+    plain = Machine(gamma=0.3).fit(X, y)
+    machine = Machine(kernel="precomputed").fit(rbf_kernel(X, gamma=0.3), y)
+    function = Machine(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.3)).fit(X, y)
+    np.testing.assert_array_equal(machine.support_, function.support_)
+    decide = "predict" if "SVR" in Machine.__name__ else "decision_function"
+    expected = getattr(plain, decide)(new)
+    np.testing.assert_allclose(getattr(function, decide)(new), expected, atol=5e-3)
+    whole = rbf_kernel(new, X, gamma=0.3)
+    decisions = getattr(machine, decide)(whole)
+    np.testing.assert_allclose(decisions, getattr(function, decide)(new), atol=1e-12)
+    machine.support_columns = True
+    columns = whole[:, machine.support_]
+    np.testing.assert_allclose(getattr(machine, decide)(columns), decisions, atol=1e-12)
+    with pytest.raises(ValueError, match="X has 150 columns, but with support_columns=True"):
+        machine.predict(whole)
+
+
+def test_precomputed_with_all_rows_in_support():
+    """The case in which the number of columns does not tell what they are."""
+    X, y = np.array([[0.0], [3.0], [1.0], [4.0]]), [1, 0, 1, 0]
+    machine = SVC(kernel="precomputed", C=1e-3).fit(X @ X.T, y)
+    assert machine.support_.tolist() == [1, 3, 0, 2]
+    whole = machine.decision_function(X @ X.T)
+    machine.support_columns = True
+    columns = (X @ X.T)[:, machine.support_]
+    np.testing.assert_allclose(machine.decision_function(columns), whole, rtol=1e-12)
+
+
+def test_a_function_may_give_a_sparse_matrix():
+    X, y = IRIS
+    machine = SVC(kernel=lambda A, B: scipy.sparse.csr_array(A @ B.T)).fit(X, y)
+    expected = SVC(kernel=lambda A, B: A @ B.T).fit(X, y)
+    np.testing.assert_array_equal(machine.dual_coef_, expected.dual_coef_)
+    np.testing.assert_array_equal(machine.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("largest", [0, 2**30], ids=["stays sparse", "made dense"])
+@pytest.mark.parametrize("Machine", ALL)
+def test_sparse_decisions_are_dense_decisions(Machine, largest, monkeypatch):
+    X, y = IRIS
+    dense = Machine(**TIGHT).fit(X, y)
+    monkeypatch.setattr(pairstep.svm.kernels, "LARGEST", largest)
+    data = scipy.sparse.csr_array(X)
+    machine = Machine(**TIGHT).fit(data, y)
+    assert machine.support_vectors_.format == "csr"
+    decide = "predict" if "SVR" in Machine.__name__ else "decision_function"
+    for new in (data, X, scipy.sparse.coo_array(X), scipy.sparse.csr_array(X.astype(np.float32))):
+        np.testing.assert_allclose(
+            getattr(machine, decide)(new), getattr(dense, decide)(X), atol=1e-5
+        )
+    empty = scipy.sparse.csr_array((3, 4))
+    np.testing.assert_allclose(
+        getattr(machine, decide)(empty), getattr(dense, decide)(np.zeros((3, 4))), atol=1e-5
+    )
+
+
+def test_mostly_zeros_stay_sparse():
+    assert better_dense(scipy.sparse.csr_array((10, 10)))
+    assert better_dense(scipy.sparse.random_array((1000, 1000), density=0.1))
+    assert not better_dense(scipy.sparse.random_array((1000, 1000), density=0.01))
+    assert not better_dense(scipy.sparse.csr_array((10**6, 10**6)))
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gamma(gamma, sparse):
+    X, y = IRIS
+    X = X * (X > 1.5)
+    value = 1 / (4 * X.var()) if gamma == "scale" else 1 / 4
+    data = scipy.sparse.csr_array(X) if sparse else X
+    machine, expected = (SVC(gamma=g, tol=1e-8).fit(data, y) for g in (gamma, value))
+    np.testing.assert_allclose(machine.decision_function(data), expected.decision_function(data))
+
+
+@pytest.mark.parametrize("Machine", [SVC, NuSVC])
+def test_no_probability(Machine):
+    assert not hasattr(Machine(), "predict_proba")
+    assert "CalibratedClassifierCV" in Machine.__doc__
+    with pytest.raises(TypeError, match="probability"):
+        Machine(probability=True)
+
+
+@pytest.mark.parametrize("Machine", ALL)
+def test_parameters_are_those_of_scikit_learn(Machine):
+    theirs = getattr(sklearn.svm, Machine.__name__)().get_params()
+    theirs.pop("probability", None)
+    ours = Machine().get_params()
+    assert theirs.items() <= ours.items()
+    added = {"n_jobs", "warm_start", "time_limit", "rule", "dtype", "support_columns"}
+    assert ours.keys() - theirs.keys() == added
+    for name in ours:
+        assert f"    {name}" in Machine.__doc__
+
+
+@pytest.mark.parametrize("rule", ["auto", "libsvm", "gs-s", "gs-1", "gs-q"])
+def test_rules(rule):
+    X, y = IRIS
+    machine = SVC(rule=rule, tol=1e-6, gamma=0.3).fit(X, y)
+    expected = SVC(tol=1e-6, gamma=0.3).fit(X, y)
+    assert machine.fit_status_ == 0
+    np.testing.assert_allclose(
+        machine.decision_function(X), expected.decision_function(X), atol=1e-4
+    )
