@@ -102,9 +102,9 @@ inline bool apply(Point& point, Ledger& ledger, const Move& move, double grain, 
 }
 
 // The accounts that Newton's method is to move: those that can go both ways at one price, and of
-// those at a bound or a kink the ones that gain most by leaving it, half as many at most, so that
-// the face does not explode far from the solution.
-inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends) {
+// those at a bound or a kink the `newcomers` that gain most by leaving it.
+inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends,
+                    std::size_t newcomers) {
   struct Member {
     Index i, group;
     double price, down, up, gain;
@@ -122,11 +122,10 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
         leaving.push_back({i, group, save, down, 0.0, save - cheapest});
     }
   }
-  const std::size_t most = 8 + free.size() / 2;
-  if (leaving.size() > most) {
-    std::nth_element(leaving.begin(), leaving.begin() + most, leaving.end(),
+  if (leaving.size() > newcomers) {
+    std::nth_element(leaving.begin(), leaving.begin() + newcomers, leaving.end(),
                      [](const Member& a, const Member& b) { return a.gain > b.gain; });
-    leaving.resize(most);
+    leaving.resize(newcomers);
   }
   free.insert(free.end(), leaving.begin(), leaving.end());
   std::sort(free.begin(), free.end(), [](const Member& a, const Member& b) { return a.i < b.i; });
@@ -167,30 +166,39 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   Move move, other;
   double best_violation = INFINITY;
   Index idle = 0, moved = 0;
-  // The finish is tried once the gear has worked as long since the last try as a try costs. From
-  // then on whichever of the two lowers the objective faster for its work gets the larger share;
-  // `fallen` and `worked` are the gear's, weighted towards the last moves before the try.
-  double work = 0.0, share = 1.0, last_cost = 0.0, fallen = 0.0, worked = 0.0;
+  // The finish is tried once the gear has worked a share as long as a try costs: a smaller one each
+  // time the finish lowers the objective, a larger one each time it does not.
+  double work = 0.0, share = 1.0 / 16, last_cost = 0.0;
+  // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
+  // turned back one by one, as they are where the Hessian is ill-conditioned.
+  Index newcomers = 8;
+  Newton newton(hessian, n);
+  std::vector<double> delta;
   const auto finish = [&] {
-    const Face face = face_of(point, ledger, ends);
+    const Face face = face_of(point, ledger, ends, newcomers);
     double cost = double(face.size() * n);
-    Move newton;
-    std::vector<double> delta;
-    const double fall = face.size() < 2 ? 0.0 : newton_on_face(hessian, n, face, delta, cost);
-    if (fall > 0)
-      for (Index k = 0; k < face.size(); ++k)
-        if (delta[k] != 0.0) newton.add(face.index[k], delta[k]);
-    if (newton.index.size() >= 2 && apply(point, ledger, newton, grain, interior)) {
-      update(hessian, point, ledger, newton, ends);
+    const double fall = face.size() < 2 ? 0.0 : newton.minimise(face, delta, cost);
+    const bool fell = fall > 1e-16 * std::abs(task.value);
+    move.clear();
+    Index joined = 0, turned_back = 0;
+    for (Index k = 0; k < face.size(); ++k) {
+      const bool moves = fall > 0 && delta[k] != 0.0;
+      if (moves) move.add(face.index[k], delta[k]);
+      const bool is_new = face.down_room[k] == 0 || face.up_room[k] == 0;
+      joined += is_new;
+      turned_back += is_new && !moves;
+    }
+    if (move.index.size() >= 2 && apply(point, ledger, move, grain, interior)) {
+      update(hessian, point, ledger, move, ends);
       task.value -= fall;
     }
-    moved = Index(newton.index.size());
-    share = fall * worked > fallen * cost ? std::max(0.25 * share, 1.0 / 256)
-                                          : std::min(2.0 * share, 1.0);
-    fallen = worked = 0.0;
+    moved = Index(move.index.size());
+    newcomers = 2 * turned_back > joined ? std::max<Index>(newcomers / 2, 2)
+                                         : std::min(2 * newcomers, 16 + interior);
+    share = fell ? std::max(0.25 * share, 1.0 / 256) : std::min(2.0 * share, 1.0);
     work = 0.0;
     last_cost = cost;
-    return fall > 1e-16 * std::abs(task.value) && moved >= 2;
+    return fell && moved >= 2;
   };
   const Index first = task.iterations;
   for (;; ++task.iterations, ++choice.turn) {
@@ -238,8 +246,7 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     }
 
     moved = Index(move.index.size());
-    const double toil = 200.0 + double((moved + 2) * n);
-    work += toil;
+    work += 200.0 + double((moved + 2) * n);
     double decrease = 0.0;
     bool changed = false;
     if (moved > 0) {
@@ -272,9 +279,6 @@ inline Stop greedy_on(Point& point, Greedy& task) {
       decrease = length * (slope - 0.5 * length * bend);
       changed = apply(point, ledger, move, grain, interior);
       task.value -= decrease;
-      const double memory = std::max(1.0 - 10.0 * toil / cost_of_newton(double(interior), n), 0.0);
-      fallen = memory * fallen + decrease;
-      worked = memory * worked + toil;
       if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
       if (changed) update(hessian, point, ledger, move, ends);
     }

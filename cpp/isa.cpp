@@ -15,8 +15,9 @@
 #include <immintrin.h>
 #endif
 
-#include "finish.hpp"
+#include "blas.hpp"
 #include "kernels.hpp"
+#include "problem.hpp"
 
 #define PAIRSTEP_NAMESPACE baseline
 #define PAIRSTEP_BYTES 16

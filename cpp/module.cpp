@@ -13,7 +13,7 @@
 
 #include "batch.hpp"
 #include "blas.hpp"
-#include "finish.hpp"
+#include "convex.hpp"
 #include "kernels.hpp"
 #include "problem.hpp"
 
