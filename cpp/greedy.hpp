@@ -105,37 +105,37 @@ inline bool apply(Point& point, Ledger& ledger, const Move& move, double grain, 
 // those at a bound or a kink the `newcomers` that gain most by leaving it.
 inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends,
                     std::size_t newcomers) {
-  struct Member {
-    Index i, group;
-    double price, down, up, gain;
+  struct Leaver {
+    double gain;
+    Index i;
   };
-  std::vector<Member> free, leaving;
+  Face face;
+  std::vector<Leaver> leaving;
   for (Index group = 0; group < point.n_groups; ++group) {
     const double dearest = ends[group].seller.value, cheapest = -ends[group].buyer.value;
     for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
-      const double down = ledger.down_room_[i], up = ledger.up_room_[i];
       const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
-      if (down > 0 && up > 0 && save == cost) free.push_back({i, group, save, down, up, 0.0});
-      else if (up > 0 && cost < dearest)
-        leaving.push_back({i, group, cost, 0.0, up, dearest - cost});
-      else if (down > 0 && save > cheapest)
-        leaving.push_back({i, group, save, down, 0.0, save - cheapest});
+      if (save == cost) face.index.push_back(i);
+      else if (cost < dearest) leaving.push_back({dearest - cost, i});
+      else if (save > cheapest) leaving.push_back({save - cheapest, i});
     }
   }
   if (leaving.size() > newcomers) {
     std::nth_element(leaving.begin(), leaving.begin() + newcomers, leaving.end(),
-                     [](const Member& a, const Member& b) { return a.gain > b.gain; });
+                     [](const Leaver& a, const Leaver& b) { return a.gain > b.gain; });
     leaving.resize(newcomers);
   }
-  free.insert(free.end(), leaving.begin(), leaving.end());
-  std::sort(free.begin(), free.end(), [](const Member& a, const Member& b) { return a.i < b.i; });
-  Face face;
-  for (const Member& m : free) {
-    face.index.push_back(m.i);
-    face.group.push_back(m.group);
-    face.price.push_back(m.price);
-    face.down_room.push_back(m.down);
-    face.up_room.push_back(m.up);
+  for (const Leaver& leaver : leaving) face.index.push_back(leaver.i);
+  std::sort(face.index.begin(), face.index.end());
+  Index group = 0;
+  for (const Index i : face.index) {
+    while (i >= point.starts[group + 1]) ++group;
+    const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
+    const bool free = save == cost, up = free || cost < ends[group].seller.value;
+    face.group.push_back(group);
+    face.price.push_back(up ? cost : save);
+    face.down_room.push_back(free || !up ? ledger.down_room_[i] : 0.0);
+    face.up_room.push_back(up ? ledger.up_room_[i] : 0.0);
   }
   return face;
 }

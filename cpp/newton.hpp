@@ -52,23 +52,27 @@ class Factor {
     return done || rebuild(accounts);
   }
 
-  // b := (H + ridge)^-1 b
-  void solve(double* b) const {
+  // b := (H + ridge)^-1 b, for `count` vectors one after the other in memory. They are solved for
+  // side by side, for each is a chain of divisions.
+  void solve(double* b, Index count) const {
     const Index k = size();
-    forward(b);
+    forward(b, count);
     for (Index c = k; c-- > 0;) {
       const double* column = columns_.data() + c * stride_;
-      b[c] = (b[c] - dot(column + c + 1, b + c + 1, k - c - 1)) / column[c];
+      for (double* v = b; v < b + count * k; v += k)
+        v[c] = (v[c] - dot(column + c + 1, v + c + 1, k - c - 1)) / column[c];
     }
   }
 
  private:
-  void forward(double* b) const {
+  void forward(double* b, Index count) const {
     const Index k = size();
     for (Index c = 0; c < k; ++c) {
       const double* column = columns_.data() + c * stride_;
-      b[c] /= column[c];
-      add_multiple(-b[c], column + c + 1, b + c + 1, k - c - 1);
+      for (double* v = b; v < b + count * k; v += k) {
+        v[c] /= column[c];
+        add_multiple(-v[c], column + c + 1, v + c + 1, k - c - 1);
+      }
     }
   }
 
@@ -119,7 +123,7 @@ class Factor {
     const double* row = hessian_ + i * n_;
     row_.resize(k);
     for (Index c = 0; c < k; ++c) row_[c] = row[accounts_[c]];
-    forward(row_.data());
+    forward(row_.data(), 1);
     const double rest = ridged(i) - dot(row_.data(), row_.data(), k);
     if (!(rest > 0)) return false;
     for (Index c = 0; c < k; ++c) columns_[c * stride_ + k] = row_[c];
@@ -202,13 +206,10 @@ class Newton {
       }
       for (Index a = 0; a < size; ++a) step_[a] = std::clamp(reach * d_[a], low_[a], high_[a]);
       double fall = fall_of(step_, bent_);
-      // The nearest feasible point to the full step, or else to a part of it, meets many rooms at
-      // once.
+      // The full step, or else a part of it, cut at the rooms, meets many of them at once.
       for (const double part : {1.0, 0.3}) {
         if (reach == 1.0 || (part < 1.0 && fall > 0)) break;
-        for (Index a = 0; a < size; ++a) goal_[a] = part * d_[a];
-        project(goal_.data(), low_.data(), high_.data(), starts_.data(), zeros_.data(),
-                Index(zeros_.size()), near_.data());
+        cut(part);
         if (const double other = fall_of(near_, near_bent_); other > fall) {
           fall = other;
           step_.swap(near_);
@@ -250,20 +251,13 @@ class Newton {
     }
     group_.resize(size);
     members_.clear();
-    starts_.clear();
     for (Index a = 0; a < size; ++a) {
-      if (a == 0 || face.group[a] != face.group[a - 1]) {
-        members_.push_back(0);
-        starts_.push_back(a);
-      }
+      if (a == 0 || face.group[a] != face.group[a - 1]) members_.push_back(0);
       ++members_.back();
       group_[a] = Index(members_.size()) - 1;
     }
-    starts_.push_back(size);
-    zeros_.assign(members_.size(), 0.0);
     free_.assign(size, 1);
-    for (auto* v : {&d_, &low_, &high_, &step_, &bent_, &goal_, &near_, &near_bent_})
-      v->assign(size, 0.0);
+    for (auto* v : {&d_, &low_, &high_, &step_, &bent_, &near_, &near_bent_}) v->assign(size, 0.0);
   }
 
   // The free accounts of which `gone` is true move no more. False if there are none.
@@ -288,22 +282,21 @@ class Newton {
   bool direction() {
     const Index k = factor_.size(), groups = Index(members_.size());
     const auto place = [&](Index r) { return place_[factor_.accounts()[r]]; };
-    by_price_.resize(k);
-    for (Index r = 0; r < k; ++r) by_price_[r] = price_[place(r)];
-    factor_.solve(by_price_.data());
-    by_group_.assign(groups * k, 0.0);
+    // H^-1 [price E]
+    solved_.assign((groups + 1) * k, 0.0);
+    for (Index r = 0; r < k; ++r) {
+      solved_[r] = price_[place(r)];
+      solved_[(group_[place(r)] + 1) * k + r] = 1.0;
+    }
+    factor_.solve(solved_.data(), groups + 1);
     // lambda solves (E' H^-1 E) lambda = E' H^-1 price, by Gauss steps, for the groups are few.
     const Index columns = groups + 1;
     small_.assign(groups * columns, 0.0);
-    for (Index r = 0; r < k; ++r) small_[group_[place(r)] * columns + groups] += by_price_[r];
-    for (Index g = 0; g < groups; ++g) {
-      double* column = by_group_.data() + g * k;
-      small_[g * columns + g] = members_[g] == 0;  // nothing to solve for
-      if (members_[g] == 0) continue;
-      for (Index r = 0; r < k; ++r) column[r] = group_[place(r)] == g;
-      factor_.solve(column);
-      for (Index r = 0; r < k; ++r) small_[group_[place(r)] * columns + g] += column[r];
-    }
+    for (Index g = 0; g < groups; ++g)
+      if (members_[g] == 0) small_[g * columns + g] = 1.0;  // nothing to solve for
+    for (Index g = 0; g < columns; ++g)
+      for (Index r = 0; r < k; ++r)
+        small_[group_[place(r)] * columns + (g + groups) % columns] += solved_[g * k + r];
     for (Index p = 0; p < groups; ++p) {
       const double pivot = small_[p * columns + p];
       if (!(pivot > 0)) return false;
@@ -315,18 +308,35 @@ class Newton {
     }
     for (Index g = 0; g < groups; ++g)
       add_multiple(-small_[g * columns + groups] / small_[g * columns + g],
-                   by_group_.data() + g * k, by_price_.data(), k);
+                   solved_.data() + (g + 1) * k, solved_.data(), k);
     // Rounding, and the ridge on an ill-conditioned face, leave a little of the sums: take it out.
     sums_.assign(groups, 0.0);
-    for (Index r = 0; r < k; ++r) sums_[group_[place(r)]] += by_price_[r];
+    for (Index r = 0; r < k; ++r) sums_[group_[place(r)]] += solved_[r];
     std::fill(d_.begin(), d_.end(), 0.0);
     bool finite = true;
     for (Index r = 0; r < k; ++r) {
       const Index a = place(r), g = group_[a];
-      d_[a] = sums_[g] / double(members_[g]) - by_price_[r];
+      d_[a] = sums_[g] / double(members_[g]) - solved_[r];
       finite &= std::isfinite(d_[a]);
     }
     return finite;
+  }
+
+  // Part of the direction, cut at the rooms; the larger of what each group then takes out and puts
+  // in is scaled down to the other.
+  void cut(double part) {
+    const Index size = Index(d_.size());
+    taken_.assign(members_.size(), 0.0);
+    put_.assign(members_.size(), 0.0);
+    for (Index a = 0; a < size; ++a) {
+      near_[a] = std::clamp(part * d_[a], low_[a], high_[a]);
+      (near_[a] < 0 ? taken_ : put_)[group_[a]] += std::abs(near_[a]);
+    }
+    for (Index a = 0; a < size; ++a) {
+      const double taken = taken_[group_[a]], put = put_[group_[a]];
+      const double own = near_[a] < 0 ? taken : put;
+      if (own > 0) near_[a] *= std::min(taken, put) / own;
+    }
   }
 
   // By how much the objective falls along a step; also the change of the prices.
@@ -343,8 +353,8 @@ class Newton {
   // Of the face, in its order: the Hessian, prices as they are by now, and which still move.
   std::vector<double> block_, price_;
   std::vector<char> free_;
-  std::vector<Index> group_, members_, starts_, staying_;
+  std::vector<Index> group_, members_, staying_;
   // Work space.
-  std::vector<double> d_, low_, high_, step_, bent_, goal_, near_, near_bent_, zeros_;
-  std::vector<double> by_price_, by_group_, small_, sums_;
+  std::vector<double> d_, low_, high_, step_, bent_, near_, near_bent_, taken_, put_;
+  std::vector<double> solved_, small_, sums_;
 };
