@@ -140,7 +140,22 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
   return face;
 }
 
-inline Stop greedy_on(Point& point, Greedy& task) {
+// What the gear works with besides the point: memory, and a factor, which serve for any number of
+// problems with one Hessian.
+struct Bench {
+  OwnLedger ledger;
+  Aligned diagonal;
+  Newton newton;
+  std::vector<Extremes> ends;
+  std::vector<double> delta;
+  Move move, other;
+
+  Bench(const double* hessian, Index n) : ledger(n), diagonal(n), newton(hessian, n) {
+    for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
+  }
+};
+
+inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -148,11 +163,10 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   const Index n = point.n;
   const double* hessian = task.hessian;
   Choice choice = task.choice;
-  OwnLedger ledger(point);
-  Aligned diagonal(n);
-  for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
+  auto& [ledger, diagonal, newton, ends, delta, move, other] = bench;
+  ledger.price(point);
   WeightedPairs weighted;
-  std::vector<Extremes> ends(point.n_groups);
+  ends.resize(point.n_groups);
   for (Index group = 0; group < point.n_groups; ++group)
     ends[group] = extremes(ledger.slice(point.starts[group], point.starts[group + 1]));
   Index interior = 0;
@@ -163,7 +177,6 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   }
   const double grain = std::numeric_limits<double>::epsilon() * largest;
 
-  Move move, other;
   double best_violation = INFINITY;
   Index idle = 0, moved = 0;
   // The finish is tried once the gear has worked a share as long as a try costs: a smaller one each
@@ -172,8 +185,6 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
   // turned back one by one, as they are where the Hessian is ill-conditioned.
   Index newcomers = 8;
-  Newton newton(hessian, n);
-  std::vector<double> delta;
   const auto finish = [&] {
     const Face face = face_of(point, ledger, ends, newcomers);
     double cost = double(face.size() * n);
@@ -297,7 +308,8 @@ inline Stop greedy(Point& point, Greedy& task) {
   std::copy_n(point.gradient, point.n, gradient.data());
   Point here = point;
   here.gradient = gradient.data();
-  const Stop stop = greedy_on(here, task);
+  Bench bench(task.hessian, point.n);
+  const Stop stop = greedy_on(here, task, bench);
   std::copy_n(gradient.data(), point.n, point.gradient);
   return stop;
 }

@@ -15,6 +15,7 @@
 #include <immintrin.h>
 #endif
 
+#include "batch.hpp"
 #include "blas.hpp"
 #include "kernels.hpp"
 #include "problem.hpp"

@@ -130,10 +130,13 @@ struct Asymmetry {
   double least_pair = 0.0;  // the smallest H_ii + H_jj - 2 H_ij, at most 0
 };
 
+struct Batch;
+
 struct Kernels {
   const char* name;
   void (*propose)(const Point&, const Choice&, Move&);
   Stop (*greedy)(Point&, Greedy&);
+  void (*solve_chunk)(const Batch&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
   void (*times)(const double* matrix, const double* x, Index n, double* product);

@@ -41,7 +41,7 @@ class Factor {
         std::count_if(accounts_.begin(), accounts_.end(), [&](Index i) { return wanted_[i] != 0; });
     const Index changes = size() + Index(accounts.size()) - 2 * common;
     bool done = false;
-    if (3 * changes < Index(accounts.size()) || accounts.size() <= 32) {
+    if (ridge_ == RIDGE && (3 * changes < Index(accounts.size()) || accounts.size() <= 32)) {
       for (Index r = size(); r-- > 0;)
         if (!wanted_[accounts_[r]]) drop(r);
       for (const Index i : accounts_) wanted_[i] = 0;
