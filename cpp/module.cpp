@@ -181,6 +181,26 @@ void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& 
     require(starts(k - 1) <= starts(k), "starts must not fall");
 }
 
+Index first_crossed_(const In& lower, const In& upper) {
+  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
+  return first_crossed(lower.data(), upper.data(), Index(lower.shape(0)));
+}
+
+nb::list spans(const In& lower, const In& upper, const Indices& starts) {
+  const std::size_t groups = starts.shape(0) - 1;
+  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
+  require(starts.shape(0) >= 1 && starts(0) == 0 && std::size_t(starts(groups)) <= lower.shape(0),
+          "starts must go from 0 to n");
+  nb::list result;
+  for (std::size_t k = 0; k < groups; ++k) {
+    require(starts(k) <= starts(k + 1), "starts must not fall");
+    const Span span =
+        span_of(lower.data() + starts(k), upper.data() + starts(k), starts(k + 1) - starts(k));
+    result.append(nb::make_tuple(span.least, span.most, span.size));
+  }
+  return result;
+}
+
 nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
                     const In& totals) {
   check_sums(y.shape(0), lower, upper, starts, totals);
@@ -339,6 +359,10 @@ NB_MODULE(_core, m) {
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a, "group"_a,
         "Is a quadratic convex along all moves of these accounts within their groups? 0 no, 1 but "
         "for rounding, 2 yes.");
+  m.def("first_crossed", &first_crossed_, "lower"_a, "upper"_a,
+        "The first account whose bounds leave no number between them, or -1.");
+  m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a,
+        "Per group: the sums of the lower and of the upper bounds, and the size of their terms.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,

@@ -16,6 +16,16 @@ struct Certificate {
 
 Certificate certify(const Point& point);
 
+// The first account whose bounds leave no number between them, or -1.
+Index first_crossed(const double* lower, const double* upper, Index n);
+
+// What the bounds of a group allow: the sums of the lower and of the upper ones, infinite where one
+// of them is, and the larger sum of their finite sizes, which tells how far rounding may be off.
+struct Span {
+  double least = 0.0, most = 0.0, size = 0.0;
+};
+Span span_of(const double* lower, const double* upper, Index n);
+
 // The point of { sum of each group = its total, lower <= x <= upper } nearest to y.
 void project(const double* y, const double* lower, const double* upper, const Index* starts,
              const double* totals, Index n_groups, double* x);

@@ -83,7 +83,7 @@ class Task:
         """The violation at which the point counts as optimal."""
         return self.tol * (1.0 + float(np.abs(gradient).max()))
 
-    def stationary(self, remark: str = "") -> Outcome:
+    def stationary(self, remark: str = "", seen: tuple[float, Array] | None = None) -> Outcome:
         """What to call a stationary point: the optimum if the function is convex where we look.
 
         A stationary point of any other is at best a local minimum. Small quadratics are checked
@@ -91,11 +91,11 @@ class Task:
         of those the factorisation would cost too much.
         """
         if remark:
-            return Outcome(Status.STALLED, remark)
+            return Outcome(Status.STALLED, remark, seen)
         convex = self._convexity()
         if convex == 0:
-            return Outcome(Status.STALLED, NOT_CONVEX)
-        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "")
+            return Outcome(Status.STALLED, NOT_CONVEX, seen)
+        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "", seen)
 
     def _convexity(self) -> int:
         hessian, layout = self.objective.hessian, self.layout
@@ -140,7 +140,11 @@ ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as se
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a gear stopped, and a remark for the message."""
+    """Why a gear stopped, and a remark for the message.
+
+    `seen` is the value and the gradient at z, if the gear computed them from the problem last.
+    """
 
     status: Status
     remark: str = ""
+    seen: tuple[float, Array] | None = None
