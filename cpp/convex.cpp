@@ -9,14 +9,18 @@
 namespace pairstep {
 
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
-                    const std::vector<Index>& group) {
+                    const Index* starts) {
   // The basis e_i - e_r, r the first account of i's group.
   std::vector<Index> member, first;
-  for (std::size_t k = 0, r = 0; k < index.size(); ++k) {
-    if (k == 0 || group[k] != group[k - 1]) r = k;
-    if (k == r) continue;
-    member.push_back(index[k]);
-    first.push_back(index[r]);
+  Index reference = -1, end = 0;
+  for (const Index i : index) {
+    if (i >= end) {
+      while (i >= end) end = *++starts;
+      reference = i;
+      continue;
+    }
+    member.push_back(i);
+    first.push_back(reference);
   }
   int size = int(member.size()), info = 0;
   if (size == 0) return Convex::yes;

@@ -7,10 +7,10 @@
 
 namespace pairstep {
 
-// Is the quadratic convex along all moves of these accounts (members of a group side by side) that
-// keep the sum of each group? No, but for what rounding does to a singular matrix, or yes.
+// Is the quadratic convex along all moves of these accounts, in rising order, that keep the sum of
+// each group [starts[k], starts[k+1])? No, but for what rounding does to a singular matrix, or yes.
 enum class Convex : int { no, but_for_rounding, yes };
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
-                    const std::vector<Index>& group);
+                    const Index* starts);
 
 }  // namespace pairstep

@@ -140,19 +140,24 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
   return face;
 }
 
+struct Diagonal : Aligned {
+  Diagonal(const double* matrix, Index n) : Aligned(n) {
+    for (Index i = 0; i < n; ++i) (*this)[i] = matrix[i * n + i];
+  }
+};
+
 // What the gear works with besides the point: memory, and a factor, which serve for any number of
 // problems with one Hessian.
 struct Bench {
   OwnLedger ledger;
-  Aligned diagonal;
+  Diagonal diagonal;
   Newton newton;
   std::vector<Extremes> ends;
   std::vector<double> delta;
   Move move, other;
 
-  Bench(const double* hessian, Index n) : ledger(n), diagonal(n), newton(hessian, n) {
-    for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
-  }
+  Bench(const double* hessian, Index n)
+      : ledger(n), diagonal(hessian, n), newton(hessian, diagonal.data(), n) {}
 };
 
 inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {

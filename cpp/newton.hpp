@@ -25,8 +25,9 @@ inline void add_multiple(double t, const double* x, double* y, Index n) {
 // had from each other by updates, at the cost of a solve each.
 class Factor {
  public:
-  Factor(const double* hessian, Index n) : hessian_(hessian), n_(n), wanted_(n, 0) {
-    for (Index i = 0; i < n; ++i) largest_ = std::max(largest_, std::abs(hessian[i * n + i]));
+  Factor(const double* hessian, const double* diagonal, Index n)
+      : hessian_(hessian), diagonal_(diagonal), n_(n), wanted_(n, 0) {
+    for (Index i = 0; i < n; ++i) largest_ = std::max(largest_, std::abs(diagonal[i]));
   }
 
   Index size() const { return Index(accounts_.size()); }
@@ -80,7 +81,7 @@ class Factor {
   // the face is flat, and Newton's elsewhere. It is relative to the account's own curvature, so
   // that scales may differ; the rest is for accounts that have none.
   double ridged(Index i) const {
-    const double own = hessian_[i * n_ + i];
+    const double own = diagonal_[i];
     return own + ridge_ * (own + 1e-3 * largest_);
   }
 
@@ -154,7 +155,7 @@ class Factor {
   }
 
   static constexpr double RIDGE = 1e-12;
-  const double* hessian_;
+  const double *hessian_, *diagonal_;
   Index n_;
   double largest_ = 0.0, ridge_ = RIDGE;
   std::vector<Index> accounts_;
@@ -178,8 +179,8 @@ inline double cost_of_newton(double k, double n) { return k * k * k / 24.0 + k *
 
 class Newton {
  public:
-  Newton(const double* hessian, Index n)
-      : hessian_(hessian), n_(n), factor_(hessian, n), place_(n, 0) {}
+  Newton(const double* hessian, const double* diagonal, Index n)
+      : hessian_(hessian), n_(n), factor_(hessian, diagonal, n), place_(n, 0) {}
 
   // Minimise the quadratic on the face, each group's sum fixed; accounts that meet a room stay
   // there and the rest goes on. `delta` is within the rooms (exactly a room where one is met).

@@ -66,11 +66,11 @@ def run(task: Task) -> Outcome:
         if stop in (CONVERGED, NO_PROGRESS):
             # Never trust the running gradient: settle the sums and look again.
             task.settle()
-            value, gradient = value_and_gradient(objective, task.z)
+            seen = task.look()
+            value, gradient, (violation, _, _) = seen
             threshold = task.threshold_of(gradient)
-            violation = task.violation_of(gradient)
             if violation <= threshold:
-                return task.stationary(remark, (value, gradient))
+                return task.stationary(remark, seen)
             fruitless = fruitless + 1 if violation > 0.5 * best else 0
             if task.n_iter == refreshed_at or fruitless > (1 if stop == NO_PROGRESS else 3):
                 return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")

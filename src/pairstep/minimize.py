@@ -146,12 +146,13 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
     layout, status, remark = task.layout, outcome.status, outcome.remark
     if outcome.seen is not None and task.objective is objective:
         x = layout.to_coordinates(task.z)
-        value, prices = outcome.seen
+        value, prices, certificate = outcome.seen
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
         prices = layout.prices(gradient)
-    violation, bound, multiplier = _core.certify(prices, *task.place())
+        certificate = _core.certify(prices, *task.place())
+    violation, bound, multiplier = certificate
     threshold = task.threshold_of(prices)
     if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
