@@ -28,7 +28,7 @@ Convex convex_along(const double* hessian, Index n, const std::vector<Index>& in
   double largest = 0.0;
   for (int a = 0; a < size; ++a) {
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
-    for (int b = 0; b < size; ++b)
+    for (int b = a; b < size; ++b)  // the lower triangle, by columns
       reduced[std::size_t(a) * size + b] =
           of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
     largest = std::max({largest, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});

@@ -21,6 +21,23 @@ inline void add_multiple(double t, const double* x, double* y, Index n) {
   for (Index p = 0; p < n; ++p) y[p] += t * x[p];
 }
 
+// Memory for numbers that are written before they are read: clearing it first would cost more than
+// some of the work in it.
+class Scratch {
+ public:
+  double* data() const { return data_.get(); }
+  // Forgets what it holds if it has to grow.
+  void fit(Index size) {
+    if (size <= size_) return;
+    data_ = std::make_unique_for_overwrite<double[]>(std::size_t(size));
+    size_ = size;
+  }
+
+ private:
+  std::unique_ptr<double[]> data_;
+  Index size_ = 0;
+};
+
 // The Cholesky factor of the Hessian on a set of accounts. Sets that differ by a few accounts are
 // had from each other by updates, at the cost of a solve each.
 class Factor {
@@ -57,6 +74,12 @@ class Factor {
   // side by side, for each is a chain of divisions.
   void solve(double* b, Index count) const {
     const Index k = size();
+    if (count > 8) {  // many groups: there LAPACK reads the factor less often
+      int order = int(k), columns = int(count), stride = int(stride_), info;
+      char lower = 'L';
+      blas.dpotrs(&lower, &order, &columns, columns_.data(), &stride, b, &order, &info);
+      return;
+    }
     forward(b, count);
     for (Index c = k; c-- > 0;) {
       const double* column = columns_.data() + c * stride_;
@@ -85,13 +108,15 @@ class Factor {
     return own + ridge_ * (own + 1e-3 * largest_);
   }
 
+  // Make room for k accounts and a few more.
   void reserve(Index k) {
     if (k <= stride_) return;
-    const Index stride = k + k / 2 + 16;
-    std::vector<double> columns(std::size_t(stride) * stride);
+    const Index stride = k + k / 8 + 16;
+    Scratch columns;
+    columns.fit(stride * stride);
     for (Index c = 0; c < size(); ++c)
       std::copy_n(columns_.data() + c * stride_ + c, size() - c, columns.data() + c * stride + c);
-    columns_ = std::move(columns);
+    std::swap(columns_, columns);
     stride_ = stride;
   }
 
@@ -127,8 +152,8 @@ class Factor {
     forward(row_.data(), 1);
     const double rest = ridged(i) - dot(row_.data(), row_.data(), k);
     if (!(rest > 0)) return false;
-    for (Index c = 0; c < k; ++c) columns_[c * stride_ + k] = row_[c];
-    columns_[k * stride_ + k] = std::sqrt(rest);
+    for (Index c = 0; c < k; ++c) columns_.data()[c * stride_ + k] = row_[c];
+    columns_.data()[k * stride_ + k] = std::sqrt(rest);
     accounts_.push_back(i);
     return true;
   }
@@ -160,7 +185,8 @@ class Factor {
   double largest_ = 0.0, ridge_ = RIDGE;
   std::vector<Index> accounts_;
   std::vector<char> wanted_;
-  std::vector<double> columns_, row_;  // the factor by columns, `stride_` apart
+  Scratch columns_;  // of the factor, `stride_` apart
+  std::vector<double> row_;
   Index stride_ = 0;
 };
 
@@ -244,10 +270,10 @@ class Newton {
   void take(const Face& face) {
     const Index size = face.size();
     price_ = face.price;
-    block_.resize(size * size);
+    block_.fit(size * size);
     for (Index a = 0; a < size; ++a) {
       const double* row = hessian_ + face.index[a] * n_;
-      for (Index b = 0; b < size; ++b) block_[a * size + b] = row[face.index[b]];
+      for (Index b = 0; b < size; ++b) block_.data()[a * size + b] = row[face.index[b]];
       place_[face.index[a]] = a;
     }
     group_.resize(size);
@@ -352,7 +378,8 @@ class Newton {
   Factor factor_;
   std::vector<Index> place_;  // of an account in the face
   // Of the face, in its order: the Hessian, prices as they are by now, and which still move.
-  std::vector<double> block_, price_;
+  Scratch block_;
+  std::vector<double> price_;
   std::vector<char> free_;
   std::vector<Index> group_, members_, staying_;
   // Work space.

@@ -201,7 +201,7 @@ class Layout:
             cash = np.flatnonzero(~self.held)
             group = np.searchsorted(self.starts, cash, side="right") - 1
             z[cash] = self.totals[group] - sums[group]
-        return np.clip(z, self.lower, self.upper)
+        return np.minimum(np.maximum(z, self.lower), self.upper)
 
     def to_coordinates(self, z: Array) -> Array:
         """Translate accounts back; an account at its bound gives exactly the coordinate's bound."""

@@ -213,15 +213,14 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         return layout.project(np.zeros(layout.n))
     low, high = layout.bounds
     x = vector("x0", x0, len(low))
-    slack = 1e-9 * (1 + float(np.abs(x).max(initial=0.0)))
-    outside = np.maximum(low - x, x - high)
-    if (outside > slack).any():
+    inside = np.minimum(np.maximum(x, low), high)
+    outside = np.abs(x - inside)
+    if outside.max() > 1e-9 * (1 + np.abs(x).max()):
         i = int(np.argmax(outside))
         raise ValueError(
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
-    x = np.clip(x, low, high)
-    z = layout.to_accounts(x)
+    z = layout.to_accounts(inside)
     excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
     scale = 1 + np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
     wrong = np.abs(excess) > 1e-9 * scale
@@ -229,7 +228,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         k = int(np.argmax(wrong))
         members = slice(layout.starts[k], layout.starts[k + 1])
         total = layout.totals[k]
-        wanted, held = f"{total:.10g}", layout.scatter(x)[members]
+        wanted, held = f"{total:.10g}", layout.scatter(inside)[members]
         if layout.held is not None and not layout.held[members].all():
             cash = members.stop - 1
             wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
