@@ -185,8 +185,9 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
   double best_violation = INFINITY;
   Index idle = 0, moved = 0;
   // The finish is tried once the gear has worked a share as long as a try costs: a smaller one each
-  // time the finish lowers the objective, a larger one each time it does not.
-  double work = 0.0, share = 1.0 / 16, last_cost = 0.0;
+  // time the finish lowers the objective faster for its work than the gear has since the last try
+  // (`fallen`), a larger one each time it does not lower it at all.
+  double work = 0.0, share = 1.0 / 16, last_cost = 0.0, fallen = 0.0;
   // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
   // turned back one by one, as they are where the Hessian is ill-conditioned.
   Index newcomers = 8;
@@ -211,8 +212,9 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
     moved = Index(move.index.size());
     newcomers = 2 * turned_back > joined ? std::max<Index>(newcomers / 2, 2)
                                          : std::min(2 * newcomers, 16 + interior);
-    share = fell ? std::max(0.25 * share, 1.0 / 256) : std::min(2.0 * share, 1.0);
-    work = 0.0;
+    if (!fell) share = std::min(2.0 * share, 1.0);
+    else if (fall * work > fallen * cost) share = std::max(0.25 * share, 1.0 / 256);
+    work = fallen = 0.0;
     last_cost = cost;
     return fell && moved >= 2;
   };
@@ -295,6 +297,7 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
       decrease = length * (slope - 0.5 * length * bend);
       changed = apply(point, ledger, move, grain, interior);
       task.value -= decrease;
+      fallen += decrease;
       if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
       if (changed) update(hessian, point, ledger, move, ends);
     }

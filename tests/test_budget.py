@@ -719,12 +719,11 @@ def large():
     return Q, c, F, D
 
 
-def test_fewer_days_than_assets_take_a_handful_of_newton_steps():
-    rng = np.random.default_rng(14)
-    F = rng.normal(size=(80, 160))
+def test_fewer_days_than_assets_are_left_to_newton():
+    F = np.random.default_rng(300).normal(size=(150, 300))
     result = solve_qp(F.T @ F, tol=1e-10)
     assert result.status == "optimal"
-    assert result.n_iter < 200
+    assert result.n_iter < 2000  # pairs alone take tens of thousands
 
 
 def test_every_instruction_set_finishes_at_the_same_point():
