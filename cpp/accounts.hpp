@@ -100,14 +100,18 @@ struct Ledger {
 struct OwnLedger : Ledger {
   Aligned memory[4];
 
-  explicit OwnLedger(const Point& point)
-      : memory{Aligned(point.n), Aligned(point.n), Aligned(point.n), Aligned(point.n)} {
-    n = point.n;
-    gradient = point.gradient;
+  explicit OwnLedger(Index size)
+      : memory{Aligned(size), Aligned(size), Aligned(size), Aligned(size)} {
+    n = size;
     down_shift = memory[0].data();
     up_shift = memory[1].data();
     down_room_ = memory[2].data();
     up_room_ = memory[3].data();
+  }
+  explicit OwnLedger(const Point& point) : OwnLedger(point.n) { price(point); }
+
+  void price(const Point& point) {
+    gradient = point.gradient;
     for (Index i = 0; i < n; ++i) price_account(point, i);
   }
 };

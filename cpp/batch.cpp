@@ -2,68 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <thread>
 #include <vector>
-
-#include "problem.hpp"
 
 namespace pairstep {
 
 namespace {
 
 constexpr Index CHUNK = 32;
-
-double value_of(const double* x, const double* product, const double* linear, Index n) {
-  double value = 0.0;
-  for (Index i = 0; i < n; ++i) value += x[i] * (0.5 * product[i] + linear[i]);
-  return value;
-}
-
-void solve_chunk(const Batch& batch, Index begin, Index end) {
-  const Index n = batch.n;
-  const Kernels& native = kernels();
-  std::vector<double> at_start(n), product(n), gradient(n);
-  native.times(batch.hessian, batch.start, n, at_start.data());
-  for (Index k = begin; k < end; ++k) {
-    double* x = batch.x + k * n;
-    const double* linear = batch.linear + k * n;
-    const double* from = batch.start;
-    const double* from_product = at_start.data();
-    if (k > begin && value_of(x - n, product.data(), linear, n) <
-                         value_of(batch.start, at_start.data(), linear, n)) {
-      from = x - n;
-      from_product = product.data();
-    }
-    std::copy_n(from, n, x);
-    for (Index i = 0; i < n; ++i) gradient[i] = from_product[i] + linear[i];
-
-    Point point{n,           batch.n_groups, batch.starts, gradient.data(), x,
-                batch.lower, batch.upper,    nullptr,      nullptr};
-    Greedy task{};
-    task.hessian = batch.hessian;
-    task.choice = {Rule::libsvm, 1.0, nullptr, nullptr, 0};
-    task.step = Step::exact;
-    task.max_iter = batch.max_iter;
-    task.seconds = INFINITY;
-    task.patience = 1000 + 10 * n;
-    task.finish = true;
-    task.record = false;
-    // The running gradient drifts: look again with a fresh one before believing it.
-    for (int look = 0; look < 4; ++look) {
-      double largest = 0.0;
-      for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(gradient[i]));
-      task.threshold = 0.5 * batch.tol * (1.0 + largest);
-      const Index before = task.iterations;
-      native.greedy(point, task);
-      settle(x, batch.lower, batch.upper, batch.starts, batch.totals, batch.n_groups);
-      native.times(batch.hessian, x, n, product.data());
-      for (Index i = 0; i < n; ++i) gradient[i] = product[i] + linear[i];
-      if (task.iterations == before) break;
-    }
-    batch.iterations[k] = task.iterations;
-  }
-}
 
 }  // namespace
 
@@ -72,7 +18,7 @@ void solve_batch(const Batch& batch) {
   std::atomic<Index> next{0};
   const auto work = [&] {
     for (Index chunk; (chunk = next.fetch_add(1)) < chunks;)
-      solve_chunk(batch, chunk * CHUNK, std::min((chunk + 1) * CHUNK, batch.count));
+      kernels().solve_chunk(batch, chunk * CHUNK, std::min((chunk + 1) * CHUNK, batch.count));
   };
   std::vector<std::thread> helpers;
   for (Index t = 1; t < std::min<Index>(batch.threads, chunks); ++t) helpers.emplace_back(work);

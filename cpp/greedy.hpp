@@ -102,46 +102,65 @@ inline bool apply(Point& point, Ledger& ledger, const Move& move, double grain, 
 }
 
 // The accounts that Newton's method is to move: those that can go both ways at one price, and of
-// those at a bound or a kink the ones that gain most by leaving it, half as many at most, so that
-// the face does not explode far from the solution.
-inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends) {
-  struct Member {
-    Index i, group;
-    double price, down, up, gain;
+// those at a bound or a kink the `newcomers` that gain most by leaving it.
+inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends,
+                    std::size_t newcomers) {
+  struct Leaver {
+    double gain;
+    Index i;
   };
-  std::vector<Member> free, leaving;
+  Face face;
+  std::vector<Leaver> leaving;
   for (Index group = 0; group < point.n_groups; ++group) {
     const double dearest = ends[group].seller.value, cheapest = -ends[group].buyer.value;
     for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
-      const double down = ledger.down_room_[i], up = ledger.up_room_[i];
       const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
-      if (down > 0 && up > 0 && save == cost) free.push_back({i, group, save, down, up, 0.0});
-      else if (up > 0 && cost < dearest)
-        leaving.push_back({i, group, cost, 0.0, up, dearest - cost});
-      else if (down > 0 && save > cheapest)
-        leaving.push_back({i, group, save, down, 0.0, save - cheapest});
+      if (save == cost) face.index.push_back(i);
+      else if (cost < dearest) leaving.push_back({dearest - cost, i});
+      else if (save > cheapest) leaving.push_back({save - cheapest, i});
     }
   }
-  const std::size_t most = 8 + free.size() / 2;
-  if (leaving.size() > most) {
-    std::nth_element(leaving.begin(), leaving.begin() + most, leaving.end(),
-                     [](const Member& a, const Member& b) { return a.gain > b.gain; });
-    leaving.resize(most);
+  if (leaving.size() > newcomers) {
+    std::nth_element(leaving.begin(), leaving.begin() + newcomers, leaving.end(),
+                     [](const Leaver& a, const Leaver& b) { return a.gain > b.gain; });
+    leaving.resize(newcomers);
   }
-  free.insert(free.end(), leaving.begin(), leaving.end());
-  std::sort(free.begin(), free.end(), [](const Member& a, const Member& b) { return a.i < b.i; });
-  Face face;
-  for (const Member& m : free) {
-    face.index.push_back(m.i);
-    face.group.push_back(m.group);
-    face.price.push_back(m.price);
-    face.down_room.push_back(m.down);
-    face.up_room.push_back(m.up);
+  for (const Leaver& leaver : leaving) face.index.push_back(leaver.i);
+  std::sort(face.index.begin(), face.index.end());
+  Index group = 0;
+  for (const Index i : face.index) {
+    while (i >= point.starts[group + 1]) ++group;
+    const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
+    const bool free = save == cost, up = free || cost < ends[group].seller.value;
+    face.group.push_back(group);
+    face.price.push_back(up ? cost : save);
+    face.down_room.push_back(free || !up ? ledger.down_room_[i] : 0.0);
+    face.up_room.push_back(up ? ledger.up_room_[i] : 0.0);
   }
   return face;
 }
 
-inline Stop greedy_on(Point& point, Greedy& task) {
+struct Diagonal : Aligned {
+  Diagonal(const double* matrix, Index n) : Aligned(n) {
+    for (Index i = 0; i < n; ++i) (*this)[i] = matrix[i * n + i];
+  }
+};
+
+// What the gear works with besides the point: memory, and a factor, which serve for any number of
+// problems with one Hessian.
+struct Bench {
+  OwnLedger ledger;
+  Diagonal diagonal;
+  Newton newton;
+  std::vector<Extremes> ends;
+  std::vector<double> delta;
+  Move move, other;
+
+  Bench(const double* hessian, Index n)
+      : ledger(n), diagonal(hessian, n), newton(hessian, diagonal.data(), n) {}
+};
+
+inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -149,11 +168,10 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   const Index n = point.n;
   const double* hessian = task.hessian;
   Choice choice = task.choice;
-  OwnLedger ledger(point);
-  Aligned diagonal(n);
-  for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
+  auto& [ledger, diagonal, newton, ends, delta, move, other] = bench;
+  ledger.price(point);
   WeightedPairs weighted;
-  std::vector<Extremes> ends(point.n_groups);
+  ends.resize(point.n_groups);
   for (Index group = 0; group < point.n_groups; ++group)
     ends[group] = extremes(ledger.slice(point.starts[group], point.starts[group + 1]));
   Index interior = 0;
@@ -164,35 +182,44 @@ inline Stop greedy_on(Point& point, Greedy& task) {
   }
   const double grain = std::numeric_limits<double>::epsilon() * largest;
 
-  Move move, other;
   double best_violation = INFINITY;
   Index idle = 0, moved = 0;
-  // The finish is tried once the gear has worked as long since the last try as a try costs. From
-  // then on whichever of the two lowers the objective faster for its work gets the larger share;
-  // `fallen` and `worked` are the gear's, weighted towards the last moves before the try.
-  double work = 0.0, share = 1.0, last_cost = 0.0, fallen = 0.0, worked = 0.0;
+  // The finish is tried once the gear has worked a share as long as a try costs: a smaller one each
+  // time the finish lowers the objective faster for its work than the gear has since the last try
+  // (`fallen`), a larger one each time it does not lower it at all.
+  double work = 0.0, share = 1.0 / 16, last_cost = 0.0, fallen = 0.0;
+  // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
+  // turned back one by one, as they are where the Hessian is ill-conditioned.
+  Index newcomers = 8;
   const auto finish = [&] {
-    const Face face = face_of(point, ledger, ends);
+    const Face face = face_of(point, ledger, ends, newcomers);
     double cost = double(face.size() * n);
-    Move newton;
-    std::vector<double> delta;
-    const double fall = face.size() < 2 ? 0.0 : newton_on_face(hessian, n, face, delta, cost);
-    if (fall > 0)
-      for (Index k = 0; k < face.size(); ++k)
-        if (delta[k] != 0.0) newton.add(face.index[k], delta[k]);
-    if (newton.index.size() >= 2 && apply(point, ledger, newton, grain, interior)) {
-      update(hessian, point, ledger, newton, ends);
+    const double fall = face.size() < 2 ? 0.0 : newton.minimise(face, delta, cost);
+    const bool fell = fall > 1e-16 * std::abs(task.value);
+    move.clear();
+    Index joined = 0, turned_back = 0;
+    for (Index k = 0; k < face.size(); ++k) {
+      const bool moves = fall > 0 && delta[k] != 0.0;
+      if (moves) move.add(face.index[k], delta[k]);
+      const bool is_new = face.down_room[k] == 0 || face.up_room[k] == 0;
+      joined += is_new;
+      turned_back += is_new && !moves;
+    }
+    if (move.index.size() >= 2 && apply(point, ledger, move, grain, interior)) {
+      update(hessian, point, ledger, move, ends);
       task.value -= fall;
     }
-    moved = Index(newton.index.size());
-    share = fall * worked > fallen * cost ? std::max(0.25 * share, 1.0 / 256)
-                                          : std::min(2.0 * share, 1.0);
-    fallen = worked = 0.0;
-    work = 0.0;
+    moved = Index(move.index.size());
+    newcomers = 2 * turned_back > joined ? std::max<Index>(newcomers / 2, 2)
+                                         : std::min(2 * newcomers, 16 + interior);
+    if (!fell) share = std::min(2.0 * share, 1.0);
+    else if (fall * work > fallen * cost) share = std::max(0.25 * share, 1.0 / 256);
+    work = fallen = 0.0;
     last_cost = cost;
-    return fall > 1e-16 * std::abs(task.value) && moved >= 2;
+    return fell && moved >= 2;
   };
   const Index first = task.iterations;
+  bool finished = false;
   for (;; ++task.iterations, ++choice.turn) {
     task.violation = 0.0;
     for (const Extremes& e : ends)
@@ -202,11 +229,13 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     if (task.violation <= task.threshold) return Stop::converged;
     if (task.iterations >= task.max_iter) return Stop::out_of_iterations;
     if (idle > task.patience) return Stop::no_progress;
-    if (task.finish &&
-        work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) && finish())
-      continue;
-    if (task.iterations > first && task.iterations % 32 == 0 && elapsed() > task.seconds)
+    if (task.iterations > first && (finished || task.iterations % 32 == 0) &&
+        (elapsed() > task.seconds || (task.stop && *task.stop)))
       return Stop::out_of_time;
+    finished = task.finish &&
+               work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) &&
+               finish();
+    if (finished) continue;
 
     if (is_unguided(choice.rule)) {
       const auto [i, j] = unguided_pair(point, choice, weighted);
@@ -238,8 +267,7 @@ inline Stop greedy_on(Point& point, Greedy& task) {
     }
 
     moved = Index(move.index.size());
-    const double toil = 200.0 + double((moved + 2) * n);
-    work += toil;
+    work += 200.0 + double((moved + 2) * n);
     double decrease = 0.0;
     bool changed = false;
     if (moved > 0) {
@@ -272,9 +300,7 @@ inline Stop greedy_on(Point& point, Greedy& task) {
       decrease = length * (slope - 0.5 * length * bend);
       changed = apply(point, ledger, move, grain, interior);
       task.value -= decrease;
-      const double memory = std::max(1.0 - 10.0 * toil / cost_of_newton(double(interior), n), 0.0);
-      fallen = memory * fallen + decrease;
-      worked = memory * worked + toil;
+      fallen += decrease;
       if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
       if (changed) update(hessian, point, ledger, move, ends);
     }
@@ -293,7 +319,8 @@ inline Stop greedy(Point& point, Greedy& task) {
   std::copy_n(point.gradient, point.n, gradient.data());
   Point here = point;
   here.gradient = gradient.data();
-  const Stop stop = greedy_on(here, task);
+  Bench bench(task.hessian, point.n);
+  const Stop stop = greedy_on(here, task, bench);
   std::copy_n(gradient.data(), point.n, point.gradient);
   return stop;
 }

@@ -2,13 +2,16 @@
 // Standard headers come first, so that their inline functions are compiled for the baseline only.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,9 +19,11 @@
 #include <immintrin.h>
 #endif
 
-#include "finish.hpp"
+#include "batch.hpp"
+#include "blas.hpp"
 #include "kernels.hpp"
 #include "points.hpp"
+#include "problem.hpp"
 
 #define PAIRSTEP_NAMESPACE baseline
 #define PAIRSTEP_BYTES 16

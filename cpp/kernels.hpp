@@ -1,6 +1,7 @@
 // What the rest of the core sees of the code that is compiled once per instruction set.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -117,6 +118,7 @@ struct Greedy {
   Index patience;  // iterations without progress before giving up
   bool finish;     // whether to try Newton's method on the face
   bool record;
+  const std::atomic<bool>* stop = nullptr;  // where set, give control back
   Index iterations = 0;
   double violation = 0.0;
   double least_curvature = 0.0;  // most negative relative curvature met along a move
@@ -152,11 +154,13 @@ struct TileKernels {
                    Index end, double* sums);
   void (*exponentials)(const Real* x, Index n, Real* out);
 };
+struct Batch;
 
 struct Kernels {
   const char* name;
   void (*propose)(const Point&, const Choice&, Move&);
   Stop (*greedy)(Point&, Greedy&);
+  void (*solve_chunk)(const Batch&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
   void (*times)(const double* matrix, const double* x, Index n, double* product);

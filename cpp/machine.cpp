@@ -25,9 +25,10 @@ void over_panels(const Points<Real>& columns, Team& team, const Work& work) {
 }
 
 template <class Real>
-void run_tiles(const Tiles<Real>& job, Team& team) {
-  over_panels(*job.columns, team,
-              [&](Index first, Index last) { kernels().of<Real>().tiles(job, first, last); });
+void run_tiles(const Tiles<Real>& job, Team& team, const std::atomic<bool>& stop) {
+  over_panels(*job.columns, team, [&](Index first, Index last) {
+    if (!stop) kernels().of<Real>().tiles(job, first, last);
+  });
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const double* weights, Index outputs,
                 const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team) {
+                Index stride, Team& team, const std::atomic<bool>& stop) {
   if (queries.empty() || columns.empty()) return;
   if (kernel.name == KernelName::precomputed) {
     team.run(Index(columns.size()), [&](Index c) {
@@ -72,7 +73,7 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
       job.outputs = outputs;
       job.sums = padded.data();
       job.stride = some.padded();
-      run_tiles(job, team);
+      run_tiles(job, team, stop);
     }
     for (Index o = 0; o < outputs; ++o)
       for (Index c = 0; c < here; ++c)
@@ -82,18 +83,20 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
 
 template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
                                 const double*, Index, const DataMatrix&, const std::vector<Index>&,
-                                double*, Index, Team&);
+                                double*, Index, Team&, const std::atomic<bool>&);
 template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
                                  const std::vector<Index>&, const double*, Index, const DataMatrix&,
-                                 const std::vector<Index>&, double*, Index, Team&);
+                                 const std::vector<Index>&, double*, Index, Team&,
+                                 const std::atomic<bool>&);
 
 namespace {
 
 // How many of the accounts furthest out a working set begins with, and how many it takes later.
 constexpr Index FIRST = 128, USUAL = 256;
 
-// Problems of so few accounts are solved in float64 and with the finish from the start: it costs
-// nothing that could be noticed.
+// Problems of so few accounts are solved in float64, with the finish from the start and further
+// than asked for: it costs nothing that could be noticed, and coefficients then repeat to many
+// digits.
 constexpr Index SMALL = 1000;
 
 // How far off a kernel value may be by rounding in Real arithmetic, and how large it may be, for
@@ -121,14 +124,7 @@ double largest_square(const DataMatrix& data, const Index* rows, Index count) {
   double largest = 0.0;
   for (Index p = 0; p < count; ++p) {
     double square = 0.0;
-    if (data.sparse())
-      for (Index e = data.starts[rows[p]]; e < data.starts[rows[p] + 1]; ++e)
-        square += data.values[e] * data.values[e];
-    else
-      for (Index k = 0; k < data.features; ++k) {
-        const double value = data.at(rows[p], k);
-        square += value * value;
-      }
+    data.each(rows[p], [&](Index, double value) { square += value * value; });
     largest = std::max(largest, square);
   }
   return largest;
@@ -163,73 +159,72 @@ class BlockGear {
     standing_ = {standing_memory_[0].data(), standing_memory_[1].data(), standing_memory_[2].data(),
                  standing_memory_[3].data()};
     kernels().stand(point_, standing_, nullptr, n);
-    with_free_ = n <= SMALL;
+    with_free_ = finish_ = n <= SMALL;
+    goal_ = n <= SMALL ? 1e-4 * task.tol : task.tol;
     // A quarter of the memory is for the block of the working set, the rest for rows.
     most_free_ = std::clamp<Index>(Index(std::sqrt(double(task.cache_bytes) / 32)), USUAL, 8000);
     cache_ = std::make_unique<RowCache<Real>>(task.cache_bytes / 4 * 3, padded_, n);
   }
 
   MachineStatus run() {
+    const MachineStatus status = descend();
+    if (!pulse_.abandon && status != MachineStatus::optimal) verify();
+    std::copy_n(gradient_.begin(), point_.n, dual_.point.gradient);
+    dual_.violation = violation_;
+    return violation_ <= task_.tol ? MachineStatus::optimal : status;
+  }
+
+ private:
+  MachineStatus descend() {
     Index size = FIRST;
-    double best = INFINITY;
+    double first = -1.0, best = INFINITY;
     int since = 0, idle = 0;
-    MachineStatus status;
     while (true) {
       survey(size);
+      if (first < 0) first = violation_;
       pulse_.violation = violation_;
       pulse_.iterations = dual_.iterations;
-      if (violation_ <= task_.tol) {
-        if (verify()) {
-          status = MachineStatus::optimal;
-          break;
-        }
-        if (fruitless_ > 3) {
-          status = MachineStatus::imprecise;
-          break;
-        }
+      if (violation_ <= goal_) {
+        if (verify()) return MachineStatus::optimal;
+        if (fruitless_ > 3) return MachineStatus::imprecise;
         survey(size);
       }
-      if (dual_.iterations >= task_.max_iter) {
-        status = MachineStatus::max_iter;
-        break;
-      }
-      if (pulse_.stop) {
-        status = MachineStatus::stopped;
-        break;
-      }
+      if (dual_.iterations >= task_.max_iter) return MachineStatus::max_iter;
+      if (pulse_.stop) return MachineStatus::stopped;
       // Where the violation no longer falls the free accounts are to be balanced all together.
       if (violation_ < 0.5 * best) {
         best = violation_;
         since = 0;
       } else if (++since > 10) {
         with_free_ = true;
+        finish_ |= since > 40 && members_.size() <= 2000;  // a larger face costs more than it gains
       }
-      if (idle > 20) {
-        status = MachineStatus::imprecise;
-        break;
-      }
+      if (idle > 20 || (since > 12 && below_noise(first, since))) return MachineStatus::imprecise;
       gather();
       assemble();
       const double fall = solve_block();
       fallen_ += fall;
       idle = fall > 1e-13 * fallen_ ? 0 : idle + 1;
       if (moved_.empty()) {
-        if (with_free_ && (verify() || fruitless_ > 3)) {
-          status = violation_ <= task_.tol ? MachineStatus::optimal : MachineStatus::imprecise;
-          break;
-        }
-        with_free_ = true;
+        if (with_free_ && (verify() || fruitless_ > 3))
+          return violation_ <= task_.tol ? MachineStatus::optimal : MachineStatus::imprecise;
+        with_free_ = finish_ = true;
         continue;
       }
       advance();
       size = std::max(USUAL, with_free_ ? Index(members_.size()) / 4 : 0);
     }
-    std::copy_n(gradient_.begin(), point_.n, dual_.point.gradient);
-    dual_.violation = violation_;
-    return status;
   }
 
- private:
+  // Whether float32 may be what keeps the violation from falling.
+  bool below_noise(double first, int since) const {
+    if (sizeof(Real) == sizeof(double)) return false;
+    double square = 0.0;
+    for (Index i = 0; i < point_.n; ++i) square += point_.x[i] * point_.x[i];
+    return violation_ < 100 * rounding_ * std::sqrt(square) ||
+           (since > 100 && violation_ < 0.01 * first);
+  }
+
   static constexpr Index PANEL = Points<Real>::PANEL;
 
   bool free(Index i) const {
@@ -283,7 +278,8 @@ class BlockGear {
       if (chosen_[i]) members_.push_back(i);
   }
 
-  // The working set's block of the kernel matrix.
+  // The working set's block of the kernel matrix. In the end game it is computed in float64, for
+  // rounding must not bend flat valleys.
   void assemble() {
     const Index q = Index(members_.size());
     block_.resize(std::size_t(q) * q);
@@ -291,17 +287,49 @@ class BlockGear {
       for (Index r = 0; r < q; ++r)
         for (Index c = 0; c < q; ++c)
           block_[r * q + c] = task_.data.at(dual_.rows[members_[r]], dual_.rows[members_[c]]);
-      return;
+    } else if (with_free_) {
+      std::vector<Index> rows(q);
+      for (Index r = 0; r < q; ++r) rows[r] = dual_.rows[members_[r]];
+      assemble_from(Points<double>(task_.data, rows.data(), q));
+    } else {
+      assemble_from(points_.take(members_));
     }
-    const Points<Real> some = points_.take(members_);
-    const std::vector<Real> blocks = some.blocks();
-    square_.resize(std::size_t(q) * some.padded());
-    std::vector<Real*> rows(q);
-    for (Index r = 0; r < q; ++r) rows[r] = square_.data() + r * some.padded();
-    Tiles<Real> job{task_.kernel, &some, &some, blocks.data()};
+  }
+  template <class Value>
+  void assemble_from(const Points<Value>& some) {
+    const Index q = some.count(), stride = some.padded();
+    const std::vector<Value> blocks = some.blocks();
+    std::vector<Value> padded(std::size_t(q) * stride);
+    std::vector<Value*> rows(q);
+    for (Index r = 0; r < q; ++r) rows[r] = padded.data() + r * stride;
+    Tiles<Value> job{task_.kernel, &some, &some, blocks.data()};
     job.rows = rows.data();
-    run_tiles(job, team_);
+    run_tiles(job, team_, pulse_.abandon);
     for (Index r = 0; r < q; ++r) std::copy_n(rows[r], q, block_.data() + r * q);
+  }
+
+  // Coordinate-wise Lipschitz constants for the rules that weigh by them: the diagonal. Of an
+  // account without curvature any positive number is one.
+  std::vector<double> constants_of_block() const {
+    const std::size_t q = members_.size();
+    std::vector<double> constants(q);
+    double least = INFINITY;
+    for (std::size_t k = 0; k < q; ++k) {
+      constants[k] = block_[k * (q + 1)];
+      if (constants[k] > 0) least = std::min(least, constants[k]);
+    }
+    for (double& constant : constants)
+      if (!(constant > 0)) constant = std::isfinite(least) ? least : 1.0;
+    return constants;
+  }
+
+  // 1 / L2, or 1 / L1 for the rules of the 1-norm; libsvm's rule does not ask for it.
+  double step_size() const {
+    if (task_.rule == Rule::libsvm || task_.rule == Rule::gs_s) return 1.0;
+    const double l2 = kernels().two_coordinate_constant(block_.data(), Index(members_.size()));
+    const bool one_norm = task_.rule == Rule::gs_1 || task_.rule == Rule::gs_1_lipschitz ||
+                          task_.rule == Rule::gs_1_ratio;
+    return l2 > 0 ? (one_norm ? 2.0 : 1.0) / l2 : 1.0;
   }
 
   // The greedy gear on the working set; returns by how much the objective falls.
@@ -331,15 +359,16 @@ class BlockGear {
                 point_.kink ? pivot.data() : nullptr};
     Greedy inner{};
     inner.hessian = block_.data();
-    inner.choice = {task_.rule, 1.0, nullptr, nullptr, 0};
+    const std::vector<double> constants = constants_of_block();
+    inner.choice = {task_.rule, step_size(), constants.data(), nullptr, 0};
     inner.step = Step::exact;
-    inner.threshold = std::max(0.1 * violation_, 0.5 * task_.tol);
-    inner.max_iter = std::min(1000 * Index(q), task_.max_iter - dual_.iterations);
+    inner.threshold = std::max(0.1 * violation_, 0.5 * goal_);
+    inner.max_iter = std::min((with_free_ ? 50 : 10) * Index(q), task_.max_iter - dual_.iterations);
     inner.patience = 1000 + 10 * Index(q);
-    inner.finish = with_free_;
-    inner.seconds = 0.1;
-    while (kernels().greedy(small, inner) == Stop::out_of_time && !pulse_.stop) {
-    }
+    inner.finish = finish_;
+    inner.seconds = INFINITY;
+    inner.stop = &pulse_.stop;
+    kernels().greedy(small, inner);
     dual_.iterations += std::max<Index>(inner.iterations, 1);
     moved_.clear();
     delta_.clear();
@@ -404,11 +433,29 @@ class BlockGear {
     });
   }
 
+  // What rounding has left of the totals goes into free accounts, as a move like any other.
+  void settle_sums() {
+    std::vector<double> before(point_.x, point_.x + point_.n);
+    settle(point_.x, point_.lower, point_.upper, point_.starts, dual_.totals, point_.n_groups,
+           point_.pivot);
+    moved_.clear();
+    delta_.clear();
+    for (Index i = 0; i < point_.n; ++i)
+      if (point_.x[i] != before[i]) {
+        moved_.push_back(i);
+        delta_.push_back(point_.x[i] - before[i]);
+      }
+    kernels().stand(point_, standing_, moved_.data(), Index(moved_.size()));
+    if (!moved_.empty()) advance();
+    survey(2);
+  }
+
   // The violation in float64, from the data. Only the accounts whose prices are close to being the
   // dearest or the cheapest are computed anew: closer than eight times the largest error that was
   // found on the way or that one support vector alone could make (all of them if need be).
   // True if it is within the tolerance.
   bool verify() {
+    settle_sums();
     const Index n = point_.n;
     std::vector<Index> held;
     std::vector<double> weights;
@@ -439,7 +486,7 @@ class BlockGear {
       std::vector<double> truth(close.size());
       for (std::size_t k = 0; k < close.size(); ++k) truth[k] = dual_.linear[close[k]];
       add_kernel<double>(task_.kernel, task_.data, held, weights.data(), 1, task_.data, rows,
-                         truth.data(), Index(truth.size()), team_);
+                         truth.data(), Index(truth.size()), team_, pulse_.abandon);
       for (std::size_t k = 0; k < close.size(); ++k) {
         error = std::max(error, std::abs(truth[k] - gradient_[close[k]]));
         gradient_[close[k]] = truth[k];
@@ -457,17 +504,16 @@ class BlockGear {
   Index padded_, most_free_;
   Points<Real> points_;
   std::vector<double> gradient_, pivot_, delta_, block_;
-  std::vector<Real> square_;
   std::vector<double> standing_memory_[4];
   Standing standing_;
   std::vector<Outliers> outliers_;
   std::vector<char> chosen_;
   std::vector<Index> members_, moved_;
   std::unique_ptr<RowCache<Real>> cache_;
-  double violation_ = 0.0, fallen_ = 0.0, rounding_ = 0.0;
+  double violation_ = 0.0, fallen_ = 0.0, rounding_ = 0.0, goal_;
   double best_true_ = INFINITY;
   int fruitless_ = 0;  // verifications that found no progress
-  bool with_free_ = false;
+  bool with_free_ = false, finish_ = false;
 };
 
 template <class Real>
@@ -482,7 +528,7 @@ MachineStatus run(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse)
       weights.push_back(dual.point.x[i]);
     }
   add_kernel<Real>(task.kernel, task.data, held, weights.data(), 1, task.data,
-                   {dual.rows, dual.rows + n}, dual.point.gradient, n, team);
+                   {dual.rows, dual.rows + n}, dual.point.gradient, n, team, pulse.abandon);
   return BlockGear<Real>(task, dual, team, pulse).run();
 }
 
@@ -493,10 +539,8 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse
   dual.status = MachineStatus::imprecise;
   if (task.single && point.n > SMALL && single_will_do(task, dual))
     dual.status = run<float>(task, dual, team, pulse);
-  if (dual.status == MachineStatus::imprecise) dual.status = run<double>(task, dual, team, pulse);
-  const std::vector<double> pivot(point.kink ? point.n : 0, 0.0);
-  settle(point.x, point.lower, point.upper, point.starts, dual.totals, point.n_groups,
-         point.kink ? pivot.data() : nullptr);
+  if (dual.status == MachineStatus::imprecise && !pulse.stop)
+    dual.status = run<double>(task, dual, team, pulse);
 }
 
 }  // namespace pairstep

@@ -61,11 +61,11 @@ DataMatrix data_of(const nb::object& object, const std::optional<In>& center) {
     data.features = Index(dense32.shape(1));
     data.dense32 = dense32.data();
   }
-  if (center) {
-    require(Index(center->shape(0)) == data.features && !data.sparse(),
-            "center must have an entry per feature of dense data");
-    data.center = center->data();
-  }
+  require(!center || Index(center->shape(0)) == data.features,
+          "center must have an entry per feature");
+  // Skipping zeros pays where most entries are; a center would fill them.
+  data.lay_sparse = data.density() < 0.3;
+  if (center && !data.lay_sparse) data.center = center->data();
   return data;
 }
 
@@ -87,6 +87,7 @@ using DualArrays = std::tuple<Indices, In, In, In, std::optional<In>, Indices, I
 Dual dual_of(const DualArrays& arrays, const DataMatrix& data) {
   const auto& [rows, linear, lower, upper, kink, starts, totals, z, gradient] = arrays;
   const std::size_t n = z.shape(0);
+  require(n > 0, "a dual must have variables");
   require(rows.shape(0) == n && linear.shape(0) == n && lower.shape(0) == n &&
               upper.shape(0) == n && gradient.shape(0) == n && (!kink || kink->shape(0) == n),
           "the arrays of a dual must have the same length");
@@ -113,8 +114,9 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
   MachineTask task{data_of(X, center), kernel_of(kernel), tol, max_iter, cache_bytes, single,
                    Rule(rule)};
   require(task.kernel.name != KernelName::precomputed ||
-              (task.data.rows == task.data.features && !task.data.sparse()),
+              (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
+  require(rule >= int(Rule::gs_s) && rule <= int(Rule::libsvm), "unknown rule, or an unguided one");
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual_of(dual, task.data));
   const Index count = Index(duals.size());
@@ -147,7 +149,7 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
       } catch (...) {
         const std::lock_guard lock(mutex);
         failure = std::current_exception();
-        pulse.stop = true;
+        pulse.stop = pulse.abandon = true;
       }
       const std::lock_guard lock(mutex);
       if (--busy == 0) done.notify_one();
@@ -173,7 +175,7 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
           else if (PyObject_IsTrue(answer) == 0) pulse.stop = true;
           Py_XDECREF(answer);
         }
-        if (interrupted) pulse.stop = true;
+        if (interrupted) pulse.stop = pulse.abandon = true;
       }
       lock.lock();
     }
@@ -193,8 +195,12 @@ void add_kernel_(const std::tuple<int, double, double, int>& kernel, const nb::o
                  const nb::object& X, const Indices& columns, const InOutMatrix& sums, int threads,
                  bool single) {
   const KernelFunction function = kernel_of(kernel);
-  const DataMatrix from = data_of(support, center), to = data_of(X, center);
+  const DataMatrix from = data_of(support, center);
+  DataMatrix to = data_of(X, center);
+  to.lay_sparse = from.lay_sparse;
+  to.center = from.center;
   const bool precomputed = function.name == KernelName::precomputed;
+  require(!precomputed || !to.starts, "a precomputed kernel must be dense");
   const std::vector<Index> asked = indices_within(queries, precomputed ? to.features : from.rows),
                            given = indices_within(columns, to.rows);
   const Index outputs = Index(weights.shape(1));
@@ -202,12 +208,13 @@ void add_kernel_(const std::tuple<int, double, double, int>& kernel, const nb::o
               sums.shape(1) == given.size(),
           "weights must be queries x outputs and sums outputs x columns");
   require(precomputed || from.features == to.features, "both must have the same features");
-  require(from.sparse() == to.sparse(), "both must be dense or sparse");
+  require(!to.starts == !from.starts, "both must be dense or sparse");
   nb::gil_scoped_release release;
   Team team(std::max(threads, 1));
   const auto add = single ? add_kernel<float> : add_kernel<double>;
+  const std::atomic<bool> stop = false;
   add(function, from, asked, weights.data(), outputs, to, given, sums.data(), Index(given.size()),
-      team);
+      team, stop);
 }
 
 // The exponential of the tile kernels, for their tests.

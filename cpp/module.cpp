@@ -13,7 +13,7 @@
 
 #include "batch.hpp"
 #include "blas.hpp"
-#include "finish.hpp"
+#include "convex.hpp"
 #include "kernels.hpp"
 #include "problem.hpp"
 
@@ -160,15 +160,19 @@ nb::tuple certify_(const In& gradient, const In& x, const In& lower, const In& u
                         to_numpy(std::move(certificate.multiplier)));
 }
 
-int convex_along_(const Matrix& hessian, const Indices& index, const Indices& group) {
+int convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
+                  const Indices& starts) {
   const Index n = Index(hessian.shape(0));
-  require(Index(hessian.shape(1)) == n && index.shape(0) == group.shape(0), "shapes do not match");
-  for (std::size_t k = 0; k < index.shape(0); ++k)
-    require(index(k) >= 0 && index(k) < n, "index out of range");
-  const std::vector<Index> members(index.data(), index.data() + index.shape(0));
-  const std::vector<Index> groups(group.data(), group.data() + group.shape(0));
+  require(Index(hessian.shape(1)) == n, "hessian must be n x n");
+  require(starts.shape(0) >= 2 && starts(0) == 0 && starts(starts.shape(0) - 1) == n,
+          "starts must go from 0 to n");
+  std::vector<Index> members(index ? index->shape(0) : n);
+  for (std::size_t k = 0; k < members.size(); ++k) {
+    members[k] = index ? (*index)(k) : Index(k);
+    require(members[k] >= 0 && members[k] < n, "index out of range");
+  }
   nb::gil_scoped_release release;
-  return int(convex_along(hessian.data(), n, members, groups));
+  return int(convex_along(hessian.data(), n, members, starts.data()));
 }
 
 void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
@@ -179,6 +183,26 @@ void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& 
           "starts must go from 0 to n, one group per total");
   for (std::size_t k = 1; k < starts.shape(0); ++k)
     require(starts(k - 1) <= starts(k), "starts must not fall");
+}
+
+Index first_crossed_(const In& lower, const In& upper) {
+  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
+  return first_crossed(lower.data(), upper.data(), Index(lower.shape(0)));
+}
+
+nb::list spans(const In& lower, const In& upper, const Indices& starts) {
+  const std::size_t groups = starts.shape(0) - 1;
+  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
+  require(starts.shape(0) >= 1 && starts(0) == 0 && std::size_t(starts(groups)) <= lower.shape(0),
+          "starts must go from 0 to n");
+  nb::list result;
+  for (std::size_t k = 0; k < groups; ++k) {
+    require(starts(k) <= starts(k + 1), "starts must not fall");
+    const Span span =
+        span_of(lower.data() + starts(k), upper.data() + starts(k), starts(k + 1) - starts(k));
+    result.append(nb::make_tuple(span.least, span.most, span.size));
+  }
+  return result;
 }
 
 nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
@@ -338,9 +362,14 @@ NB_MODULE(_core, m) {
         "Returns (stop, iterations, value, violation, least_curvature, curved, history).");
   m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
         "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
-  m.def("convex_along", &convex_along_, "hessian"_a, "index"_a, "group"_a,
-        "Is a quadratic convex along all moves of these accounts within their groups? 0 no, 1 but "
+  m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
+        "Is a quadratic convex along all moves of these accounts (None: of all) within their "
+        "groups? 0 no, 1 but "
         "for rounding, 2 yes.");
+  m.def("first_crossed", &first_crossed_, "lower"_a, "upper"_a,
+        "The first account whose bounds leave no number between them, or -1.");
+  m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a,
+        "Per group: the sums of the lower and of the upper bounds, and the size of their terms.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,

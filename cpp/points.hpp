@@ -1,6 +1,7 @@
 // Rows of a data matrix, laid out for the tile kernels (tiles.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -25,12 +26,42 @@ struct DataMatrix {
   const Index* starts = nullptr;  // CSR
   const std::int32_t* columns = nullptr;
   const double* values = nullptr;
-  const double* center = nullptr;  // taken from every dense row: distances do not change
+  const double* center = nullptr;  // taken from every row: distances do not change
+  bool lay_sparse = false;         // how points are laid out, whatever the matrix is
 
-  bool sparse() const { return starts != nullptr; }
   double at(Index row, Index k) const {
-    const double value = dense ? dense[row * features + k] : double(dense32[row * features + k]);
-    return center ? value - center[k] : value;
+    return dense ? dense[row * features + k] : double(dense32[row * features + k]);
+  }
+
+  // function(feature, value) for the entries of a row; zeros may be left out if there is no center.
+  template <class Function>
+  void each(Index row, Function function) const {
+    if (starts && !center) {
+      for (Index e = starts[row]; e < starts[row + 1]; ++e) function(Index(columns[e]), values[e]);
+    } else if (starts) {
+      Index e = starts[row];
+      for (Index k = 0; k < features; ++k) {
+        const bool stored = e < starts[row + 1] && columns[e] == k;
+        function(k, (stored ? values[e] : 0.0) - center[k]);
+        e += stored;
+      }
+    } else {
+      for (Index k = 0; k < features; ++k)
+        function(k, center ? at(row, k) - center[k] : at(row, k));
+    }
+  }
+
+  // The share of entries that are not zero, judged by about a million of them.
+  double density() const {
+    if (rows == 0 || features == 0) return 1.0;
+    const Index stride = std::max<Index>(1, rows * features / 1'000'000);
+    Index filled = 0, seen = 0;
+    for (Index row = 0; row < rows; row += stride, ++seen) {
+      if (starts) filled += starts[row + 1] - starts[row];
+      else
+        for (Index k = 0; k < features; ++k) filled += at(row, k) != 0.0;
+    }
+    return double(filled) / (double(seen) * double(features));
   }
 };
 
@@ -46,31 +77,23 @@ class Points {
 
   // Some rows of a data matrix, in the order given.
   Points(const DataMatrix& data, const Index* rows, Index count)
-      : count_(count), features_(data.features), sparse_(data.sparse()) {
+      : count_(count), features_(data.features), sparse_(data.lay_sparse) {
     squares_.assign(padded(), Real(0));
-    if (sparse_) {
-      starts_.assign(1, 0);
-      for (Index p = 0; p < count; ++p) {
-        double square = 0.0;
-        for (Index e = data.starts[rows[p]]; e < data.starts[rows[p] + 1]; ++e) {
-          columns_.push_back(data.columns[e]);
-          values_.push_back(Real(data.values[e]));
-          square += double(values_.back()) * double(values_.back());
-        }
-        starts_.push_back(Index(columns_.size()));
-        squares_[p] = Real(square);
-      }
-      return;
-    }
-    values_.assign(std::size_t(padded()) * features_, Real(0));
+    if (sparse_) starts_.assign(1, 0);
+    else values_.assign(std::size_t(padded()) * features_, Real(0));
     for (Index p = 0; p < count; ++p) {
-      Real* column = values_.data() + place(p);
       double square = 0.0;
-      for (Index k = 0; k < features_; ++k) {
-        const Real value = Real(data.at(rows[p], k));
-        column[k * PANEL] = value;
+      data.each(rows[p], [&](Index k, double entry) {
+        const Real value = Real(entry);
         square += double(value) * double(value);
-      }
+        if (!sparse_) {
+          values_[place(p) + k * PANEL] = value;
+        } else if (value != 0) {
+          columns_.push_back(std::int32_t(k));
+          values_.push_back(value);
+        }
+      });
+      if (sparse_) starts_.push_back(Index(columns_.size()));
       squares_[p] = Real(square);
     }
   }

@@ -58,6 +58,33 @@ double residual(const double* x, Index begin, Index end, double total) {
 
 }  // namespace
 
+Index first_crossed(const double* lower, const double* upper, Index n) {
+  for (Index i = 0; i < n; ++i)
+    if (!(lower[i] <= upper[i]) || lower[i] == INFINITY || upper[i] == -INFINITY) return i;
+  return -1;
+}
+
+Span span_of(const double* lower, const double* upper, Index n) {
+  const auto add_up = [n](const double* bound, double& size) {
+    Sum sum;
+    double beyond = 0.0;
+    for (Index i = 0; i < n; ++i) {
+      if (std::isinf(bound[i])) beyond = bound[i];
+      else {
+        sum.add(bound[i]);
+        size += std::abs(bound[i]);
+      }
+    }
+    return beyond != 0.0 ? beyond : sum.value();
+  };
+  Span span;
+  double above = 0.0;
+  span.least = add_up(lower, span.size);
+  span.most = add_up(upper, above);
+  span.size = std::max(span.size, above);
+  return span;
+}
+
 Certificate certify(const Point& point) {
   Certificate certificate;
   std::vector<Stretch> sellers, buyers;
@@ -201,8 +228,8 @@ void settle(double* x, const double* lower, const double* upper, const Index* st
         }
       }
       if (best < 0) break;
-      // Half an ulp is not worth leaving a bound or a kink for.
-      if (!best_is_free && std::abs(rest) <= 0.5 * ulp) break;
+      // An ulp is not worth leaving a bound or a kink for.
+      if (!best_is_free && std::abs(rest) <= ulp) break;
       const double before = x[best];
       x[best] = std::min(std::max(before + rest, lower[best]), upper[best]);
       if (x[best] == before) break;

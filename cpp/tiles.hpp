@@ -92,14 +92,16 @@ inline Doubles exponential(Doubles x) {
 // tanh through exp; near zero, where that cancels, by its series.
 template <class V>
 inline V hyperbolic_tangent(V x) {
+  using Real = std::remove_cvref_t<decltype(x[0])>;
   const V size = x < 0 ? -x : x;
   const V fall = exponential(-2 * size);
   const V far = (1 - fall) / (1 + fall);
   const V square = x * x;
-  V series = V{} - static_cast<decltype(V{}[0] + 0)>(1382.0 / 155925);
-  for (const double c : {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0})
-    series = multiply_add(series, square, V{} + static_cast<decltype(V{}[0] + 0)>(c));
-  return size < 0.15f ? x * series : (x < 0 ? -far : far);
+  V series = V{};
+  for (const double c : {-929569.0 / 638512875, 21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835,
+                         -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0})
+    series = multiply_add(series, square, V{} + Real(c));
+  return size < Real(0.15) ? x * series : (x < 0 ? -far : far);
 }
 
 template <class Real>

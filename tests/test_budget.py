@@ -25,6 +25,7 @@ from pairstep import (
     Quadratic,
     Smooth,
     SumBox,
+    _core,
 )
 from pairstep.rules import RULES
 
@@ -718,9 +719,28 @@ def large():
     return Q, c, F, D
 
 
+def test_fewer_days_than_assets_are_left_to_newton():
+    F = np.random.default_rng(300).normal(size=(150, 300))
+    result = solve_qp(F.T @ F, tol=1e-10)
+    assert result.status == "optimal"
+    assert result.n_iter < 2000  # pairs alone take tens of thousands
+
+
+def test_every_instruction_set_finishes_at_the_same_point():
+    rng = np.random.default_rng(15)
+    F = rng.normal(size=(40, 90))
+    before, found = _core.kernels(), []
+    for name in _core.kernel_names():
+        _core.use_kernels(name)
+        found.append(solve_qp(F.T @ F, groups=np.arange(90) % 2).x)
+    _core.use_kernels(before)
+    for x in found:
+        np.testing.assert_array_equal(x, found[0])
+
+
 @pytest.mark.parametrize("form", ["dense", "factors"])
 @pytest.mark.parametrize("change", ["c", "total", "bounds", "Q", "center"])
-def test_warm_starts_take_far_fewer_iterations(large, form, change):
+def test_warm_starts_take_less_time(large, form, change):
     Q, c, F, D = large
     rng = np.random.default_rng(13)
     before = {"upper": 0.02, "total": 1.0}
@@ -745,14 +765,16 @@ def test_warm_starts_take_far_fewer_iterations(large, form, change):
     given = new_Q if form == "dense" else (F, D)
     # Made feasible on its own support: the nearest point overall would open every closed account.
     box = SumBox(after["total"], 0.0, np.where(old.x > 0, after["upper"], 0.0))
-    cold = solve_qp(given, new_c, **after)
-    warm = solve_qp(given, new_c, x0=box.project(old.x), **after)
+    start = box.project(old.x)
+    cold, *more_cold = [solve_qp(given, new_c, **after) for _ in range(4)]
+    warm, *more_warm = [solve_qp(given, new_c, x0=start, **after) for _ in range(4)]
     b = budget(new_Q, new_c, **after)
     assert_solved(b, cold, other=False)
     assert_solved(b, warm, other=False)
     assert warm.fun == pytest.approx(cold.fun, rel=1e-7)
-    # Cold solves start sparse and are finished by Newton: a warm one may need most of the same.
-    assert warm.n_iter < 0.75 * cold.n_iter
+    # Iterations tell little, for a Newton step on the face counts as one.
+    fastest = [min(r.solve_time for r in results) for results in (more_warm, more_cold)]
+    assert fastest[0] < 0.75 * fastest[1]
     again = solve_qp(given, new_c, x0=warm.x, **after)
     assert again.n_iter <= 2
     assert again.status == "optimal"

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._validation import Array, finite_number, full_vector, require_no_nan, vector
+from ._validation import (
+    Array,
+    finite_number,
+    full_array,
+    full_vector,
+    require_no_nan,
+    vector,
+)
 
 Indices = NDArray[np.int64]
 
@@ -194,7 +201,7 @@ class Layout:
             cash = np.flatnonzero(~self.held)
             group = np.searchsorted(self.starts, cash, side="right") - 1
             z[cash] = self.totals[group] - sums[group]
-        return np.clip(z, self.lower, self.upper)
+        return np.minimum(np.maximum(z, self.lower), self.upper)
 
     def to_coordinates(self, z: Array) -> Array:
         """Translate accounts back; an account at its bound gives exactly the coordinate's bound."""
@@ -217,16 +224,9 @@ class Layout:
 
 
 def _layout(constraint: SumBox, n: int) -> Layout:
-    lower = full_vector("lower", constraint.lower, n, infinite=True)
-    upper = full_vector("upper", constraint.upper, n, infinite=True)
-    crossed = lower > upper
-    if crossed.any():
-        i = int(np.argmax(crossed))
-        raise ValueError(
-            f"lower must not exceed upper, but lower[{i}] = {lower[i]:g}, upper[{i}] = {upper[i]:g}"
-        )
-    if (lower == math.inf).any() or (upper == -math.inf).any():
-        raise ValueError("lower must be below inf and upper above -inf")
+    lower = full_array("lower", constraint.lower, n)
+    upper = full_array("upper", constraint.upper, n)
+    _require_ordered(lower, upper)
     given = lower, upper
     weights = None
     if constraint.weights is not None:
@@ -253,12 +253,11 @@ def _layout(constraint: SumBox, n: int) -> Layout:
         starts = starts.astype(np.int64)
     n_groups = len(starts) - 1
     low, high = _totals(constraint.total, n_groups)
-    with np.errstate(invalid="ignore"):
-        _require_feasible(lower, upper, order, starts, low, high)
     if order is not None:
         lower, upper = lower[order], upper[order]
         weights = None if weights is None else weights[order]
-    if (low == high).all():
+    _require_feasible(lower, upper, starts, low, high)
+    if high is low or (low == high).all():
         return Layout(lower, upper, low, starts, given, order, weights)
     return _with_cash(lower, upper, low, high, starts, given, order, weights)
 
@@ -304,18 +303,22 @@ def _totals(total: object, n_groups: int) -> tuple[Array, Array]:
     return value, value
 
 
-def _require_feasible(
-    lower: Array, upper: Array, order: Indices | None, starts: Indices, low: Array, high: Array
-) -> None:
-    for bound in (lower, upper):
-        require_no_nan("weights * bounds", bound)
-    for k in range(len(starts) - 1):
-        members = slice(starts[k], starts[k + 1])
-        at = members if order is None else order[members]
-        least, most = _sum(lower[at]), _sum(upper[at])
-        # Bounds such as 0.1 are rounded: allow what that can add up to.
-        sizes = [np.abs(b[np.isfinite(b)]).sum() for b in (lower[at], upper[at])]
-        slack = 4e-16 * float(max(sizes)) + 1e-300
+def _require_ordered(lower: Array, upper: Array) -> None:
+    i = _core.first_crossed(lower, upper)
+    if i < 0:
+        return
+    require_no_nan("lower", lower)
+    require_no_nan("upper", upper)
+    if lower[i] > upper[i]:
+        raise ValueError(
+            f"lower must not exceed upper, but lower[{i}] = {lower[i]:g}, upper[{i}] = {upper[i]:g}"
+        )
+    raise ValueError("lower must be below inf and upper above -inf")
+
+
+def _require_feasible(lower: Array, upper: Array, starts: Indices, low: Array, high: Array) -> None:
+    for k, (least, most, size) in enumerate(_core.spans(lower, upper, starts)):
+        slack = 4e-16 * size + 1e-300  # bounds such as 0.1 are rounded: allow what that adds up to
         if least > high[k] + slack or most < low[k] - slack:
             which = "" if len(starts) == 2 else f" of group {k}"
             wanted = f"{low[k]:g}" if low[k] == high[k] else f"({low[k]:g}, {high[k]:g})"
@@ -323,9 +326,3 @@ def _require_feasible(
                 f"infeasible: the bounds{which} allow sums from {least:g} to {most:g}; "
                 f"total is {wanted}"
             )
-
-
-def _sum(values: Array) -> float:
-    if np.isinf(values).any():
-        return float(values[np.isinf(values)][0])
-    return math.fsum(values)

@@ -5,18 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._validation import Array
 from .constraints import Indices, Layout
-from .objectives import Objective
+from .objectives import Objective, value_and_gradient
 from .result import History, Progress, Status
 from .rules import RULES, Rule
 from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
+
+
+class Seen(NamedTuple):
+    """What the problem says of a point: derived from it, not kept up to date by a loop."""
+
+    value: float
+    gradient: Array
+    certificate: tuple[float, float, Array]  # KKT violation, Frank-Wolfe gap, multiplier per group
 
 
 @dataclass
@@ -75,6 +84,11 @@ class Task:
         kinks = self.objective.kinks
         self.layout.settle(self.z, None if kinks is None else kinks[1])
 
+    def look(self) -> Seen:
+        """What the problem says of z."""
+        value, gradient = value_and_gradient(self.objective, self.z)
+        return Seen(value, gradient, _core.certify(gradient, *self.place()))
+
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
         return _core.certify(gradient, *self.place())[0]
@@ -83,7 +97,7 @@ class Task:
         """The violation at which the point counts as optimal."""
         return self.tol * (1.0 + float(np.abs(gradient).max()))
 
-    def stationary(self, remark: str = "") -> Outcome:
+    def stationary(self, remark: str = "", seen: Seen | None = None) -> Outcome:
         """What to call a stationary point: the optimum if the function is convex where we look.
 
         A stationary point of any other is at best a local minimum. Small quadratics are checked
@@ -91,11 +105,11 @@ class Task:
         of those the factorisation would cost too much.
         """
         if remark:
-            return Outcome(Status.STALLED, remark)
+            return Outcome(Status.STALLED, remark, seen)
         convex = self._convexity()
         if convex == 0:
-            return Outcome(Status.STALLED, NOT_CONVEX)
-        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "")
+            return Outcome(Status.STALLED, NOT_CONVEX, seen)
+        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "", seen)
 
     def _convexity(self) -> int:
         hessian, layout = self.objective.hessian, self.layout
@@ -103,13 +117,12 @@ class Task:
             return 2
         if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
             return 0
-        free = np.arange(layout.n)
+        free = None
         if layout.n > 300:
             free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
             if len(free) > 3000:
                 return 2
-        group = np.searchsorted(layout.starts, free, side="right") - 1
-        convex = _core.convex_along(hessian, free, group)
+        convex = _core.convex_along(hessian, free, layout.starts)
         # A face is singular more often than not; only the whole matrix is worth a remark.
         return convex if layout.n <= 300 else min(2 * convex, 2)
 
@@ -140,7 +153,8 @@ ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as se
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a gear stopped, and a remark for the message."""
+    """Why a gear stopped, a remark for the message, and z as last seen, if z is still the same."""
 
     status: Status
     remark: str = ""
+    seen: Seen | None = None

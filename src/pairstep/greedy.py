@@ -12,6 +12,7 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from . import _core
 from .gear import NOT_CONVEX, Outcome, Task
+from .objectives import value_and_gradient
 from .result import Status
 
 _core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
@@ -26,7 +27,7 @@ def run(task: Task) -> Outcome:
     objective, plan = task.objective, task.plan
     hessian = objective.hessian
     assert hessian is not None
-    gradient, value = objective.gradient(task.z), objective.value(task.z)
+    value, gradient = value_and_gradient(objective, task.z)
     threshold = task.threshold_of(gradient)
     generator = task.rng.bit_generator.capsule if task.rule.draws else None
     remark = ""
@@ -65,11 +66,11 @@ def run(task: Task) -> Outcome:
         if stop in (CONVERGED, NO_PROGRESS):
             # Never trust the running gradient: settle the sums and look again.
             task.settle()
-            gradient, value = objective.gradient(task.z), objective.value(task.z)
+            seen = task.look()
+            value, gradient, (violation, _, _) = seen
             threshold = task.threshold_of(gradient)
-            violation = task.violation_of(gradient)
             if violation <= threshold:
-                return task.stationary(remark)
+                return task.stationary(remark, seen)
             fruitless = fruitless + 1 if violation > 0.5 * best else 0
             if task.n_iter == refreshed_at or fruitless > (1 if stop == NO_PROGRESS else 3):
                 return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from . import _core, block, greedy, loop
 from ._validation import Array, choice, finite_number, vector
 from .constraints import Layout, SumBox
-from .gear import NOT_CONVEX, Callback, Task
-from .objectives import Objective
+from .gear import NOT_CONVEX, Callback, Outcome, Task
+from .objectives import Objective, value_and_gradient
 from .result import Result, Status
 from .rules import RULES
 from .steps import Length, Step, plan
@@ -135,32 +135,31 @@ def minimize(
     # The finish factorises; on a handful of accounts BLAS uses one thread anyway.
     with one_blas_thread() if task.finish and layout.n > 64 else nullcontext():
         outcome = gear.run(task)
-    return _report(objective, task, outcome.status, outcome.remark, setup_time)
+    return _report(objective, task, outcome, setup_time)
 
 
 _UNUSED: Any = None  # the generator of rules that draw nothing
 
 
-def _report(
-    objective: Objective, task: Task, status: Status, remark: str, setup_time: float
-) -> Result:
+def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: float) -> Result:
     """Derive everything that is reported from the problem at the final point."""
-    layout = task.layout
-    task.settle()
-    x = layout.to_coordinates(task.z)
-    if objective.kinks is not None and task.objective.kinks is not None:
-        # With weights, (w p) / w need not be p: what is on its kink is there exactly.
-        on_kink = layout.gather(task.z == task.objective.kinks[1])
-        x = np.where(on_kink, np.clip(objective.kinks[1], *layout.bounds), x)
-    prices = layout.prices(objective.gradient(x))
-    violation, bound, multiplier = _core.certify(prices, *task.place())
+    layout, status, remark = task.layout, outcome.status, outcome.remark
+    if outcome.seen is not None and task.objective is objective:
+        x = layout.to_coordinates(task.z)
+        value, prices, certificate = outcome.seen
+    else:
+        x = _coordinates(objective, task)
+        value, gradient = value_and_gradient(objective, x)
+        prices = layout.prices(gradient)
+        certificate = _core.certify(prices, *task.place())
+    violation, bound, multiplier = certificate
     threshold = task.threshold_of(prices)
     if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
     message = MESSAGES[status].format(violation=violation, threshold=threshold, n_iter=task.n_iter)
     return Result(
         x=x,
-        fun=objective.value(x),
+        fun=value,
         status=status,
         message=f"{message}: {remark}" if remark else message,
         n_iter=task.n_iter,
@@ -171,6 +170,17 @@ def _report(
         solve_time=task.elapsed,
         history=task.history(),
     )
+
+
+def _coordinates(objective: Objective, task: Task) -> Array:
+    """The point in coordinates, its sums made exact."""
+    task.settle()
+    x = task.layout.to_coordinates(task.z)
+    if objective.kinks is None or task.objective.kinks is None:
+        return x
+    # With weights, (w p) / w need not be p: what is on its kink is there exactly.
+    on_kink = task.layout.gather(task.z == task.objective.kinks[1])
+    return np.where(on_kink, np.clip(objective.kinks[1], *task.layout.bounds), x)
 
 
 def _require_members(objective: object, constraint: object) -> None:
@@ -203,15 +213,14 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         return layout.project(np.zeros(layout.n))
     low, high = layout.bounds
     x = vector("x0", x0, len(low))
-    slack = 1e-9 * (1 + float(np.abs(x).max(initial=0.0)))
-    outside = np.maximum(low - x, x - high)
-    if (outside > slack).any():
+    inside = np.minimum(np.maximum(x, low), high)
+    outside = np.abs(x - inside)
+    if outside.max() > 1e-9 * (1 + np.abs(x).max()):
         i = int(np.argmax(outside))
         raise ValueError(
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
-    x = np.clip(x, low, high)
-    z = layout.to_accounts(x)
+    z = layout.to_accounts(inside)
     excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
     scale = 1 + np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
     wrong = np.abs(excess) > 1e-9 * scale
@@ -219,7 +228,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
         k = int(np.argmax(wrong))
         members = slice(layout.starts[k], layout.starts[k + 1])
         total = layout.totals[k]
-        wanted, held = f"{total:.10g}", layout.scatter(x)[members]
+        wanted, held = f"{total:.10g}", layout.scatter(inside)[members]
         if layout.held is not None and not layout.held[members].all():
             cash = members.stop - 1
             wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"

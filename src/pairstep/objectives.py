@@ -74,6 +74,12 @@ class Objective(Protocol):
         """The same function of the accounts of a constraint."""
 
 
+def value_and_gradient(objective: Objective, x: Array) -> tuple[float, Array]:
+    """f(x) and the gradient at x, at one cost where the objective can tell both together."""
+    together = getattr(objective, "value_and_gradient", None)
+    return (objective.value(x), objective.gradient(x)) if together is None else together(x)
+
+
 class Quadratic:
     """The function ``x'Qx / 2 + c'x``.
 
@@ -140,12 +146,17 @@ class Quadratic:
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
-        point = np.asarray(x, float)
-        return float(point @ (0.5 * self._product(point) + self.c))
+        return self.value_and_gradient(x)[0]
 
     def gradient(self, x: ArrayLike) -> Array:
         """``Qx + c``."""
         return np.asarray(self._product(np.asarray(x, float)) + self.c)
+
+    def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
+        """Both from one product."""
+        point = np.asarray(x, float)
+        product = self._product(point)
+        return float(point @ (0.5 * product + self.c)), product + self.c
 
     def _product(self, x: Array) -> Array:
         # By rows: the same bits whatever the number of BLAS threads, and only the rows that count.
@@ -300,13 +311,21 @@ class LeastSquares:
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         point = np.asarray(x, float)
-        residual = self.A @ point - self.b
-        return float(0.5 * (residual @ residual) + (0.5 * self.ridge * point + self.c) @ point)
+        return self._value(point, self.A @ point - self.b)
 
     def gradient(self, x: ArrayLike) -> Array:
         """``A'(Ax - b) + ridge x``."""
+        return self.value_and_gradient(x)[1]
+
+    def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
+        """Both from one residual."""
         point = np.asarray(x, float)
-        return np.asarray(self.A.T @ (self.A @ point - self.b) + self.ridge * point + self.c)
+        residual = self.A @ point - self.b
+        gradient = self.A.T @ residual + self.ridge * point + self.c
+        return self._value(point, residual), np.asarray(gradient)
+
+    def _value(self, x: Array, residual: Array) -> float:
+        return float(0.5 * (residual @ residual) + (0.5 * self.ridge * x + self.c) @ x)
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``|Ad|^2 + ridge |d|^2`` for the move d."""
@@ -432,8 +451,17 @@ class Kinked:
     def value(self, x: ArrayLike) -> float:
         """The objective with its kinks."""
         point = np.asarray(x, float)
+        return self.objective.value(point) + self._at_kinks(point)
+
+    def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
+        """The objective with its kinks, and the gradient of the smooth part."""
+        point = np.asarray(x, float)
+        value, gradient = value_and_gradient(self.objective, point)
+        return value + self._at_kinks(point), gradient
+
+    def _at_kinks(self, x: Array) -> float:
         weight, pivot = self.kinks
-        return float(self.objective.value(point) + (weight * np.abs(point - pivot)).sum())
+        return float((weight * np.abs(x - pivot)).sum())
 
     def in_accounts(self, layout: Layout) -> Kinked:
         """The same function of the accounts of a constraint."""

@@ -86,10 +86,12 @@ def objective(name, z, K, y, weights):
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", MACHINES)
-def test_objective_is_that_of_libsvm(name, kernel, weighted, storage, monkeypatch):
-    if storage == "sparse":
-        monkeypatch.setattr(pairstep.svm.kernels, "LARGEST", 0)
+def test_objective_is_that_of_libsvm(name, kernel, weighted, storage):
     X, y = data_for(name)
+    # So many zeros that they are skipped; the sigmoid kernel is then so far from convex that
+    # solvers end at other stationary points.
+    if storage == "sparse" and kernel != "sigmoid":
+        X = X * (np.random.default_rng(0).random(X.shape) < 0.2)
     weights = WEIGHTS[: len(y)] if weighted else np.ones(len(y))
     data = X if storage == "dense" else scipy.sparse.csr_array(X)
     settings = {"kernel": kernel, **KERNELS[kernel], **MACHINES[name]}

@@ -32,7 +32,7 @@ from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
 from .duals import bias, continue_from
-from .kernels import NOT_FINITE, better_dense, gamma_of, matrix_of, require_finite
+from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite
 from .machine import Dual, Kernel, Solution, decide, solve
 from .progress import STEPS, Progress
 
@@ -59,7 +59,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
     "time_limit": [Interval(Real, 0.0, None, closed="left"), None],
-    "rule": [StrOptions({"auto", *RULES})],
+    "rule": [StrOptions({"auto", *(name for name, rule in RULES.items() if rule.guided)})],
     "dtype": [Options(type, {np.float32, np.float64})],
     "support_columns": ["boolean"],
 }
@@ -192,7 +192,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         else:
             X = validate_data(self, X, **checks)
         if self._sparse:
-            X = _sorted(X)
+            X = _canonical(X)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix. "
@@ -226,7 +226,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             return X
         self._gamma = 0.0 if self.kernel == "precomputed" else gamma_of(self.gamma, X)
         require_finite(self._kernel(), X)
-        return X.toarray() if self._sparse and better_dense(X) else X
+        return X
 
     def _kernel(self) -> Kernel:
         name: Any = "precomputed" if callable(self.kernel) else self.kernel
@@ -291,8 +291,6 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             X = X[:, support]
         else:
             vectors = self.support_vectors_[support].astype(X.dtype, copy=False)
-            if self._sparse and not scipy.sparse.issparse(X):
-                vectors = vectors.toarray()
         coefficients = np.ascontiguousarray(coefficients)
         return decide(vectors, kernel, coefficients, X, threads=self._threads())
 
@@ -336,9 +334,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data"
             )
         if self._sparse:
-            X = _sorted(type(self.support_vectors_)(X))
-            if better_dense(X) and better_dense(self.support_vectors_):
-                X = X.toarray()
+            X = _canonical(type(self.support_vectors_)(X))
         return X if X.dtype == self.support_vectors_.dtype else X.astype(np.float64)
 
     @property
@@ -385,5 +381,10 @@ class SingleMachine(SupportVectorMachine):
         return z[None, self.support_]
 
 
-def _sorted(X: Any) -> Any:
-    return X if X.has_sorted_indices else X.sorted_indices()
+def _canonical(X: Any) -> Any:
+    """X with each entry stored once, in order."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X

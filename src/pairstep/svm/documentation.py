@@ -60,7 +60,8 @@ PARAMETERS = {
     time_limit : float, optional
         Stop after so many seconds.
     rule : str
-        The rule that chooses what to move: a name in `pairstep.rules.RULES`, or "auto".
+        The rule that chooses what to move within the working set: a guided one of
+        `pairstep.rules.RULES` (not random or cyclic), or "auto".
     dtype : {numpy.float32, numpy.float64}
         Type of the cached kernel rows. If float32 cannot reach `tol`, the engine goes on in
         float64.

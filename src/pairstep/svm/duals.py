@@ -7,6 +7,8 @@ out, as LIBSVM does.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._validation import Array
@@ -34,7 +36,7 @@ def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
     """``z'Kz/2`` in the same bounds; each class sums to nu/2 of all limits, up to its sign."""
     positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
-    total = nu * (limit[positive].sum() + limit[negative].sum()) / 2
+    total = nu * math.fsum(limit[np.concatenate([positive, negative])]) / 2
     return _two_groups(
         positive, negative, limit, np.zeros(len(positive) + len(negative)), float(total)
     )
@@ -56,14 +58,14 @@ def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
     The parts sum to plus and minus nu/2 of all limits.
     """
     rows = _with_limit(np.arange(len(y)), limit)
-    total = float(nu * limit[rows].sum() / 2)
+    total = nu * math.fsum(limit[rows]) / 2
     return _two_groups(rows, rows, limit, -np.tile(y[rows], 2), total)
 
 
 def one_class(limit: Array, nu: float) -> Dual:
     """``z'Kz/2`` with z in [0, limit], sum nu of all limits."""
     rows = _with_limit(np.arange(len(limit)), limit)
-    n, total = len(rows), float(nu * limit[rows].sum())
+    n, total = len(rows), nu * math.fsum(limit[rows])
     return Dual(
         rows=rows, linear=np.zeros(n), lower=np.zeros(n), upper=limit[rows],
         starts=_starts(n), totals=np.array([total]), z=_filled(limit[rows], total),
@@ -72,7 +74,9 @@ def one_class(limit: Array, nu: float) -> Dual:
 
 def bias(solution: Solution) -> float:
     """What the decision function adds: minus the price, or minus the mean of both groups'."""
-    return -float(solution.multiplier.mean())
+    value = -float(solution.multiplier.mean())
+    rounding = 1e-12 * float(np.abs([solution.gradient, solution.z]).max(initial=0.0))
+    return value if abs(value) > rounding else 0.0
 
 
 def margin(solution: Solution) -> float:
@@ -131,7 +135,8 @@ def _with_limit(rows: Indices, limit: Array) -> Indices:
 def _filled(limit: Array, total: float) -> Array:
     """The first variables at their limit until the total is reached, as LIBSVM starts."""
     before = np.concatenate([[0.0], np.cumsum(limit)[:-1]])
-    return np.clip(total - before, 0.0, limit)
+    z = np.clip(total - before, 0.0, limit)
+    return np.where(limit - z <= 1e-12 * total, limit, z)  # not short of it by rounding
 
 
 def _starts(*sizes: int) -> Indices:

@@ -11,10 +11,6 @@ import scipy.sparse
 from .._validation import Array
 from .machine import Kernel
 
-SPARSEST = 1 / 32  # a matrix product of so many zeros is still faster than to skip them
-SMALL = 2**16  # numbers
-LARGEST = 2**30  # bytes
-
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values "
     "and need to be preprocessed."
@@ -39,13 +35,6 @@ def _variance(X: Any) -> float:
         mean = stored.sum() / size
         zeros = (size - len(stored)) / size
         return float(((stored - mean) ** 2).sum() / size + zeros * mean**2)
-
-
-def better_dense(X: Any) -> bool:
-    """Whether a sparse X is better made dense: it fits, and is not mostly zeros or small."""
-    size = X.shape[0] * X.shape[1]
-    pays = X.nnz >= SPARSEST * size or size <= SMALL
-    return bool(pays and size * X.dtype.itemsize <= LARGEST)
 
 
 def matrix_of(kernel: Callable[[Any, Any], Any], X: Any, Y: Any) -> Array:

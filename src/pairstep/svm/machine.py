@@ -127,10 +127,11 @@ def decide(support: Any, kernel: Kernel, coefficients: Array, X: Any, *, threads
     precomputed kernel `support` is None and X holds the support columns only.
     """
     count, outputs = coefficients.shape
-    data, center = _laid_out(X, kernel)
+    data = _laid_out(X, kernel)[0]
+    known, center = (data, None) if support is None else _laid_out(support, kernel)
     sums = np.zeros((outputs, X.shape[0]))
     _core.add_kernel(
-        kernel.native, data if support is None else _laid_out(support, kernel)[0], center,
+        kernel.native, known, center,
         np.arange(count), np.ascontiguousarray(coefficients, np.float64), data,
         np.arange(X.shape[0]), sums, threads, X.dtype == np.float32,
     )  # fmt: skip
@@ -140,13 +141,16 @@ def decide(support: Any, kernel: Kernel, coefficients: Array, X: Any, *, threads
 def _laid_out(X: Any, kernel: Kernel) -> tuple[Any, Array | None]:
     """X as the native code takes it, and the point to move the origin to.
 
-    Distances do not depend on the origin; near the mean of the data they lose fewer digits.
+    Distances do not depend on the origin; near the mean of the data they lose fewer digits. The
+    mean is rounded, so that it is the same however X is stored.
     """
+    center: Array | None = None
+    if kernel.name == "rbf":
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        center = mean.astype(np.float32).astype(np.float64)
     if scipy.sparse.issparse(X):
-        X = X.tocsr()
         return (
             X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64),
             X.shape[1],
-        ), None  # fmt: skip
-    X = np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
-    return X, X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" else None
+        ), center  # fmt: skip
+    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64), center
