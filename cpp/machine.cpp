@@ -197,7 +197,8 @@ class BlockGear {
         since = 0;
       } else if (++since > 10) {
         with_free_ = true;
-        finish_ |= since > 40 && members_.size() <= 2000;  // a larger face costs more than it gains
+        // A larger face costs more than it gains.
+        finish_ |= since > 40 && violation_ < 0.01 * first && members_.size() <= 2000;
       }
       if (idle > 20 || (since > 12 && below_noise(first, since))) return MachineStatus::imprecise;
       gather();
@@ -362,7 +363,7 @@ class BlockGear {
     const std::vector<double> constants = constants_of_block();
     inner.choice = {task_.rule, step_size(), constants.data(), nullptr, 0};
     inner.step = Step::exact;
-    inner.threshold = std::max(0.1 * violation_, 0.5 * goal_);
+    inner.threshold = std::max((with_free_ ? 0.3 : 0.1) * violation_, 0.5 * goal_);
     inner.max_iter = std::min((with_free_ ? 50 : 10) * Index(q), task_.max_iter - dual_.iterations);
     inner.patience = 1000 + 10 * Index(q);
     inner.finish = finish_;

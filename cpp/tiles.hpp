@@ -270,7 +270,10 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
   const Index count = job.queries->count(), features = job.columns->features();
   if (job.columns->sparse()) {
-    std::vector<Real> scattered(std::size_t(features) * SPARSE_ROWS, Real(0));
+    // All zero between calls; kept, for clearing it would cost more than its use.
+    static thread_local std::vector<Real> scattered;
+    if (Index(scattered.size()) < features * SPARSE_ROWS)
+      scattered.resize(std::size_t(features) * SPARSE_ROWS, Real(0));
     alignas(64) Real values[SPARSE_ROWS * PANEL];
     const Points<Real>& queries = *job.queries;
     for (Index first = 0; first < count; first += SPARSE_ROWS) {
