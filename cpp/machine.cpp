@@ -94,6 +94,9 @@ namespace {
 // How many of the accounts furthest out a working set begins with, and how many it takes later.
 constexpr Index FIRST = 128, USUAL = 256;
 
+// Rounds after which it is looked at whether the problem can be shrunk.
+constexpr Index SHRINK_EVERY = 50;
+
 // Problems of so few accounts are solved in float64, with the finish from the start and further
 // than asked for: it costs nothing that could be noticed, and coefficients then repeat to many
 // digits.
@@ -142,10 +145,21 @@ template <class Real>
 class BlockGear {
  public:
   BlockGear(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse)
-      : task_(task), dual_(dual), team_(team), pulse_(pulse), point_(dual.point) {
+      : BlockGear(task, dual, team, pulse,
+                  task.kernel.name == KernelName::precomputed
+                      ? Points<Real>()
+                      : Points<Real>(task.data, dual.rows, dual.point.n)) {}
+
+  BlockGear(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse, Points<Real> points,
+            std::shared_ptr<Arena> arena = nullptr)
+      : task_(task),
+        dual_(dual),
+        team_(team),
+        pulse_(pulse),
+        point_(dual.point),
+        points_(std::move(points)) {
     const Index n = point_.n;
-    if (task.kernel.name != KernelName::precomputed) {
-      points_ = Points<Real>(task.data, dual.rows, n);
+    if (points_.count() > 0) {
       const Real* largest = std::max_element(points_.squares(), points_.squares() + n);
       rounding_ = reach<Real>(task.kernel, double(*largest)).error;
     }
@@ -163,7 +177,20 @@ class BlockGear {
     goal_ = n <= SMALL ? 1e-4 * task.tol : task.tol;
     // A quarter of the memory is for the block of the working set, the rest for rows.
     most_free_ = std::clamp<Index>(Index(std::sqrt(double(task.cache_bytes) / 32)), USUAL, 8000);
-    cache_ = std::make_unique<RowCache<Real>>(task.cache_bytes / 4 * 3, padded_, n);
+    const std::size_t all = std::size_t(n) * padded_ * sizeof(Real);
+    arena_ =
+        arena ? std::move(arena) : std::make_shared<Arena>(std::min(task.cache_bytes / 4 * 3, all));
+    cache_ = std::make_unique<RowCache<Real>>(*arena_, padded_, n);
+  }
+
+  // The same on some accounts of a larger problem, from where that one is.
+  BlockGear(const BlockGear& whole, Dual& part, const std::vector<Index>& accounts)
+      : BlockGear(whole.task_, part, whole.team_, whole.pulse_,
+                  whole.points_.count() > 0 ? whole.points_.take(accounts) : Points<Real>(),
+                  whole.arena_) {
+    is_part_ = true;
+    goal_ = whole.goal_;
+    with_free_ |= whole.with_free_;
   }
 
   MachineStatus run() {
@@ -179,12 +206,14 @@ class BlockGear {
     Index size = FIRST;
     double first = -1.0, best = INFINITY;
     int since = 0, idle = 0;
+    Index rounds = 0;
     while (true) {
       survey(size);
       if (first < 0) first = violation_;
       pulse_.violation = violation_;
       pulse_.iterations = dual_.iterations;
       if (violation_ <= goal_) {
+        if (is_part_) return MachineStatus::optimal;  // the whole will be verified
         if (verify()) return MachineStatus::optimal;
         if (fruitless_ > 3) return MachineStatus::imprecise;
         survey(size);
@@ -201,12 +230,17 @@ class BlockGear {
         finish_ |= since > 40 && violation_ < 0.01 * first && members_.size() <= 2000;
       }
       if (idle > 20 || (since > 12 && below_noise(first, since))) return MachineStatus::imprecise;
+      if (++rounds % SHRINK_EVERY == 0 && point_.n > 4 * SMALL && descend_on_active()) {
+        since = idle = 0;
+        continue;
+      }
       gather();
       assemble();
       const double fall = solve_block();
       fallen_ += fall;
       idle = fall > 1e-13 * fallen_ ? 0 : idle + 1;
       if (moved_.empty()) {
+        if (is_part_) return MachineStatus::imprecise;
         if (with_free_ && (verify() || fruitless_ > 3))
           return violation_ <= task_.tol ? MachineStatus::optimal : MachineStatus::imprecise;
         with_free_ = finish_ = true;
@@ -215,6 +249,65 @@ class BlockGear {
       advance();
       size = std::max(USUAL, with_free_ ? Index(members_.size()) / 4 : 0);
     }
+  }
+
+  // Shrinking. An account that cannot trade at the prices of its group (on a bound or a kink, and
+  // beyond them) will hardly move again: go on without these, rows and prices included, then bring
+  // their prices up to date. Whether that was right the next survey sees. False if too few are
+  // such.
+  bool descend_on_active() {
+    std::vector<Index> active, settled, starts{0};
+    for (Index g = 0; g < point_.n_groups; ++g) {
+      for (Index i = point_.starts[g]; i < point_.starts[g + 1]; ++i) {
+        const bool sells = standing_.down_room[i] > 0 && down_price(i) > outliers_[g].cheapest;
+        const bool buys = standing_.up_room[i] > 0 && up_price(i) < outliers_[g].dearest;
+        (sells || buys ? active : settled).push_back(i);
+      }
+      starts.push_back(Index(active.size()));
+    }
+    if (double(active.size()) > 0.7 * double(point_.n)) return false;
+    const auto pick = [&](const auto* from) {
+      std::vector<std::decay_t<decltype(*from)>> some;
+      for (const Index i : active) some.push_back(from[i]);
+      return some;
+    };
+    const std::vector<Index> rows = pick(dual_.rows);
+    const std::vector<double> lower = pick(point_.lower), upper = pick(point_.upper),
+                              linear = pick(dual_.linear),
+                              kink = point_.kink ? pick(point_.kink) : std::vector<double>();
+    std::vector<double> z = pick(point_.x), gradient = pick(gradient_.data());
+    Dual part{{Index(active.size()), point_.n_groups, starts.data(), gradient.data(), z.data(),
+               lower.data(), upper.data(), point_.kink ? kink.data() : nullptr, nullptr},
+              rows.data(),
+              linear.data(),
+              nullptr,
+              0.0,
+              dual_.iterations};
+    {
+      BlockGear gear(*this, part, active);
+      gear.descend();
+      std::copy_n(gear.gradient_.begin(), active.size(), gradient.begin());
+      dual_.iterations = part.iterations;
+      fallen_ += gear.fallen_;
+    }
+    std::vector<Index> moved_rows, settled_rows;
+    std::vector<double> change, prices(settled.size(), 0.0);
+    for (std::size_t k = 0; k < active.size(); ++k) {
+      const Index i = active[k];
+      if (z[k] != point_.x[i]) {
+        moved_rows.push_back(rows[k]);
+        change.push_back(z[k] - point_.x[i]);
+      }
+      point_.x[i] = z[k];
+      gradient_[i] = gradient[k];
+    }
+    for (const Index i : settled) settled_rows.push_back(dual_.rows[i]);
+    add_kernel<Real>(task_.kernel, task_.data, moved_rows, change.data(), 1, task_.data,
+                     settled_rows, prices.data(), Index(prices.size()), team_, pulse_.abandon);
+    for (std::size_t k = 0; k < settled.size(); ++k) gradient_[settled[k]] += prices[k];
+    kernels().stand(point_, standing_, nullptr, point_.n);
+    cache_ = std::make_unique<RowCache<Real>>(*arena_, padded_, point_.n);  // the part has used it
+    return true;
   }
 
   // Whether float32 may be what keeps the violation from falling.
@@ -510,11 +603,12 @@ class BlockGear {
   std::vector<Outliers> outliers_;
   std::vector<char> chosen_;
   std::vector<Index> members_, moved_;
+  std::shared_ptr<Arena> arena_;
   std::unique_ptr<RowCache<Real>> cache_;
   double violation_ = 0.0, fallen_ = 0.0, rounding_ = 0.0, goal_;
   double best_true_ = INFINITY;
   int fruitless_ = 0;  // verifications that found no progress
-  bool with_free_ = false, finish_ = false;
+  bool with_free_ = false, finish_ = false, is_part_ = false;
 };
 
 template <class Real>

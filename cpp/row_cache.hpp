@@ -25,6 +25,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena() { munmap(data_, bytes_); }
   void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   void* data_;
@@ -35,11 +36,9 @@ template <class Real>
 class RowCache {
  public:
   // Rows of `length` values (a multiple of what the tiles write at once) for `count` positions.
-  RowCache(std::size_t bytes, Index length, Index count)
-      : arena_(std::min(bytes, std::size_t(length) * count * sizeof(Real))),
-        length_(length),
-        slot_of_(count, -1) {
-    capacity_ = std::min(count, Index(bytes / (length * sizeof(Real))));
+  RowCache(const Arena& arena, Index length, Index count)
+      : arena_(arena), length_(length), slot_of_(count, -1) {
+    capacity_ = std::min(count, Index(arena.bytes() / (length * sizeof(Real))));
     owner_.reserve(capacity_);
     used_.reserve(capacity_);
   }
@@ -91,7 +90,7 @@ class RowCache {
  private:
   Real* at(Index slot) const { return static_cast<Real*>(arena_.data()) + slot * length_; }
 
-  Arena arena_;
+  const Arena& arena_;
   Index length_, capacity_, age_ = 0;
   std::vector<Index> slot_of_;       // of a position, -1 if it has none
   std::vector<Index> owner_, used_;  // of a slot: its position, and when it was last used
