@@ -56,7 +56,7 @@ PARAMETERS = {
         cgroup and OMP_NUM_THREADS, which joblib sets in its workers, are respected.
     warm_start : bool
         Whether `fit` continues from the last dual. C, weights and kernel may have changed and rows
-        may have been appended: the start is the nearest feasible point, so the result is the same.
+        may have been appended: a feasible point close to it is the start, the result the same.
     time_limit : float, optional
         Stop after so many seconds.
     rule : str
