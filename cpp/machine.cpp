@@ -4,90 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 
+#include "kernel_sums.hpp"
 #include "problem.hpp"
 #include "row_cache.hpp"
 
 namespace pairstep {
-
-namespace {
-
-// Share the panels of some columns out among the team: work(first, last) on as many as stay in the
-// cache.
-template <class Real, class Work>
-void over_panels(const Points<Real>& columns, Team& team, const Work& work) {
-  const Index panels = columns.panels();
-  const Index fair = panels / (4 * team.size()) + 1;
-  const Index at_once = std::min(columns.panels_at_once(), fair);
-  team.run((panels + at_once - 1) / at_once,
-           [&](Index part) { work(part * at_once, std::min((part + 1) * at_once, panels)); });
-}
-
-template <class Real>
-void run_tiles(const Tiles<Real>& job, Team& team, const std::atomic<bool>& stop) {
-  over_panels(*job.columns, team, [&](Index first, Index last) {
-    if (!stop) kernels().of<Real>().tiles(job, first, last);
-  });
-}
-
-}  // namespace
-
-template <class Real>
-void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
-                const std::vector<Index>& queries, const double* weights, Index outputs,
-                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team, const std::atomic<bool>& stop) {
-  if (queries.empty() || columns.empty()) return;
-  if (kernel.name == KernelName::precomputed) {
-    team.run(Index(columns.size()), [&](Index c) {
-      for (Index o = 0; o < outputs; ++o) {
-        double sum = 0.0;
-        for (std::size_t r = 0; r < queries.size(); ++r)
-          sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
-        sums[o * stride + c] += sum;
-      }
-    });
-    return;
-  }
-  constexpr Index AT_ONCE = 4096;  // bounds the memory of the packed points
-  std::vector<double> padded;
-  for (Index first = 0; first < Index(columns.size()); first += AT_ONCE * 4) {
-    const Index here = std::min(AT_ONCE * 4, Index(columns.size()) - first);
-    const Points<Real> some(column_data, columns.data() + first, here);
-    padded.assign(outputs * some.padded(), 0.0);
-    for (Index q = 0; q < Index(queries.size()); q += AT_ONCE) {
-      const Index count = std::min(AT_ONCE, Index(queries.size()) - q);
-      Points<Real> asked(query_data, queries.data() + q, count);
-      const double* weight = weights + q * outputs;
-      const double one = 1.0;
-      if (kernel.name == KernelName::linear && outputs == 1) {
-        std::vector<Index> all(count);
-        std::iota(all.begin(), all.end(), 0);
-        asked = asked.combine(all, weight);
-        weight = &one;
-      }
-      const std::vector<Real> blocks = asked.blocks();
-      Tiles<Real> job{kernel, &some, &asked, blocks.data()};
-      job.weights = weight;
-      job.outputs = outputs;
-      job.sums = padded.data();
-      job.stride = some.padded();
-      run_tiles(job, team, stop);
-    }
-    for (Index o = 0; o < outputs; ++o)
-      for (Index c = 0; c < here; ++c)
-        sums[o * stride + first + c] += padded[o * some.padded() + c];
-  }
-}
-
-template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
-                                const double*, Index, const DataMatrix&, const std::vector<Index>&,
-                                double*, Index, Team&, const std::atomic<bool>&);
-template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
-                                 const std::vector<Index>&, const double*, Index, const DataMatrix&,
-                                 const std::vector<Index>&, double*, Index, Team&,
-                                 const std::atomic<bool>&);
 
 namespace {
 
@@ -140,6 +62,20 @@ bool single_will_do(const MachineTask& task, const Dual& dual) {
   const Reach values = reach<float>(task.kernel, square);
   return values.error <= 1e-4 * values.largest && values.largest < 1e30;
 }
+
+// The rows whose variables are not zero, and these variables.
+struct Support {
+  std::vector<Index> rows;
+  std::vector<double> weights;
+
+  explicit Support(const Dual& dual) {
+    for (Index i = 0; i < dual.point.n; ++i)
+      if (dual.point.x[i] != 0) {
+        rows.push_back(dual.rows[i]);
+        weights.push_back(dual.point.x[i]);
+      }
+  }
+};
 
 template <class Real>
 class BlockGear {
@@ -464,17 +400,23 @@ class BlockGear {
     inner.stop = &pulse_.stop;
     kernels().greedy(small, inner);
     dual_.iterations += std::max<Index>(inner.iterations, 1);
+    move_to(z, [&](std::size_t k) { return members_[k]; });
+    return -inner.value;
+  }
+
+  // Account account(k) goes to z[k]: `moved_` and `delta_` say what has changed.
+  template <class Account>
+  void move_to(const std::vector<double>& z, Account account) {
     moved_.clear();
     delta_.clear();
-    for (std::size_t k = 0; k < q; ++k) {
-      const Index i = members_[k];
+    for (std::size_t k = 0; k < z.size(); ++k) {
+      const Index i = account(k);
       if (z[k] == point_.x[i]) continue;
       moved_.push_back(i);
       delta_.push_back(z[k] - point_.x[i]);
       point_.x[i] = z[k];
     }
     kernels().stand(point_, standing_, moved_.data(), Index(moved_.size()));
-    return -inner.value;
   }
 
   // gradient += K[:, moved] delta.
@@ -529,17 +471,10 @@ class BlockGear {
 
   // What rounding has left of the totals goes into free accounts, as a move like any other.
   void settle_sums() {
-    std::vector<double> before(point_.x, point_.x + point_.n);
-    settle(point_.x, point_.lower, point_.upper, point_.starts, dual_.totals, point_.n_groups,
+    std::vector<double> settled(point_.x, point_.x + point_.n);
+    settle(settled.data(), point_.lower, point_.upper, point_.starts, dual_.totals, point_.n_groups,
            point_.pivot);
-    moved_.clear();
-    delta_.clear();
-    for (Index i = 0; i < point_.n; ++i)
-      if (point_.x[i] != before[i]) {
-        moved_.push_back(i);
-        delta_.push_back(point_.x[i] - before[i]);
-      }
-    kernels().stand(point_, standing_, moved_.data(), Index(moved_.size()));
+    move_to(settled, [](std::size_t i) { return Index(i); });
     if (!moved_.empty()) advance();
     survey(2);
   }
@@ -551,16 +486,10 @@ class BlockGear {
   bool verify() {
     settle_sums();
     const Index n = point_.n;
-    std::vector<Index> held;
-    std::vector<double> weights;
-    for (Index i = 0; i < n; ++i)
-      if (point_.x[i] != 0) {
-        held.push_back(dual_.rows[i]);
-        weights.push_back(point_.x[i]);
-      }
+    const Support support(dual_);
     std::vector<char> exact(n, 0);
     double error = 0.0, heaviest = 0.0;
-    for (const double weight : weights) heaviest = std::max(heaviest, std::abs(weight));
+    for (const double weight : support.weights) heaviest = std::max(heaviest, std::abs(weight));
     double margin = std::max(task_.tol, 8 * heaviest * rounding_);
     while (true) {
       std::vector<Index> close, rows;
@@ -579,8 +508,9 @@ class BlockGear {
       }
       std::vector<double> truth(close.size());
       for (std::size_t k = 0; k < close.size(); ++k) truth[k] = dual_.linear[close[k]];
-      add_kernel<double>(task_.kernel, task_.data, held, weights.data(), 1, task_.data, rows,
-                         truth.data(), Index(truth.size()), team_, pulse_.abandon);
+      add_kernel<double>(task_.kernel, task_.data, support.rows, support.weights.data(), 1,
+                         task_.data, rows, truth.data(), Index(truth.size()), team_,
+                         pulse_.abandon);
       for (std::size_t k = 0; k < close.size(); ++k) {
         error = std::max(error, std::abs(truth[k] - gradient_[close[k]]));
         gradient_[close[k]] = truth[k];
@@ -615,14 +545,8 @@ template <class Real>
 MachineStatus run(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse) {
   const Index n = dual.point.n;
   std::copy_n(dual.linear, n, dual.point.gradient);
-  std::vector<Index> held;
-  std::vector<double> weights;
-  for (Index i = 0; i < n; ++i)
-    if (dual.point.x[i] != 0) {
-      held.push_back(dual.rows[i]);
-      weights.push_back(dual.point.x[i]);
-    }
-  add_kernel<Real>(task.kernel, task.data, held, weights.data(), 1, task.data,
+  const Support support(dual);
+  add_kernel<Real>(task.kernel, task.data, support.rows, support.weights.data(), 1, task.data,
                    {dual.rows, dual.rows + n}, dual.point.gradient, n, team, pulse.abandon);
   return BlockGear<Real>(task, dual, team, pulse).run();
 }

@@ -44,13 +44,4 @@ struct Pulse {
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse);
 
-// sums[o * stride + c] += sum_r weights[r * outputs + o] k(query_r, column_c), in Real arithmetic.
-// Where `stop` is set the sums are left unfinished.
-// (For a precomputed kernel the value is query_r's entry of row column_c of `columns`.)
-template <class Real>
-void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
-                const std::vector<Index>& queries, const double* weights, Index outputs,
-                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team, const std::atomic<bool>& stop);
-
 }  // namespace pairstep

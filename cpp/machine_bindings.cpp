@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "kernel_sums.hpp"
 #include "machine.hpp"
 
 namespace nb = nanobind;

@@ -214,6 +214,7 @@ inline void sparse_dots(const Real* scattered, const Points<Real>& points, Index
   constexpr Index WIDE = Vector<Real>::width, VECTORS = SPARSE_ROWS / WIDE,
                   PANEL = Points<Real>::PANEL, SQUARE = 16 / sizeof(Real);
   alignas(64) Real by_column[PANEL * SPARSE_ROWS];
+  std::fill(by_column + (end - begin) * SPARSE_ROWS, std::end(by_column), Real(0));
   const Index* starts = points.starts();
   for (Index c = begin; c < end; ++c) {
     V sum[VECTORS];

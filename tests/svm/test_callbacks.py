@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from pairstep.svm.progress import STEPS, Progress
+from pairstep.svm.progress import STEPS, FitProgress
 
 X, Y = load_iris(return_X_y=True)
 RNG = np.random.default_rng(3)
@@ -122,7 +122,7 @@ class Context:
 
 def test_progress_counts_digits_and_duals():
     context = Context()
-    progress = Progress(None, context, tol=1e-3, duals=4)
+    progress = FitProgress(None, context, tol=1e-3, duals=4)
     ended = []
     for violation, solved in [
         (10.0, 0), (0.1, 0), (1.0, 0), (1e-3, 0), (5.0, 2), (np.inf, 3), (1.0, 3), (0.0, 4),
@@ -134,7 +134,7 @@ def test_progress_counts_digits_and_duals():
 
 @pytest.mark.parametrize("violation", [0.0, np.inf, np.nan, 1e-300, 1e300])
 def test_progress_survives_odd_violations(violation):
-    progress = Progress(None, Context(), tol=1e-3, duals=1)
+    progress = FitProgress(None, Context(), tol=1e-3, duals=1)
     assert progress(violation, 0, 0)
     assert progress(1.0, 1, 0)
     assert progress(violation, 2, 1)
@@ -142,7 +142,7 @@ def test_progress_survives_odd_violations(violation):
 
 def test_progress_stops_once():
     context = Context(stop_at=30)
-    progress = Progress(None, context, tol=1e-3, duals=1)
+    progress = FitProgress(None, context, tol=1e-3, duals=1)
     assert progress(1.0, 1, 0)
     assert not progress(1e-3, 1, 0)
     assert not progress(1e-3, 1, 1)

@@ -33,14 +33,14 @@ from ..result import Status
 from ..rules import RULES
 from .duals import bias, continue_from
 from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite
-from .machine import Dual, Kernel, Solution, decide, solve
-from .progress import STEPS, Progress
+from .machine import KERNELS, Dual, Kernel, Solution, decide, solve
+from .progress import STEPS, FitProgress
 
 KernelFunction = Callable[[Any, Any], Any]
 Targets = NDArray[Any]  # numbers, or classes as 0, 1, ...
 
 CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
+    "kernel": [StrOptions(set(KERNELS)), callable],
     "degree": [Interval(Integral, 0, None, closed="left")],
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
@@ -65,16 +65,26 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+DATA_CHECKS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_sparse": "csr",
+    "accept_large_sparse": False,
+}
+
+
 @dataclass(frozen=True)
 class Optimality:
-    """How near to its optimum each binary problem is, recomputed in float64 from the data.
+    """How near to its optimum each binary problem is, recomputed before it is reported.
 
     Attributes
     ----------
     kkt_violation : ndarray
-        What `tol` bounds: by how much the best exchange between two variables would pay.
+        What `tol` bounds: by how much the best exchange between two variables would pay, in
+        float64 from the data.
     duality_gap : ndarray
-        At least the dual objective's distance to its optimum.
+        At least the dual objective's distance to its optimum, up to rounding: prices of samples
+        away from the margin carry that of the kernel rows (`dtype`).
     status : ndarray of str
         Why the engine ended; see `pairstep.Status`.
     """
@@ -162,7 +172,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=int(self.cache_size * 2**20), threads=self._threads(), dtype=self.dtype,
             rule=self.rule,
-            keep_going=Progress(self, context, self.tol, len(duals), bool(self.verbose)),
+            keep_going=FitProgress(self, context, self.tol, len(duals), bool(self.verbose)),
         )  # fmt: skip
         coefficients = self._conclude(targets, duals, solutions)
         self._keep(X, coefficients)
@@ -183,14 +193,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             if supervised:
                 check_consistent_length(X, y)
             return X, y
-        checks: dict[str, Any] = {
-            "dtype": [np.float64, np.float32], "order": "C",
-            "accept_sparse": "csr", "accept_large_sparse": False,
-        }  # fmt: skip
         if supervised:
-            X, y = validate_data(self, X, y, **checks)
+            X, y = validate_data(self, X, y, **DATA_CHECKS)
         else:
-            X = validate_data(self, X, **checks)
+            X = validate_data(self, X, **DATA_CHECKS)
         if self._sparse:
             X = _canonical(X)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
@@ -314,19 +320,15 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                     "training time"
                 )
             return X[:, self.support_]
-        checks: dict[str, Any] = {
-            "dtype": [np.float64, np.float32], "order": "C",
-            "accept_sparse": "csr", "accept_large_sparse": False,
-        }  # fmt: skip
         if self.kernel == "precomputed" and self.support_columns:
-            X = check_array(X, **checks)
+            X = check_array(X, **DATA_CHECKS)
             if X.shape[1] != len(self.support_):
                 raise ValueError(
                     f"X has {X.shape[1]} columns, but with support_columns=True it must have those "
                     f"of the {len(self.support_)} support vectors, in the order of support_"
                 )
             return X
-        X = validate_data(self, X, reset=False, **checks)
+        X = validate_data(self, X, reset=False, **DATA_CHECKS)
         if self.kernel == "precomputed":
             return X[:, self.support_]
         if scipy.sparse.issparse(X) and not self._sparse:

@@ -26,7 +26,7 @@ PARAMETERS = {
         Taken for compatibility: the engine decides by itself which variables to set aside, and
         checks all of them in the end.
     cache_size : float
-        Memory for kernel rows, in MB.
+        Memory for kernel rows and the block of the working set, in MB.
 """,
     "iterations": """\
     verbose : bool

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -26,7 +26,8 @@ from ..rules import RULES
 from ..threads import one_blas_thread
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+KERNELS: tuple[str, ...] = get_args(KernelName)  # in the order of the native code
+# By the engine's code. It may call optimal what the certificate then finds short of it.
 STATUSES = (Status.STALLED, Status.MAX_ITER, Status.STOPPED, Status.STALLED)
 
 
@@ -89,7 +90,7 @@ def solve(
     """Solve duals over the rows of X (dense or CSR) until each violation is at most `tol`.
 
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
-    `keep_going(violation, iterations, solved)` is asked about ten times a second.
+    `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
     data, center = _laid_out(X, kernel)
     arrays = []

@@ -10,8 +10,8 @@ STEPS = 100  # a fit is that many tasks to its callbacks
 
 
 @dataclass
-class Progress:
-    """Hears from the engine about ten times a second; answers whether to go on.
+class FitProgress:
+    """Hears from the engine about twenty times a second; answers whether to go on.
 
     How far a dual has come is guessed from the digits of its violation that are still to go. Each
     hundredth of the way is a task of the fit, and any callback may end the fit after one.

@@ -1,0 +1,64 @@
+#include "kernel_sums.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pairstep {
+
+template <class Real>
+void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
+                const std::vector<Index>& queries, const double* weights, Index outputs,
+                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
+                Index stride, Team& team, const std::atomic<bool>& stop) {
+  if (queries.empty() || columns.empty()) return;
+  if (kernel.name == KernelName::precomputed) {
+    team.run(Index(columns.size()), [&](Index c) {
+      for (Index o = 0; o < outputs; ++o) {
+        double sum = 0.0;
+        for (std::size_t r = 0; r < queries.size(); ++r)
+          sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
+        sums[o * stride + c] += sum;
+      }
+    });
+    return;
+  }
+  constexpr Index AT_ONCE = 4096;  // bounds the memory of the packed points
+  std::vector<double> padded;
+  for (Index first = 0; first < Index(columns.size()); first += AT_ONCE * 4) {
+    const Index here = std::min(AT_ONCE * 4, Index(columns.size()) - first);
+    const Points<Real> some(column_data, columns.data() + first, here);
+    padded.assign(outputs * some.padded(), 0.0);
+    for (Index q = 0; q < Index(queries.size()); q += AT_ONCE) {
+      const Index count = std::min(AT_ONCE, Index(queries.size()) - q);
+      Points<Real> asked(query_data, queries.data() + q, count);
+      const double* weight = weights + q * outputs;
+      const double one = 1.0;
+      if (kernel.name == KernelName::linear && outputs == 1) {
+        std::vector<Index> all(count);
+        std::iota(all.begin(), all.end(), 0);
+        asked = asked.combine(all, weight);
+        weight = &one;
+      }
+      const std::vector<Real> blocks = asked.blocks();
+      Tiles<Real> job{kernel, &some, &asked, blocks.data()};
+      job.weights = weight;
+      job.outputs = outputs;
+      job.sums = padded.data();
+      job.stride = some.padded();
+      run_tiles(job, team, stop);
+    }
+    for (Index o = 0; o < outputs; ++o)
+      for (Index c = 0; c < here; ++c)
+        sums[o * stride + first + c] += padded[o * some.padded() + c];
+  }
+}
+
+template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
+                                const double*, Index, const DataMatrix&, const std::vector<Index>&,
+                                double*, Index, Team&, const std::atomic<bool>&);
+template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
+                                 const std::vector<Index>&, const double*, Index, const DataMatrix&,
+                                 const std::vector<Index>&, double*, Index, Team&,
+                                 const std::atomic<bool>&);
+
+}  // namespace pairstep
