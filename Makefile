@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+NATIVE := $(wildcard cpp/*/*.[chi][pn][pc] cpp/*/*/*.hpp)
+SOURCES := pyproject.toml CMakeLists.txt $(NATIVE)
 
 # Real data sets, where they are laid beside the project; tests and examples skip without them.
 ifneq ($(wildcard ../shared/data),)
@@ -20,13 +21,13 @@ test-fast: $(VENV)/.installed
 lint: $(VENV)/.installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/clang-format --dry-run --Werror cpp/*.cpp cpp/*.hpp cpp/*.inc
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/mypy
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
-	$(BIN)/clang-format -i cpp/*.cpp cpp/*.hpp cpp/*.inc
+	$(BIN)/clang-format -i $(NATIVE)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results

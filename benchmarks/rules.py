@@ -68,7 +68,7 @@ def time_rules(sizes: list[int], clipped: bool) -> None:
                 best_time(lambda r=name, t=task: pairstep.propose(r, **t))
             )
     kind = "rooms cut most moves" if clipped else "a third at each bound"
-    print(f"\nMicroseconds per move ({kind}; {_core.kernels()}, 1 thread)\n")
+    print(f"\nMicroseconds per move ({kind}; {_core.instruction_set()}, 1 thread)\n")
     names = "".join(f"{f'n = {n:.0e}':>12}" for n in sizes)
     print(f"{'':18}{names}{'x gs-s':>10}{'growth':>9}{'target':>20}")
     decade = np.log10(sizes[-1] / sizes[-2])

@@ -729,11 +729,11 @@ def test_fewer_days_than_assets_are_left_to_newton():
 def test_every_instruction_set_finishes_at_the_same_point():
     rng = np.random.default_rng(15)
     F = rng.normal(size=(40, 90))
-    before, found = _core.kernels(), []
-    for name in _core.kernel_names():
-        _core.use_kernels(name)
+    before, found = _core.instruction_set(), []
+    for name in _core.instruction_sets():
+        _core.use_instruction_set(name)
         found.append(solve_qp(F.T @ F, groups=np.arange(90) % 2).x)
-    _core.use_kernels(before)
+    _core.use_instruction_set(before)
     for x in found:
         np.testing.assert_array_equal(x, found[0])
 

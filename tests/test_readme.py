@@ -10,7 +10,7 @@ import pytest
 
 import pairstep
 from pairstep.rules import RULES
-from pairstep.steps import STEPS
+from pairstep.solve.steps import STEPS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/paper-notes.md")
@@ -117,31 +117,31 @@ def test_every_status_is_told():
 
 def test_native_files_are_told():
     text = text_of("CONTRIBUTING.md")
-    for path in (ROOT / "cpp").iterdir():
-        named = {path.name, f"{path.stem}.cpp"}  # a header stands with its source
-        if path.suffix in {".hpp", ".cpp", ".inc"} and path.name != "blas.hpp":
-            assert any(f"`cpp/{name}`" in text for name in named), path.name
+    for path in (ROOT / "cpp").rglob("*.*"):
+        named = {path, path.with_suffix(".cpp")}  # a header stands with its source
+        if path.name != "blas.hpp":
+            assert any(f"`{p.relative_to(ROOT).as_posix()}`" in text for p in named), path.name
 
 
 def test_names_in_contributing_exist():
     text = text_of("CONTRIBUTING.md")
     for name, path in [
         ("RULES = {", "src/pairstep/rules/__init__.py"),
-        ("enum class Rule", "cpp/kernels.hpp"),
-        ("enum class Step", "cpp/kernels.hpp"),
-        ("void choose(", "cpp/rules.hpp"),
+        ("enum class Rule", "cpp/core/types.hpp"),
+        ("enum class Step", "cpp/core/types.hpp"),
+        ("void choose(", "cpp/isa/rules/rules.hpp"),
         ("class Objective(Protocol)", "src/pairstep/objectives.py"),
-        ("STEPS = (", "src/pairstep/steps.py"),
-        ("def plan(", "src/pairstep/steps.py"),
-        ("def assumed_curvature(", "src/pairstep/loop.py"),
-        ("assumed_curvature(", "cpp/greedy.hpp"),
-        ("Length.BACKTRACKING", "src/pairstep/minimize.py"),
+        ("STEPS = (", "src/pairstep/solve/steps.py"),
+        ("def plan(", "src/pairstep/solve/steps.py"),
+        ("def assumed_curvature(", "src/pairstep/solve/loop.py"),
+        ("assumed_curvature(", "cpp/isa/greedy.hpp"),
+        ("Length.BACKTRACKING", "src/pairstep/solve/minimize.py"),
         ("OBJECTIVES = {", "tests/test_minimize.py"),
         ("STEPS = (", "tests/test_minimize.py"),
         ("NORM = {", "tests/rules/test_rules.py"),
         ("class Layout", "src/pairstep/constraints.py"),
-        ("int(Rule::libsvm)", "cpp/module.cpp"),
-        ("int(Step::exact)", "cpp/module.cpp"),
+        ("int(Rule::libsvm)", "cpp/python/module.cpp"),
+        ("int(Step::exact)", "cpp/python/module.cpp"),
     ]:
         assert f"`{path}`" in text, path
         assert name in text_of(path), (name, path)

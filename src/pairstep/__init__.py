@@ -3,13 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .budget import simplex_lstsq, solve_qp
 from .constraints import Simplex, SumBox
-from .minimize import minimize
 from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
-from .path import path
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
+from .solve import minimize, path, simplex_lstsq, solve_qp
 
 if TYPE_CHECKING:
     from .kernel_mean_matching import KernelMeanMatching

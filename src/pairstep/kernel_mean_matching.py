@@ -15,9 +15,9 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from ._validation import Array, finite_number
-from .budget import solve_qp
-from .gear import NOT_CONVEX
 from .result import Result, Status
+from .solve.budget import solve_qp
+from .solve.task import NOT_CONVEX
 
 
 class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]

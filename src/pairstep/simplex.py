@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._validation import Array
-from .budget import simplex_lstsq
 from .result import BatchResult, Result, Status
+from .solve.budget import simplex_lstsq
 
 
 class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

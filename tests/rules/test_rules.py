@@ -399,26 +399,18 @@ def test_native_and_numpy_gain_the_same_on_ties(rule):
         assert_same_move(rule, case, ask(propose, rule, case, k), ask(specification, rule, case, k))
 
 
-@pytest.fixture(params=_core.kernel_names())
-def instruction_set(request):
-    before = _core.kernels()
-    assert _core.use_kernels(request.param)
-    yield request.param
-    assert _core.use_kernels(before)
-
-
 @every_rule
 def test_every_instruction_set_makes_the_same_move(rule, instruction_set):
-    assert _core.kernels() == instruction_set
+    assert _core.instruction_set() == instruction_set
     sizes = (2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 255, 257, 300)
     for k, case in enumerate(cases(seed=16, count=60, sizes=sizes, ties=False)):
         assert_same_move(rule, case, ask(propose, rule, case, k), ask(specification, rule, case, k))
 
 
 def test_an_unknown_instruction_set_is_refused():
-    before = _core.kernels()
-    assert not _core.use_kernels("avx1024")
-    assert _core.kernels() == before
+    before = _core.instruction_set()
+    assert not _core.use_instruction_set("avx1024")
+    assert _core.instruction_set() == before
 
 
 def assert_best(rule, case):

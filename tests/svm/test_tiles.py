@@ -20,14 +20,6 @@ KERNELS = [
 COUNTS = (1, 7, 8, 9, 31, 33, 47, 48, 49, 100)
 
 
-@pytest.fixture(params=_core.kernel_names())
-def instruction_set(request):
-    before = _core.kernels()
-    assert _core.use_kernels(request.param)
-    yield request.param
-    assert _core.use_kernels(before)
-
-
 def ulps(found, truth):
     """The distance in units of the last place of what the truth rounds to."""
     rounded = truth.astype(found.dtype)

@@ -1,7 +1,7 @@
 """Selection rules: which coordinates to move.
 
 Each rule stands here twice: in readable NumPy, the executable specification, one file per idea;
-and in C++ (`cpp/rules.hpp`), which makes the same moves and is what `propose` and the solvers run.
+and in C++ (`cpp/isa/rules`), which makes the same moves and is what `propose` and the solvers run.
 """
 
 from __future__ import annotations

@@ -1,0 +1,27 @@
+// Many quadratics with one Hessian: the linear terms differ, the sums and bounds do not.
+#pragma once
+
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+struct Batch {
+  const double* hessian;  // n x n, shared
+  const double* linear;   // count x n: the linear term of each problem
+  const double* start;    // n: a feasible point to fall back on
+  const double* totals;   // one per group
+  Index n, n_groups, count;
+  const Index* starts;
+  const double *lower, *upper;
+  double tol;
+  Index max_iter;
+  int threads;
+  double* x;          // count x n
+  Index* iterations;  // count
+};
+
+// Solve them all. Each chunk of problems is solved in order, from the better of the fall-back and
+// the solution before; chunks do not depend on the number of threads, so neither does the result.
+void solve_batch(const Batch& batch);
+
+}  // namespace pairstep

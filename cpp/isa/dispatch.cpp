@@ -1,0 +1,61 @@
+// Chooses the best instruction set that the processor has.
+#include "dispatch.hpp"
+
+#include <cstring>
+
+namespace pairstep {
+
+namespace baseline {
+extern const InstructionSet table;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const InstructionSet table;
+}
+namespace avx512 {
+extern const InstructionSet table;
+}
+#endif
+
+namespace {
+
+// Every feature that a table is compiled with is asked for.
+std::vector<const InstructionSet*> available() {
+  std::vector<const InstructionSet*> tables{&baseline::table};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  if (has_avx2) tables.push_back(&avx2::table);
+  if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    tables.push_back(&avx512::table);
+#endif
+  return tables;
+}
+
+const InstructionSet*& chosen() {
+  static const InstructionSet* table = available().back();
+  return table;
+}
+
+}  // namespace
+
+const InstructionSet& isa() { return *chosen(); }
+
+bool use_instruction_set(const char* name) {
+  for (const InstructionSet* table : available())
+    if (std::strcmp(table->name, name) == 0) {
+      chosen() = table;
+      return true;
+    }
+  return false;
+}
+
+std::vector<const char*> instruction_sets() {
+  std::vector<const char*> names;
+  for (const InstructionSet* table : available()) names.push_back(table->name);
+  return names;
+}
+
+}  // namespace pairstep

@@ -1,0 +1,99 @@
+// The rows of the kernel matrix that have been computed, within a bound on their memory.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+// Untouched memory costs nothing; huge pages make the first touch cheap.
+class Arena {
+ public:
+  explicit Arena(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
+    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    madvise(data_, bytes_, MADV_HUGEPAGE);
+#endif
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { munmap(data_, bytes_); }
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+};
+
+template <class Real>
+class RowCache {
+ public:
+  // Rows of `length` values (a multiple of what the tiles write at once) for `count` positions.
+  RowCache(const Arena& arena, Index length, Index count)
+      : arena_(arena), length_(length), slot_of_(count, -1) {
+    capacity_ = std::min(count, Index(arena.bytes() / (length * sizeof(Real))));
+    owner_.reserve(capacity_);
+    used_.reserve(capacity_);
+  }
+
+  bool holds(Index position) const { return slot_of_[position] >= 0; }
+  const Real* row(Index position) const { return at(slot_of_[position]); }
+
+  // A new age begins: rows that are touched in it are not evicted in it.
+  void next_age() { ++age_; }
+  void touch(Index position) { used_[slot_of_[position]] = age_; }
+
+  // Where to write the rows of these positions: null for those not worth keeping and those that
+  // there is no room for. The rows least recently used make way.
+  template <class Worth>
+  std::vector<Real*> claim(const std::vector<Index>& positions, Worth worth) {
+    const Index wanted = std::count_if(positions.begin(), positions.end(), worth);
+    Index lacking = wanted - (capacity_ - Index(owner_.size()));
+    std::vector<Index> vacant;
+    if (lacking > 0) {
+      for (Index slot = 0; slot < Index(owner_.size()); ++slot)
+        if (used_[slot] < age_) vacant.push_back(slot);
+      lacking = std::min(lacking, Index(vacant.size()));
+      std::nth_element(vacant.begin(), vacant.begin() + lacking, vacant.end(),
+                       [&](Index a, Index b) { return used_[a] < used_[b]; });
+      vacant.resize(lacking);
+      for (const Index slot : vacant) slot_of_[owner_[slot]] = -1;
+    }
+    std::vector<Real*> rows(positions.size(), nullptr);
+    for (std::size_t k = 0; k < positions.size(); ++k) {
+      if (!worth(positions[k])) continue;
+      Index slot = Index(owner_.size());
+      if (!vacant.empty()) {
+        slot = vacant.back();
+        vacant.pop_back();
+      } else if (slot < capacity_) {
+        owner_.push_back(-1);
+        used_.push_back(0);
+      } else {
+        break;
+      }
+      owner_[slot] = positions[k];
+      used_[slot] = age_;
+      slot_of_[positions[k]] = slot;
+      rows[k] = at(slot);
+    }
+    return rows;
+  }
+
+ private:
+  Real* at(Index slot) const { return static_cast<Real*>(arena_.data()) + slot * length_; }
+
+  const Arena& arena_;
+  Index length_, capacity_, age_ = 0;
+  std::vector<Index> slot_of_;       // of a position, -1 if it has none
+  std::vector<Index> owner_, used_;  // of a slot: its position, and when it was last used
+};
+
+}  // namespace pairstep

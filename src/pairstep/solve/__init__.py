@@ -1,0 +1,8 @@
+"""Solvers: one entry point, the gears it chooses from, and what is built on it."""
+
+from .batch import solve_batch
+from .budget import simplex_lstsq, solve_qp
+from .minimize import minimize
+from .path import path
+
+__all__ = ["minimize", "path", "simplex_lstsq", "solve_batch", "solve_qp"]

@@ -1,0 +1,148 @@
+"""Budget problems in one call: quadratic programmes and least squares under a sum and bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._validation import array
+from ..constraints import SumBox
+from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic
+from ..result import BatchResult, Result
+from .batch import is_batch, solve_batch
+from .minimize import minimize
+from .task import Callback
+
+
+def solve_qp(
+    Q: Any,
+    c: ArrayLike | None = None,
+    *,
+    total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0,
+    lower: ArrayLike = 0.0,
+    upper: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    l1: ArrayLike | None = None,
+    center: ArrayLike = 0.0,
+    x0: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise ``x'Qx / 2 + c'x + sum_i l1_i |x_i - center_i|`` under a sum and bounds.
+
+    Parameters
+    ----------
+    Q : array_like, scipy.sparse array, or a pair (F, D)
+        The matrix; or its factors, for ``Q = F'F + diag(D)`` with F of shape (m, n) and D a
+        number or a vector (0 for ``Q = F'F``), which is then never formed.
+    c : array_like of shape (n,), optional
+        The linear term.
+    total : float, pair (low, high), or array_like
+        What the sum must be, or the range it must lie in; one number per group with groups.
+    lower, upper : float or array_like
+        Bounds; no upper bounds by default.
+    weights, groups : array_like, optional
+        As in `SumBox`.
+    l1 : float or array_like, optional
+        Weights of the kinks: trading costs, turnover, sparsity.
+    center : float or array_like
+        Where the kinks are, for instance the present holdings.
+    x0 : array_like, optional
+        A feasible point to start from, for instance the solution of a problem nearby.
+    tol, max_iter, time_limit, callback
+        As in `minimize`.
+
+    Returns
+    -------
+    Result
+        Bounds hold exactly, and the sum within one ulp.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> risk = np.array([[0.04, 0.01], [0.01, 0.09]])
+    >>> result = pairstep.solve_qp(risk, c=[-0.02, -0.03])
+    >>> str(result.status), result.x.round(6)
+    ('optimal', array([0.636364, 0.363636]))
+    """
+    objective: Objective
+    if isinstance(Q, tuple):
+        if len(Q) != 2:
+            raise ValueError(f"Q as factors must be a pair (F, D), got {len(Q)} items")
+        objective = FactorModel(Q[0], Q[1], c)
+    else:
+        objective = Quadratic(Q, c)
+    if l1 is not None:
+        objective = Kinked(objective, l1, center)
+    limit = np.inf if upper is None else upper
+    constraint = SumBox(total, lower, limit, weights, groups)
+    return minimize(
+        objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
+        callback=callback,
+    )  # fmt: skip
+
+
+def simplex_lstsq(
+    A: Any,
+    b: ArrayLike,
+    *,
+    total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0,
+    lower: ArrayLike = 0.0,
+    upper: ArrayLike | None = None,
+    ridge: float = 0.0,
+    x0: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+) -> Result | BatchResult:
+    """Minimise ``|Ax - b|^2 / 2 + ridge |x|^2 / 2`` under a sum and bounds.
+
+    Parameters
+    ----------
+    A : array_like or scipy.sparse array of shape (m, n)
+        One column per variable.
+    b : array_like of shape (m,) or (m, count)
+        The right-hand side, or a matrix whose columns are many: those are solved as a batch in
+        native threads, with one Gram matrix (n x n, so n up to a few thousand).
+    total, lower, upper
+        The sum (or its range) and the bounds; the probability simplex by default.
+    ridge : float
+        Weight of the squared norm of x.
+    x0 : array_like, optional
+        A feasible start; for one right-hand side only, a batch has its own.
+    tol, max_iter, time_limit
+        As in `minimize`.
+
+    Returns
+    -------
+    Result or BatchResult
+        Bounds hold exactly, and the sum within one ulp. A column of b that is not finite fails
+        alone, with the status "invalid".
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> pairstep.simplex_lstsq([[1.0, 0.0], [0.0, 1.0]], [0.9, 0.5]).x.round(6)
+    array([0.7, 0.3])
+    >>> batch = pairstep.simplex_lstsq(np.eye(2), [[0.9, 0.0], [0.5, 2.0]])
+    >>> batch.x.round(6)
+    array([[0.7, 0. ],
+           [0.3, 1. ]])
+    """
+    constraint = SumBox(total, lower, np.inf if upper is None else upper)
+    if is_batch(b):
+        if x0 is not None:
+            raise ValueError("x0 is for one right-hand side; a batch finds its own starts")
+        right = array("b", b, 2)
+        if np.ndim(A) != 2:
+            raise ValueError(f"A must have 2 dimensions, got {np.ndim(A)}")
+        if np.shape(A)[0] != len(right):
+            raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
+        return solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit)
+    objective = LeastSquares(A, b, ridge)
+    return minimize(objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit)

@@ -1,0 +1,264 @@
+"""The one entry point: validate, choose a gear, return a Result."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._validation import Array, choice, finite_number, vector
+from ..constraints import Layout, SumBox
+from ..objectives import Objective, value_and_gradient
+from ..result import Result, Status
+from ..rules import RULES
+from ..threads import one_blas_thread
+from . import block, greedy, loop
+from .steps import Length, Step, plan
+from .task import NOT_CONVEX, Callback, Outcome, Task
+
+MESSAGES = {
+    Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
+    Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol",
+    Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {threshold:.2e}",
+    Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
+    "{violation:.2e} (tolerance {threshold:.2e})",
+    Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
+    "{violation:.2e} (tolerance {threshold:.2e})",
+    Status.UNBOUNDED: "the objective falls without bound on the feasible set",
+}
+
+
+def minimize(
+    objective: Objective,
+    constraint: SumBox,
+    *,
+    rule: str = "auto",
+    step: Step = "auto",
+    x0: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    seed: int | np.random.Generator | None = None,
+    history: bool = False,
+) -> Result:
+    """Minimise a smooth function of variables that add up to a total within bounds.
+
+    Parameters
+    ----------
+    objective : Quadratic, LeastSquares, Smooth, or any object with their members
+        What to minimise.
+    constraint : SumBox or Simplex
+        The sum and the bounds.
+    rule : str
+        Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
+        second-order choice where the Hessian is at hand and gs-1 elsewhere.
+    step : str, float or callable
+        How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
+        from the progress so far to a step size. "auto" is exact for quadratics and backtracking
+        for other functions.
+    x0 : array_like, optional
+        A feasible point to start from. By default the total is spread evenly within the bounds.
+    tol : float
+        Stop when the KKT violation is at most ``tol * (1 + max|gradient|)``.
+    max_iter : int, optional
+        At most so many iterations; by default a million in the native gear, 100 000 elsewhere.
+    time_limit : float, optional
+        Stop after so many seconds.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; a true answer stops the solve.
+    seed : int or numpy.random.Generator, optional
+        For the random rules.
+    history : bool
+        Record value, violation, coordinates moved, interior coordinates and time per iteration.
+
+    Returns
+    -------
+    Result
+        The point and what is known of it, recomputed from the problem.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> risk = pairstep.Quadratic(np.diag([1.0, 2.0, 4.0]))
+    >>> result = pairstep.minimize(risk, pairstep.Simplex())
+    >>> str(result.status), result.x.round(6)
+    ('optimal', array([0.571429, 0.285714, 0.142857]))
+    """
+    began = time.perf_counter()
+    _require_members(objective, constraint)
+    layout = constraint.layout(_size(objective, constraint, x0))
+    problem = objective.in_accounts(layout)
+    if problem.n is None:
+        problem.n = layout.n  # type: ignore[misc]
+    automatic = rule == "auto"
+    # Without lower bounds most variables are free, and a working set of a few does not do.
+    sparse = bool(np.isfinite(layout.lower).all())
+    blocks = (
+        automatic
+        and step in ("auto", "exact")
+        and problem.prefers_blocks
+        and (sparse or problem.hessian is None)
+    )
+    if automatic:
+        rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
+    choice("rule", rule, ("auto", *RULES))
+    step_plan = plan(rule, step, problem)
+    native = blocks or (
+        step_plan.length != Length.BACKTRACKING
+        and step_plan.next_alpha is None
+        and problem.hessian is not None
+    )
+    gear = block if blocks else greedy if native else loop
+    task = Task(
+        objective=problem,
+        layout=layout,
+        rule_name=rule,
+        plan=step_plan,
+        z=_start(layout, x0) if x0 is not None or not automatic else _sparse_start(problem, layout),
+        tol=not_negative("tol", tol),
+        max_iter=iterations(max_iter, 1_000_000 if native else 100_000),
+        time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
+        callback=callback,
+        rng=np.random.default_rng(seed) if RULES[rule].draws else _UNUSED,
+        record=bool(history),
+        # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
+        finish=automatic and step_plan.length == Length.EXACT,
+    )
+    setup_time = time.perf_counter() - began
+    # The finish factorises; on a handful of accounts BLAS uses one thread anyway.
+    with one_blas_thread() if task.finish and layout.n > 64 else nullcontext():
+        outcome = gear.run(task)
+    return _report(objective, task, outcome, setup_time)
+
+
+_UNUSED: Any = None  # the generator of rules that draw nothing
+
+
+def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: float) -> Result:
+    """Derive everything that is reported from the problem at the final point."""
+    layout, status, remark = task.layout, outcome.status, outcome.remark
+    if outcome.seen is not None and task.objective is objective:
+        x = layout.to_coordinates(task.z)
+        value, prices, certificate = outcome.seen
+    else:
+        x = _coordinates(objective, task)
+        value, gradient = value_and_gradient(objective, x)
+        prices = layout.prices(gradient)
+        certificate = _core.certify(prices, *task.place())
+    violation, bound, multiplier = certificate
+    threshold = task.threshold_of(prices)
+    if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
+        status, remark = Status.OPTIMAL, ""
+    message = MESSAGES[status].format(violation=violation, threshold=threshold, n_iter=task.n_iter)
+    return Result(
+        x=x,
+        fun=value,
+        status=status,
+        message=f"{message}: {remark}" if remark else message,
+        n_iter=task.n_iter,
+        kkt_violation=violation,
+        suboptimality_bound=bound,
+        multiplier=float(multiplier[0]) if len(multiplier) == 1 else multiplier,
+        setup_time=setup_time,
+        solve_time=task.elapsed,
+        history=task.history(),
+    )
+
+
+def _coordinates(objective: Objective, task: Task) -> Array:
+    """The point in coordinates, its sums made exact."""
+    task.settle()
+    x = task.layout.to_coordinates(task.z)
+    if objective.kinks is None or task.objective.kinks is None:
+        return x
+    # With weights, (w p) / w need not be p: what is on its kink is there exactly.
+    on_kink = task.layout.gather(task.z == task.objective.kinks[1])
+    return np.where(on_kink, np.clip(objective.kinks[1], *task.layout.bounds), x)
+
+
+def _require_members(objective: object, constraint: object) -> None:
+    if not isinstance(constraint, SumBox):
+        raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
+    for member in ("value", "gradient", "in_accounts"):
+        if not hasattr(objective, member):
+            raise TypeError(
+                f"objective must be a Quadratic, LeastSquares or Smooth, or have their members; "
+                f"{objective!r} has no {member!r}"
+            )
+
+
+def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int:
+    n = objective.n
+    if n is None:
+        n = constraint.size if constraint.size is not None or x0 is None else np.size(x0)
+    if n is None:
+        raise ValueError(
+            "the number of variables is unknown: give x0, or the bounds as arrays, "
+            "or lipschitz as an array"
+        )
+    if n == 0:
+        raise ValueError("there are no variables: n = 0")
+    return n
+
+
+def _start(layout: Layout, x0: ArrayLike | None) -> Array:
+    if x0 is None:
+        return layout.project(np.zeros(layout.n))
+    low, high = layout.bounds
+    x = vector("x0", x0, len(low))
+    inside = np.minimum(np.maximum(x, low), high)
+    outside = np.abs(x - inside)
+    if outside.max() > 1e-9 * (1 + np.abs(x).max()):
+        i = int(np.argmax(outside))
+        raise ValueError(
+            f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
+        )
+    z = layout.to_accounts(inside)
+    excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
+    scale = 1 + np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
+    wrong = np.abs(excess) > 1e-9 * scale
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        members = slice(layout.starts[k], layout.starts[k + 1])
+        total = layout.totals[k]
+        wanted, held = f"{total:.10g}", layout.scatter(inside)[members]
+        if layout.held is not None and not layout.held[members].all():
+            cash = members.stop - 1
+            wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
+        raise ValueError(f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}")
+    layout.settle(z)
+    return z
+
+
+def _sparse_start(problem: Objective, layout: Layout) -> Array:
+    """A start with few free accounts, for solutions are sparse; spread where there is none."""
+    quadratic = problem.prefers_blocks or problem.hessian is not None
+    curvature = problem.lipschitz
+    if not quadratic or curvature is None or not np.isfinite(layout.lower).all():
+        return _start(layout, None)
+    return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
+
+
+def not_negative(name: str, value: float) -> float:
+    """`value` as a float if it is at least 0."""
+    number = finite_number(name, value, infinite=True)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, got {number:g}")
+    return number
+
+
+def iterations(max_iter: int | None, default: int) -> int:
+    """`max_iter` as an int of at least 0, or the default."""
+    if max_iter is None:
+        return default
+    if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
+        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
+    return int(max_iter)

@@ -1,0 +1,139 @@
+"""Steps: how far to move once a rule has chosen.
+
+A step assumes a curvature along the chosen move d and goes to the minimum of the resulting
+parabola, or to the first room that is used up:
+
+- ``"1/L2"``: the 2-coordinate constant (``1/L1`` with ``L1 = L2/2`` for the 1-norm rules);
+- ``"lipschitz"``: the coordinate-wise constants, eq. (deltaLi) of the paper;
+- ``"exact"``: the true ``d'Hd`` of a quadratic;
+- ``"backtracking"``: shrinks until the objective falls enough, for any smooth function;
+- a number: the step size alpha of the rule's model; a callable: ``step(progress) -> alpha``.
+
+To add a step, give it a name here, a `Length`, and its curvature in `loop.assumed_curvature` and
+`cpp/isa/greedy.hpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from .._validation import Array, choice, finite_number, positive_number
+from ..objectives import Objective
+from ..result import Progress
+from ..rules import RULES, Rule
+
+Step = str | float | Callable[[Progress], float]
+
+STEPS = ("auto", "1/L2", "lipschitz", "exact", "backtracking")
+
+
+class Length(IntEnum):
+    """How the length of a move is found; the first four are known to the native core."""
+
+    MODEL = 0  # as the rule's model has it
+    NORM = 1  # curvature L1 |d|_1^2
+    LIPSCHITZ = 2  # curvature sum L_i d_i^2
+    EXACT = 3  # curvature d'Hd
+    BACKTRACKING = 4
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """A step, resolved against a rule and an objective.
+
+    Attributes
+    ----------
+    length : Length
+        How the length of a move is found.
+    alpha : float
+        Step size of the model by which the rule chooses.
+    one_norm_constant : float
+        The L1 of `Length.NORM`.
+    lipschitz : ndarray or None
+        Coordinate-wise constants, where the rule or the step uses them.
+    next_alpha : callable or None
+        Gives alpha anew before each iteration.
+    """
+
+    length: Length
+    alpha: float = 1.0
+    one_norm_constant: float = 0.0
+    lipschitz: Array | None = None
+    next_alpha: Callable[[Progress], float] | None = None
+
+
+def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
+    """Resolve a step, or say what is missing for it."""
+    rule = RULES[rule_name]
+    if isinstance(step, str):
+        choice("step", step, STEPS)
+        if step == "auto":
+            step = "exact" if objective.is_quadratic else "backtracking"
+    elif not callable(step):
+        step = positive_number("step", finite_number("step", step))
+
+    if step == "exact" and not objective.is_quadratic:
+        raise ValueError(
+            f"step 'exact' needs a quadratic objective, but {objective!r} has no constant "
+            "Hessian; use step='backtracking'"
+        )
+    uses_constants = rule.weighted or step == "lipschitz"
+    constants = _constants(rule_name, step, objective) if uses_constants else None
+    # gs-q and gs-1 choose by a model that needs a step size, whatever the length of the step.
+    alpha = 1.0
+    if rule.uses_alpha and isinstance(step, str) and step != "backtracking":
+        alpha = _one_over_l2(rule, step, rule_name, objective)
+
+    if callable(step):
+        length = Length.NORM if rule_name == "libsvm" else Length.MODEL
+        return StepPlan(length, lipschitz=constants, next_alpha=step)
+    if isinstance(step, float):
+        if rule_name == "libsvm":  # its own model has the Hessian's curvature
+            return StepPlan(Length.NORM, one_norm_constant=1 / (2 * step))
+        return StepPlan(Length.MODEL, step, lipschitz=constants)
+    if step == "1/L2":
+        alpha = _one_over_l2(rule, step, rule_name, objective)
+        if rule.weighted or rule_name == "libsvm":
+            one_norm = 1 / alpha if rule.one_norm else 1 / (2 * alpha)
+            return StepPlan(Length.NORM, 1.0, one_norm, constants)
+        return StepPlan(Length.MODEL, alpha)
+    if step == "lipschitz":
+        return StepPlan(Length.LIPSCHITZ, alpha, lipschitz=constants)
+    if step == "exact":
+        return StepPlan(Length.EXACT, alpha, lipschitz=constants)
+    l2 = None if rule.weighted else objective.two_coordinate_constant()
+    return StepPlan(Length.BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
+
+
+def _constants(rule_name: str, step: Step, objective: Objective) -> Array:
+    user = f"rule {rule_name!r}" if RULES[rule_name].weighted else f"step {step!r}"
+    constants = objective.lipschitz
+    if constants is None:
+        raise ValueError(
+            f"{user} needs coordinate-wise Lipschitz constants: give lipschitz to {objective!r}"
+        )
+    if constants.min() < 0:
+        i = int(np.argmin(constants))
+        raise ValueError(
+            f"{user} needs positive Lipschitz constants, but coordinate {i} has {constants[i]:g}: "
+            "the objective is not convex"
+        )
+    # Of a coordinate without curvature any positive number is a Lipschitz constant; the smallest
+    # that others have neither hides it from the weighted rules nor makes it their favourite.
+    positive = constants[constants > 0]
+    return np.where(constants > 0, constants, positive.min() if len(positive) else 1.0)
+
+
+def _one_over_l2(rule: Rule, step: Step, rule_name: str, objective: Objective) -> float:
+    l2 = objective.two_coordinate_constant()
+    if l2 is None:
+        raise ValueError(
+            f"rule {rule_name!r} with step {step!r} needs the 2-coordinate constant L2: give "
+            f"lipschitz to {objective!r}, or use step='backtracking'"
+        )
+    alpha = 1 / l2 if l2 > 0 else 1.0
+    return 2 * alpha if rule.one_norm else alpha
