@@ -13,26 +13,40 @@ struct Stretch {
   double price, size;
 };
 
-// Calls visit(is_up, stretch) for the stretches below and above x_i. What is closer to its kink
-// than `grain`, the rounding of the sums, counts as on it.
+// Calls visit(is_up, stretch) for the stretches below and above x_i: up to the next bound or kink,
+// and from the kink to the bound. What is closer to its kink than `grain`, the rounding of the
+// sums, counts as on it.
 template <class Visit>
 void for_stretches(const Point& p, Index i, double grain, Visit visit) {
-  const double g = p.gradient[i], low = p.lower[i], high = p.upper[i];
-  const bool on_kink = p.kink && std::abs(p.x[i] - p.pivot[i]) <= grain;
-  const double x = on_kink ? std::min(std::max(p.pivot[i], low), high) : p.x[i];
-  if (!p.kink || p.kink[i] == 0.0) {
-    if (x > low) visit(false, Stretch{g, x - low});
-    if (x < high) visit(true, Stretch{g, high - x});
-    return;
+  double x = p.x[i];
+  if (p.kink && std::abs(x - p.pivot[i]) <= grain)
+    x = std::clamp(p.pivot[i], p.lower[i], p.upper[i]);
+  const Standing here = standing_at(p, i, x);
+  const double floor = floor_at(p, i, x), ceiling = ceiling_at(p, i, x);
+  if (here.down_room > 0) visit(false, Stretch{p.gradient[i] + here.down_shift, here.down_room});
+  if (here.up_room > 0) visit(true, Stretch{p.gradient[i] + here.up_shift, here.up_room});
+  if (floor > p.lower[i]) visit(false, Stretch{p.gradient[i] - p.kink[i], floor - p.lower[i]});
+  if (ceiling < p.upper[i]) visit(true, Stretch{p.gradient[i] + p.kink[i], p.upper[i] - ceiling});
+}
+
+// What is gained by trading stretches, best first, while that gains; of each at most `reach`.
+double gain_of(const std::vector<Stretch>& sellers, const std::vector<Stretch>& buyers,
+               double reach) {
+  if (reach == 0.0) return 0.0;
+  double gain = 0.0, sold = 0.0, bought = 0.0;
+  for (std::size_t s = 0, b = 0; s < sellers.size() && b < buyers.size();) {
+    const double gap = sellers[s].price - buyers[b].price;
+    if (!(gap > 0)) break;
+    const double down = std::min(sellers[s].size, reach) - sold,
+                 up = std::min(buyers[b].size, reach) - bought, amount = std::min(down, up);
+    gain += gap * amount;
+    if (!std::isfinite(amount)) break;
+    sold = down <= amount ? 0.0 : sold + amount;
+    bought = up <= amount ? 0.0 : bought + amount;
+    s += down <= amount;
+    b += up <= amount;
   }
-  const double k = p.kink[i], pivot = std::min(std::max(p.pivot[i], low), high);
-  const bool on_left = p.pivot[i] > high, on_right = p.pivot[i] < low;
-  if (x > pivot) visit(false, Stretch{g + k, x - pivot});
-  if (std::min(x, pivot) > low)
-    visit(false, Stretch{on_right ? g + k : g - k, std::min(x, pivot) - low});
-  if (x < pivot) visit(true, Stretch{g - k, pivot - x});
-  if (std::max(x, pivot) < high)
-    visit(true, Stretch{on_left ? g - k : g + k, high - std::max(x, pivot)});
+  return gain;
 }
 
 }  // namespace
@@ -71,17 +85,8 @@ Certificate certify(const Point& point) {
               [](const Stretch& a, const Stretch& b) { return a.price > b.price; });
     std::sort(buyers.begin(), buyers.end(),
               [](const Stretch& a, const Stretch& b) { return a.price < b.price; });
-    for (std::size_t s = 0, b = 0; s < sellers.size() && b < buyers.size();) {
-      const double gap = sellers[s].price - buyers[b].price;
-      if (!(gap > 0)) break;
-      const double amount = std::min(sellers[s].size, buyers[b].size);
-      certificate.bound += gap * amount;
-      if (!std::isfinite(amount)) break;
-      sellers[s].size -= amount;
-      buyers[b].size -= amount;
-      if (sellers[s].size <= 0) ++s;
-      if (buyers[b].size <= 0) ++b;
-    }
+    certificate.bound += gain_of(sellers, buyers, INFINITY);
+    certificate.nearby += gain_of(sellers, buyers, largest);
   }
   return certificate;
 }

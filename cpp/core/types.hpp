@@ -1,11 +1,14 @@
 // What every part of the core speaks of: points, moves, and how a rule is to choose.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <vector>
+
+#include "pulse.hpp"
 
 namespace pairstep {
 
@@ -91,6 +94,7 @@ struct Choice {
   const double* lipschitz;  // coordinate-wise constants; null means all 1
   BitGenerator* random;     // for the random rules
   Index turn;               // for the cyclic rule
+  Pulse* pulse;             // beats in long choices; may be null
 };
 
 // The curvature that the length of a move is computed with: the rule's own model (the move as it
@@ -105,22 +109,32 @@ struct Record {
   Index moved, interior;
 };
 
-// The greedy gear's task and, after the call, what it did.
-struct Greedy {
+// How the greedy gear is to go about a quadratic.
+struct GreedyTask {
   const double* hessian;  // n x n, row-major, symmetric
   Choice choice;
   Step step;
-  double one_norm_constant;  // for Step::norm
-  double threshold;          // stop when the violation is at most this
-  Index max_iter;
-  double seconds;  // give control back after this long
-  double value;    // objective at x; kept up to date
-  Index patience;  // iterations without progress before giving up
-  bool finish;     // whether to try Newton's method on the face
-  bool record;
-  const std::atomic<bool>* stop = nullptr;  // where set, give control back
+  double one_norm_constant = 0.0;  // for Step::norm
+  Index patience = 0;              // iterations without progress before giving up
+  bool finish = false;             // whether to try Newton's method on the face
+  bool record = false;
+};
+
+// A run of the greedy gear that can be paused and continued: what it has learnt lives as long as it
+// does, so that its path depends neither on the clock nor on who looks on.
+class GreedyRun {
+ public:
+  virtual ~GreedyRun() = default;
+
+  // Start at a point whose gradient is right; its x and gradient are changed in place from then on.
+  virtual void begin(const Point& point, double value) = 0;
+  // Go on from a point that was settled, with a gradient that was computed anew.
+  virtual void renew(const Point& point, double value) = 0;
+  // Until the violation is at most `threshold`, or `max_iter` iterations are made in all.
+  virtual Stop run(double threshold, Index max_iter, Pulse& pulse) = 0;
+
   Index iterations = 0;
-  double violation = 0.0;
+  double value = 0.0, violation = 0.0;
   double least_curvature = 0.0;  // most negative relative curvature met along a move
   Index curved[2] = {-1, -1};    // and the coordinates it was met at
   std::vector<Record> history;
@@ -132,15 +146,77 @@ struct Asymmetry {
   double least_pair = 0.0;  // the smallest H_ii + H_jj - 2 H_ij, at most 0
 };
 
-// Where the accounts of a point stand: what a bound or a kink adds to their prices, and the rooms.
+// Where an account stands: what a bound or a kink adds to its gradient, which gives its prices, and
+// how far it may go before the next bound or kink. No price where there is no room.
 struct Standing {
+  double down_shift, up_shift, down_room, up_room;
+
+  bool is_free() const { return down_room > 0 && up_room > 0 && down_shift == up_shift; }
+};
+
+// Where account i ends up if it is emptied, and if it is filled, from x.
+inline double floor_at(const Point& point, Index i, double x) {
+  const bool above = point.kink && x > point.pivot[i];
+  return above ? std::max(point.lower[i], point.pivot[i]) : point.lower[i];
+}
+inline double ceiling_at(const Point& point, Index i, double x) {
+  const bool below = point.kink && x < point.pivot[i];
+  return below ? std::min(point.upper[i], point.pivot[i]) : point.upper[i];
+}
+
+inline Standing standing_at(const Point& point, Index i, double x) {
+  const double weight = point.kink ? point.kink[i] : 0.0;
+  const double down_room = x - floor_at(point, i, x), up_room = ceiling_at(point, i, x) - x;
+  const bool falls = point.kink && x <= point.pivot[i];
+  const bool rises = !point.kink || x >= point.pivot[i];
+  return {down_room > 0 ? (falls ? -weight : weight) : -INFINITY,
+          up_room > 0 ? (rises ? weight : -weight) : INFINITY, down_room, up_room};
+}
+inline Standing standing_of(const Point& point, Index i) {
+  return standing_at(point, i, point.x[i]);
+}
+
+// The standings of all accounts, an array for each number, with the gradient they belong to.
+struct Ledger {
+  Index n;
+  const double* gradient;
   double *down_shift, *up_shift, *down_room, *up_room;
+
+  Ledger slice(Index begin, Index end) const {
+    return {end - begin,      gradient + begin,  down_shift + begin,
+            up_shift + begin, down_room + begin, up_room + begin};
+  }
+  void enter(const Point& point, Index i) {
+    const Standing now = standing_of(point, i);
+    down_shift[i] = now.down_shift;
+    up_shift[i] = now.up_shift;
+    down_room[i] = now.down_room;
+    up_room[i] = now.up_room;
+  }
+};
+
+// A ledger with its memory.
+struct OwnLedger : Ledger {
+  Aligned memory[4];
+
+  explicit OwnLedger(Index size)
+      : memory{Aligned(size), Aligned(size), Aligned(size), Aligned(size)} {
+    n = size;
+    down_shift = memory[0].data();
+    up_shift = memory[1].data();
+    down_room = memory[2].data();
+    up_room = memory[3].data();
+  }
+
+  void enter_all(const Point& point) {
+    gradient = point.gradient;
+    for (Index i = 0; i < n; ++i) enter(point, i);
+  }
 };
 
 // The accounts whose prices are furthest out, best first: the dearest sellers, the cheapest buyers.
 struct Outliers {
   std::vector<Index> sellers, buyers;
-  double dearest, cheapest;
 };
 
 }  // namespace pairstep

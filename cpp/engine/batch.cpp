@@ -6,12 +6,14 @@
 
 namespace pairstep {
 
-void solve_batch(const Batch& batch) {
+void solve_batch(const Batch& batch, Pulse& pulse) {
   constexpr Index CHUNK = 32;
   const Index chunks = (batch.count + CHUNK - 1) / CHUNK;
-  Team team(int(std::min<Index>(batch.threads, chunks)));
+  Team team(int(std::min<Index>(batch.threads, chunks)), pulse);
   team.run(chunks, [&](Index chunk) {
-    isa().solve_chunk(batch, chunk * CHUNK, std::min((chunk + 1) * CHUNK, batch.count));
+    const Index begin = chunk * CHUNK, end = std::min(begin + CHUNK, batch.count);
+    for (Index k = begin; k < end; ++k) std::copy_n(batch.start, batch.n, batch.x + k * batch.n);
+    if (!pulse.stopped()) isa().solve_chunk(batch, begin, end, pulse);
   });
 }
 

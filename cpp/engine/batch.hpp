@@ -1,6 +1,7 @@
 // Many quadratics with one Hessian: the linear terms differ, the sums and bounds do not.
 #pragma once
 
+#include "../core/pulse.hpp"
 #include "../isa/dispatch.hpp"
 
 namespace pairstep {
@@ -18,10 +19,11 @@ struct Batch {
   int threads;
   double* x;          // count x n
   Index* iterations;  // count
+  char* solved;       // count: 0 where the time was up before
 };
 
 // Solve them all. Each chunk of problems is solved in order, from the better of the fall-back and
 // the solution before; chunks do not depend on the number of threads, so neither does the result.
-void solve_batch(const Batch& batch);
+void solve_batch(const Batch& batch, Pulse& pulse);
 
 }  // namespace pairstep

@@ -1,17 +1,13 @@
-// Support vector machines: the block gear over kernel rows that are computed on demand.
+// Support vector machines: their duals, solved by the block gear over kernel tiles.
 #pragma once
 
 #include <atomic>
-#include <vector>
 
-#include "../isa/dispatch.hpp"
-#include "../oracles/points.hpp"
 #include "../core/team.hpp"
+#include "../oracles/kernel.hpp"
+#include "block_gear.hpp"
 
 namespace pairstep {
-
-// `imprecise`: the violation does not fall any further in this arithmetic.
-enum class MachineStatus : int { optimal, max_iter, stopped, imprecise };
 
 // One dual, min z'Kz/2 + linear'z + sum kink |z|, over some rows of the data.
 struct Dual {
@@ -21,7 +17,7 @@ struct Dual {
   const double* totals;
   double violation = 0.0;
   Index iterations = 0;
-  MachineStatus status = MachineStatus::optimal;
+  BlockStop status = BlockStop::optimal;
 };
 
 struct MachineTask {
@@ -34,14 +30,12 @@ struct MachineTask {
   Rule rule;
 };
 
-// Between the thread that waits and those that work.
-struct Pulse {
-  std::atomic<bool> stop = false;     // end with what there is
-  std::atomic<bool> abandon = false;  // nobody wants the result any more
+// What is told of duals on the way.
+struct MachineProgress {
   std::atomic<double> violation = 0.0;
   std::atomic<Index> iterations = 0, solved = 0;
 };
 
-void solve_machine(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse);
+void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress);
 
 }  // namespace pairstep

@@ -40,12 +40,9 @@ struct Box {
   }
 };
 
-// Kept by the greedy gear: what a bound or a kink adds to the gradient, and the rooms. Only the
-// accounts that move are priced anew, and only here do bounds and kinks appear.
-struct Ledger {
-  Index n;
-  const double* gradient;
-  double *down_shift, *up_shift, *down_room_, *up_room_;
+// From a ledger, in which only the accounts that move are entered anew.
+struct Book : Ledger {
+  explicit Book(const Ledger& ledger) : Ledger(ledger) {}
 
   template <class T>
   T down_price(Index p) const {
@@ -57,11 +54,11 @@ struct Ledger {
   }
   template <class T>
   T down_room(Index p) const {
-    return load<T>(down_room_ + p);
+    return load<T>(Ledger::down_room + p);
   }
   template <class T>
   T up_room(Index p) const {
-    return load<T>(up_room_ + p);
+    return load<T>(Ledger::up_room + p);
   }
   template <class T>
   T price(Index p) const {
@@ -71,49 +68,7 @@ struct Ledger {
   T suspect(Index) const {
     return all<T>(-INFINITY);  // the gear's own numbers
   }
-  Ledger slice(Index begin, Index end) const {
-    return {end - begin,      gradient + begin,   down_shift + begin,
-            up_shift + begin, down_room_ + begin, up_room_ + begin};
-  }
-
-  // Where account i stands if it is emptied, and if it is filled.
-  static double floor_of(const Point& point, Index i) {
-    const bool above = point.kink && point.x[i] > point.pivot[i];
-    return above ? std::max(point.lower[i], point.pivot[i]) : point.lower[i];
-  }
-  static double ceiling_of(const Point& point, Index i) {
-    const bool below = point.kink && point.x[i] < point.pivot[i];
-    return below ? std::min(point.upper[i], point.pivot[i]) : point.upper[i];
-  }
-  void price_account(const Point& point, Index i) {
-    const double weight = point.kink ? point.kink[i] : 0.0;
-    down_room_[i] = point.x[i] - floor_of(point, i);
-    up_room_[i] = ceiling_of(point, i) - point.x[i];
-    const bool falls = point.kink && point.x[i] <= point.pivot[i];
-    const bool rises = !point.kink || point.x[i] >= point.pivot[i];
-    down_shift[i] = down_room_[i] > 0 ? (falls ? -weight : weight) : -INFINITY;
-    up_shift[i] = up_room_[i] > 0 ? (rises ? weight : -weight) : INFINITY;
-  }
-};
-
-// A ledger with its memory.
-struct OwnLedger : Ledger {
-  Aligned memory[4];
-
-  explicit OwnLedger(Index size)
-      : memory{Aligned(size), Aligned(size), Aligned(size), Aligned(size)} {
-    n = size;
-    down_shift = memory[0].data();
-    up_shift = memory[1].data();
-    down_room_ = memory[2].data();
-    up_room_ = memory[3].data();
-  }
-  explicit OwnLedger(const Point& point) : OwnLedger(point.n) { price(point); }
-
-  void price(const Point& point) {
-    gradient = point.gradient;
-    for (Index i = 0; i < n; ++i) price_account(point, i);
-  }
+  Book slice(Index begin, Index end) const { return Book(Ledger::slice(begin, end)); }
 };
 
 // The dearest seller and the cheapest buyer.

@@ -6,9 +6,16 @@ inline double value_of(const double* x, const double* product, const double* lin
   return value;
 }
 
-inline void solve_chunk(const Batch& batch, Index begin, Index end) {
+inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse) {
   const Index n = batch.n;
-  Bench bench(batch.hessian, n);
+  GreedyTask task{};
+  task.hessian = batch.hessian;
+  task.choice.rule = Rule::libsvm;
+  task.choice.alpha = 1.0;
+  task.step = Step::exact;
+  task.patience = 1000 + 10 * n;
+  task.finish = true;
+  Greedy gear(task, n);  // its memory and its factor serve one problem after the other
   Aligned at_start(n), product(n), gradient(n);
   times(batch.hessian, batch.start, n, at_start.data());
   for (Index k = begin; k < end; ++k) {
@@ -22,31 +29,31 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end) {
       from_product = product.data();
     }
     std::copy_n(from, n, x);
-    for (Index i = 0; i < n; ++i) gradient[i] = from_product[i] + linear[i];
-
-    Point point{n,           batch.n_groups, batch.starts, gradient.data(), x,
-                batch.lower, batch.upper,    nullptr,      nullptr};
-    Greedy task{};
-    task.hessian = batch.hessian;
-    task.choice = {Rule::libsvm, 1.0, nullptr, nullptr, 0};
-    task.step = Step::exact;
-    task.max_iter = batch.max_iter;
-    task.seconds = INFINITY;
-    task.patience = 1000 + 10 * n;
-    task.finish = true;
-    task.record = false;
+    std::copy_n(from_product, n, product.data());
+    const Point point{n,           batch.n_groups, batch.starts, gradient.data(), x,
+                      batch.lower, batch.upper,    nullptr,      nullptr};
+    double at_first = 0.0;  // the scale at the start; all terms may vanish at the optimum
     // The running gradient drifts: look again with a fresh one before believing it.
     for (int look = 0; look < 4; ++look) {
-      double largest = 0.0;
-      for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(gradient[i]));
-      task.threshold = 0.5 * batch.tol * (1.0 + largest);
-      const Index before = task.iterations;
-      greedy_on(point, task, bench);
+      double scale = 0.0;  // of the terms that cancel in the gradient
+      for (Index i = 0; i < n; ++i) {
+        gradient[i] = product[i] + linear[i];
+        scale = std::max({scale, std::abs(product[i]), std::abs(linear[i])});
+      }
+      if (look == 0) {
+        gear.begin(point, 0.0);
+        at_first = scale;
+      } else {
+        gear.renew(point, gear.value);
+      }
+      const Index before = gear.iterations;
+      gear.run(0.5 * batch.tol * std::max(scale, 1e-6 * at_first), batch.max_iter, pulse);
       settle(x, batch.lower, batch.upper, batch.starts, batch.totals, batch.n_groups);
       times(batch.hessian, x, n, product.data());
-      for (Index i = 0; i < n; ++i) gradient[i] = product[i] + linear[i];
-      if (task.iterations == before) break;
+      if (gear.iterations == before || pulse.stopped()) break;
     }
-    batch.iterations[k] = task.iterations;
+    batch.iterations[k] = gear.iterations;
+    if (pulse.stopped()) return;
+    batch.solved[k] = 1;
   }
 }

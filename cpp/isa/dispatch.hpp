@@ -2,6 +2,7 @@
 // functions, chosen when it is first asked for.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -25,17 +26,15 @@ struct Batch;
 struct InstructionSet {
   const char* name;
   void (*propose)(const Point&, const Choice&, Move&);
-  Stop (*greedy)(Point&, Greedy&);
-  void (*solve_chunk)(const Batch&, Index begin, Index end);
+  std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
+  void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
   void (*times)(const double* matrix, const double* x, Index n, double* product);
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);
-  void (*stand)(const Point& point, const Standing& standing, const Index* which, Index count);
-  void (*outliers)(const Point& point, const Standing& standing, Index begin, Index end,
-                   Index count, Outliers& found);
+  void (*outliers)(const Ledger& ledger, Index begin, Index end, Index count, Outliers& found);
   TileKernels<float> single;
   TileKernels<double> twice;
 

@@ -4,40 +4,6 @@
 // How many elements ahead to ask for the rows of the Hessian, which come from far.
 constexpr Index AHEAD = 384;
 
-// gradient += sum_k delta_k H[index_k], then the extremes of every group.
-inline void update(const double* hessian, const Point& point, const Ledger& ledger,
-                   const Move& move, std::vector<Extremes>& ends) {
-  const Index n = point.n;
-  double* gradient = point.gradient;
-  const std::size_t count = move.index.size();
-  for (std::size_t k = 2; k < count; ++k) {
-    const double* row = hessian + move.index[k] * n;
-    const double delta = move.delta[k];
-    for (Index p = 0; p < n; ++p) gradient[p] += delta * row[p];
-  }
-  const double *first = hessian + move.index[0] * n, *second = hessian + move.index[1] * n;
-  const double by_first = move.delta[0], by_second = move.delta[1];
-  for (Index group = 0; group < point.n_groups; ++group) {
-    const Index begin = point.starts[group], end = point.starts[group + 1];
-    const Ledger here = ledger.slice(begin, end);
-    const auto prices = [&]<class T>(Index p) {
-      return std::array<T, 2>{here.down_price<T>(p), -here.up_price<T>(p)};
-    };
-    const auto found = argmax<2>(
-        end - begin,
-        [&]<class T>(Index p) {
-          double* at = gradient + begin + p;
-          __builtin_prefetch(first + begin + p + AHEAD);
-          __builtin_prefetch(second + begin + p + AHEAD);
-          store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
-                           by_second * load<T>(second + begin + p));
-          return prices.template operator()<T>(p);
-        },
-        prices);
-    ends[group] = {found[0], found[1], -1};
-  }
-}
-
 // d'Hd for the move d.
 inline double curvature_along(const double* hessian, Index n, const Move& move) {
   double sum = 0.0;
@@ -51,7 +17,7 @@ inline double curvature_along(const double* hessian, Index n, const Move& move) 
 }
 
 // The curvature that `step` assumes along the move.
-inline double assumed_curvature(const Greedy& task, const Move& move, double true_curvature) {
+inline double assumed_curvature(const GreedyTask& task, const Move& move, double true_curvature) {
   switch (task.step) {
     case Step::norm: {
       double length = 0.0;
@@ -79,28 +45,6 @@ inline bool is_interior(const Point& point, Index i) {
   return point.x[i] > point.lower[i] && point.x[i] < point.upper[i];
 }
 
-// Put the move into effect on x and the ledger. False if no coordinate changed.
-// What comes closer to a bound or kink than `grain`, the rounding of the sums, ends on it: it would
-// creep towards it for ever, a part of the way at a time.
-inline bool apply(Point& point, Ledger& ledger, const Move& move, double grain, Index& interior) {
-  bool changed = false;
-  for (std::size_t k = 0; k < move.index.size(); ++k) {
-    const Index i = move.index[k];
-    const double delta = move.delta[k], before = point.x[i];
-    const double floor = Ledger::floor_of(point, i), ceiling = Ledger::ceiling_of(point, i);
-    interior -= is_interior(point, i);
-    // A room that is used up ends exactly on its bound or kink.
-    double& x = point.x[i];
-    x = before + delta;
-    if (delta < 0 && (-delta >= ledger.down_room_[i] || x <= floor + grain)) x = floor;
-    if (delta > 0 && (delta >= ledger.up_room_[i] || x >= ceiling - grain)) x = ceiling;
-    interior += is_interior(point, i);
-    ledger.price_account(point, i);
-    changed |= point.x[i] != before;
-  }
-  return changed;
-}
-
 // The accounts that Newton's method is to move: those that can go both ways at one price, and of
 // those at a bound or a kink the `newcomers` that gain most by leaving it.
 inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends,
@@ -109,12 +53,13 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
     double gain;
     Index i;
   };
+  const Book book(ledger);
   Face face;
   std::vector<Leaver> leaving;
   for (Index group = 0; group < point.n_groups; ++group) {
     const double dearest = ends[group].seller.value, cheapest = -ends[group].buyer.value;
     for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
-      const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
+      const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
       if (save == cost) face.index.push_back(i);
       else if (cost < dearest) leaving.push_back({dearest - cost, i});
       else if (save > cheapest) leaving.push_back({save - cheapest, i});
@@ -130,12 +75,12 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
   Index group = 0;
   for (const Index i : face.index) {
     while (i >= point.starts[group + 1]) ++group;
-    const double save = ledger.down_price<double>(i), cost = ledger.up_price<double>(i);
+    const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
     const bool free = save == cost, up = free || cost < ends[group].seller.value;
     face.group.push_back(group);
     face.price.push_back(up ? cost : save);
-    face.down_room.push_back(free || !up ? ledger.down_room_[i] : 0.0);
-    face.up_room.push_back(up ? ledger.up_room_[i] : 0.0);
+    face.down_room.push_back(free || !up ? ledger.down_room[i] : 0.0);
+    face.up_room.push_back(up ? ledger.up_room[i] : 0.0);
   }
   return face;
 }
@@ -146,181 +91,284 @@ struct Diagonal : Aligned {
   }
 };
 
-// What the gear works with besides the point: memory, and a factor, which serve for any number of
-// problems with one Hessian.
-struct Bench {
-  OwnLedger ledger;
-  Diagonal diagonal;
-  Newton newton;
-  std::vector<Extremes> ends;
-  std::vector<double> delta;
-  Move move, other;
+class Greedy final : public GreedyRun {
+ public:
+  Greedy(const GreedyTask& task, Index n)
+      : task_(task),
+        choice_(task.choice),
+        ledger_(n),
+        diagonal_(task.hessian, n),
+        newton_(task.hessian, diagonal_.data(), n) {}
 
-  Bench(const double* hessian, Index n)
-      : ledger(n), diagonal(hessian, n), newton(hessian, diagonal.data(), n) {}
-};
-
-inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-
-  const Index n = point.n;
-  const double* hessian = task.hessian;
-  Choice choice = task.choice;
-  auto& [ledger, diagonal, newton, ends, delta, move, other] = bench;
-  ledger.price(point);
-  WeightedPairs weighted;
-  ends.resize(point.n_groups);
-  for (Index group = 0; group < point.n_groups; ++group)
-    ends[group] = extremes(ledger.slice(point.starts[group], point.starts[group + 1]));
-  Index interior = 0;
-  double largest = 0.0;
-  for (Index i = 0; i < n; ++i) {
-    interior += is_interior(point, i);
-    largest = std::max(largest, std::abs(point.x[i]));
+  // The factor of the finish stays, for it belongs to the Hessian; all else begins again.
+  void begin(const Point& point, double value_there) override {
+    iterations = 0;
+    choice_.turn = task_.choice.turn;
+    finish_ = FinishPlan{};
+    least_curvature = 0.0;
+    history.clear();
+    moved_ = 0;
+    renew(point, value_there);
   }
-  const double grain = std::numeric_limits<double>::epsilon() * largest;
 
-  double best_violation = INFINITY;
-  Index idle = 0, moved = 0;
-  // The finish is tried once the gear has worked a share as long as a try costs: a smaller one each
-  // time the finish lowers the objective faster for its work than the gear has since the last try
-  // (`fallen`), a larger one each time it does not lower it at all.
-  double work = 0.0, share = 1.0 / 16, last_cost = 0.0, fallen = 0.0;
-  // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
-  // turned back one by one, as they are where the Hessian is ill-conditioned.
-  Index newcomers = 8;
-  const auto finish = [&] {
-    const Face face = face_of(point, ledger, ends, newcomers);
-    double cost = double(face.size() * n);
-    const double fall = face.size() < 2 ? 0.0 : newton.minimise(face, delta, cost);
-    const bool fell = fall > 1e-16 * std::abs(task.value);
-    move.clear();
+  void renew(const Point& point, double value_there) override {
+    point_ = point;
+    value = value_there;
+    ledger_.enter_all(point_);
+    ends_.resize(std::size_t(point_.n_groups));
+    for (Index group = 0; group < point_.n_groups; ++group)
+      ends_[group] = extremes(Book(ledger_).slice(point_.starts[group], point_.starts[group + 1]));
+    double largest = 0.0;
+    interior_ = 0;
+    for (Index i = 0; i < point_.n; ++i) {
+      interior_ += is_interior(point_, i);
+      largest = std::max(largest, std::abs(point_.x[i]));
+    }
+    grain_ = std::numeric_limits<double>::epsilon() * largest;
+    best_violation_ = INFINITY;
+    idle_ = 0;
+    seen_ = -1;
+  }
+
+  Stop run(double threshold, Index max_iter, Pulse& pulse) override {
+    threshold_ = threshold;
+    choice_.pulse = &pulse;
+    while (true) {
+      look(pulse);
+      if (violation <= threshold) return Stop::converged;
+      if (iterations >= max_iter) return Stop::out_of_iterations;
+      if (idle_ > task_.patience) return Stop::no_progress;
+      if (after_finish_ || iterations % BEAT_EVERY == 0) {
+        pulse.beat();
+        if (pulse.stopped()) return Stop::out_of_time;
+      }
+      after_finish_ = finish_is_due() && finish();
+      if (endless_) return Stop::unbounded;
+      if (!after_finish_) {
+        choose_move();
+        if (move_.index.empty() && !is_unguided(choice_.rule)) return Stop::no_progress;
+        const bool changed = !move_.index.empty() && step();
+        if (endless_) return Stop::unbounded;
+        if (!changed && !is_unguided(choice_.rule)) return Stop::no_progress;
+      }
+      ++iterations;
+      ++choice_.turn;
+    }
+  }
+
+ private:
+  static constexpr Index BEAT_EVERY = 32;
+
+  // When the finish is to be tried: once the gear has worked a share as long as a try costs, a
+  // smaller share each time the finish lowers the objective faster for its work than the gear has
+  // since the last try (`fallen`), a larger one each time it does not lower it at all.
+  struct FinishPlan {
+    double work = 0.0, share = 1.0 / 16, last_cost = 0.0, fallen = 0.0;
+    // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
+    // turned back one by one, as they are where the Hessian is ill-conditioned.
+    Index newcomers = 8;
+  };
+
+  // The violation here; a row of the history for each point, however often the run is paused there.
+  void look(Pulse& pulse) {
+    violation = 0.0;
+    for (const Extremes& e : ends_)
+      if (e.open()) violation = std::max(violation, e.gap());
+    if (task_.record && seen_ != iterations)
+      history.push_back({value, violation, pulse.elapsed(), moved_, interior_});
+    seen_ = iterations;
+  }
+
+  bool finish_is_due() const {
+    return task_.finish && finish_.work > finish_.share * std::max(cost_of_newton(double(interior_),
+                                                                                  double(point_.n)),
+                                                                   finish_.last_cost);
+  }
+
+  // Newton's method on the face. Whether it lowered the objective.
+  bool finish() {
+    auto& [work, share, last_cost, fallen, newcomers] = finish_;
+    const Face face = face_of(point_, ledger_, ends_, std::size_t(newcomers));
+    double cost = double(face.size() * point_.n);
+    const double fall =
+        face.size() < 2 ? 0.0 : newton_.minimise(face, threshold_, delta_, cost, endless_);
+    if (endless_) return false;
+    const bool fell = fall > ROUNDING * std::abs(value);
+    move_.clear();
     Index joined = 0, turned_back = 0;
     for (Index k = 0; k < face.size(); ++k) {
-      const bool moves = fall > 0 && delta[k] != 0.0;
-      if (moves) move.add(face.index[k], delta[k]);
+      const bool moves = fall > 0 && delta_[k] != 0.0;
+      if (moves) move_.add(face.index[k], delta_[k]);
       const bool is_new = face.down_room[k] == 0 || face.up_room[k] == 0;
       joined += is_new;
       turned_back += is_new && !moves;
     }
-    if (move.index.size() >= 2 && apply(point, ledger, move, grain, interior)) {
-      update(hessian, point, ledger, move, ends);
-      task.value -= fall;
+    if (move_.index.size() >= 2 && apply()) {
+      update();
+      value -= fall;
     }
-    moved = Index(move.index.size());
+    moved_ = Index(move_.index.size());
     newcomers = 2 * turned_back > joined ? std::max<Index>(newcomers / 2, 2)
-                                         : std::min(2 * newcomers, 16 + interior);
+                                         : std::min(2 * newcomers, 16 + interior_);
     if (!fell) share = std::min(2.0 * share, 1.0);
     else if (fall * work > fallen * cost) share = std::max(0.25 * share, 1.0 / 256);
     work = fallen = 0.0;
     last_cost = cost;
-    return fell && moved >= 2;
-  };
-  const Index first = task.iterations;
-  bool finished = false;
-  for (;; ++task.iterations, ++choice.turn) {
-    task.violation = 0.0;
-    for (const Extremes& e : ends)
-      if (e.open()) task.violation = std::max(task.violation, e.gap());
-    if (task.record)
-      task.history.push_back({task.value, task.violation, elapsed(), moved, interior});
-    if (task.violation <= task.threshold) return Stop::converged;
-    if (task.iterations >= task.max_iter) return Stop::out_of_iterations;
-    if (idle > task.patience) return Stop::no_progress;
-    if (task.iterations > first && (finished || task.iterations % 32 == 0) &&
-        (elapsed() > task.seconds || (task.stop && *task.stop)))
-      return Stop::out_of_time;
-    finished = task.finish &&
-               work > share * std::max(cost_of_newton(double(interior), double(n)), last_cost) &&
-               finish();
-    if (finished) continue;
+    return fell && moved_ >= 2;
+  }
 
-    if (is_unguided(choice.rule)) {
-      const auto [i, j] = unguided_pair(point, choice, weighted);
-      move.clear();
-      if (i >= 0) {
-        const double width =
-            choice.rule == Rule::random_lipschitz ? choice.lipschitz[i] + choice.lipschitz[j] : 2.0;
-        towards_cheaper(static_cast<const Ledger&>(ledger), i, j, width / choice.alpha, move);
-      }
-    } else {
-      move.clear();
-      for (Index group = 0; group < point.n_groups; ++group) {
-        if (!ends[group].open()) continue;
-        const Index begin = point.starts[group], end = point.starts[group + 1];
-        const auto curvature = [&]<class T>(Index i, Index p) -> T {
-          const double* row = hessian + (begin + i) * n + begin;
-          __builtin_prefetch(row + p + AHEAD);
-          return diagonal[begin + i] + load<T>(diagonal.data() + begin + p) -
-                 2.0 * load<T>(row + p);
-        };
-        const double* lipschitz = choice.lipschitz ? choice.lipschitz + begin : nullptr;
-        choose(ledger.slice(begin, end), &ends[group], choice, lipschitz, curvature, other);
-        if (other.decrease > move.decrease) {
-          for (Index& i : other.index) i += begin;
-          std::swap(move, other);
-        }
-      }
-      if (move.index.empty()) return Stop::no_progress;
+  // Ask the rule, group by group; the best group moves.
+  void choose_move() {
+    move_.clear();
+    const Book book(ledger_);
+    if (is_unguided(choice_.rule)) {
+      const auto [i, j] = unguided_pair(point_, choice_, weighted_);
+      if (i < 0) return;
+      const double width = choice_.rule == Rule::random_lipschitz
+                               ? choice_.lipschitz[i] + choice_.lipschitz[j]
+                               : 2.0;
+      return towards_cheaper(book, i, j, width / choice_.alpha, move_);
     }
+    const Index n = point_.n;
+    for (Index group = 0; group < point_.n_groups; ++group) {
+      if (!ends_[group].open()) continue;
+      const Index begin = point_.starts[group], end = point_.starts[group + 1];
+      const auto curvature = [&]<class T>(Index i, Index p) -> T {
+        const double* row = task_.hessian + (begin + i) * n + begin;
+        __builtin_prefetch(row + p + AHEAD);
+        const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
+        return maximum(both - 2.0 * load<T>(row + p), FLAT * both);
+      };
+      const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
+      choose(book.slice(begin, end), &ends_[group], choice_, lipschitz, curvature, other_);
+      if (other_.decrease > move_.decrease) {
+        for (Index& i : other_.index) i += begin;
+        std::swap(move_, other_);
+      }
+    }
+  }
 
-    moved = Index(move.index.size());
-    work += 200.0 + double((moved + 2) * n);
-    double decrease = 0.0;
-    bool changed = false;
-    if (moved > 0) {
-      if (moved == 2 && task.step != Step::model) {  // amounts of a pair need no scaling
-        move.delta[0] = std::copysign(1.0, move.delta[0]);
-        move.delta[1] = -move.delta[0];
-      }
-      double slope = 0.0, scale = 0.0, limit = INFINITY;
-      for (Index k = 0; k < moved; ++k) {
-        const Index i = move.index[k];
-        const double delta = move.delta[k];
-        slope -= delta * (delta < 0 ? ledger.down_price<double>(i) : ledger.up_price<double>(i));
-        limit = std::min(limit,
-                         (delta < 0 ? ledger.down_room_[i] : ledger.up_room_[i]) / std::abs(delta));
-        scale += std::abs(diagonal[i]) * delta * delta;
-      }
-      const double bend = curvature_along(hessian, n, move);
-      if (bend < -1e-9 * scale && bend < task.least_curvature * scale) {
-        task.least_curvature = bend / scale;
-        task.curved[0] = move.index[0];
-        task.curved[1] = move.index[1];
-      }
-      double length = 1.0;
-      if (task.step != Step::model) {
-        const double assumed = assumed_curvature(task, move, bend);
-        length = assumed > 0 ? std::min(slope / assumed, limit) : limit;
-        if (!(length < 1e150)) return Stop::unbounded;
-        for (double& d : move.delta) d *= length;
-      }
-      decrease = length * (slope - 0.5 * length * bend);
-      changed = apply(point, ledger, move, grain, interior);
-      task.value -= decrease;
-      fallen += decrease;
-      if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
-      if (changed) update(hessian, point, ledger, move, ends);
+  // Go along the move as far as the step says, and bring gradient and extremes up to date. Whether
+  // anything has changed.
+  bool step() {
+    moved_ = Index(move_.index.size());
+    finish_.work += 200.0 + double((moved_ + 2) * point_.n);
+    if (moved_ == 2 && task_.step != Step::model) {  // amounts of a pair need no scaling
+      move_.delta[0] = std::copysign(1.0, move_.delta[0]);
+      move_.delta[1] = -move_.delta[0];
     }
-    if (!changed && !is_unguided(choice.rule)) return Stop::no_progress;
+    const Book book(ledger_);
+    double slope = 0.0, scale = 0.0, size = 0.0, limit = INFINITY;
+    for (Index k = 0; k < moved_; ++k) {
+      const Index i = move_.index[k];
+      const double delta = move_.delta[k];
+      slope -= delta * (delta < 0 ? book.down_price<double>(i) : book.up_price<double>(i));
+      limit = std::min(limit,
+                       (delta < 0 ? ledger_.down_room[i] : ledger_.up_room[i]) / std::abs(delta));
+      scale += std::abs(diagonal_[i]) * delta * delta;
+      size += std::abs(delta);
+    }
+    const double bend = curvature_along(task_.hessian, point_.n, move_);
+    if (bend < -1e-9 * scale && bend < least_curvature * scale) {
+      least_curvature = bend / scale;
+      curved[0] = move_.index[0];
+      curved[1] = move_.index[1];
+    }
+    double length = 1.0;
+    if (task_.step != Step::model) {
+      const double flat = FLAT * scale, assumed = assumed_curvature(task_, move_, bend);
+      // Nothing holds such a move but rounding, unless its slope is no more than that.
+      endless_ = limit == INFINITY && assumed <= flat && 2.0 * slope > threshold_ * size;
+      length = std::min(slope / std::max(assumed, flat), limit);
+      if (endless_ || !std::isfinite(length)) return false;
+      for (double& d : move_.delta) d *= length;
+    }
+    const double decrease = length * (slope - 0.5 * length * bend);
+    const bool changed = apply();
+    value -= decrease;
+    finish_.fallen += decrease;
+    endless_ = !std::isfinite(value);
+    if (changed && !endless_) update();
     // The violation of a greedy method is not monotone; what counts is that something still falls.
     const bool progress =
-        decrease > 1e-16 * std::abs(task.value) || task.violation < 0.999 * best_violation;
-    best_violation = std::min(best_violation, task.violation);
-    idle = progress ? 0 : idle + 1;
+        decrease > ROUNDING * std::abs(value) || violation < 0.999 * best_violation_;
+    best_violation_ = std::min(best_violation_, violation);
+    idle_ = progress ? 0 : idle_ + 1;
+    return changed;
   }
-}
 
-// Works on a copy of the gradient that starts on a cache line.
-inline Stop greedy(Point& point, Greedy& task) {
-  Aligned gradient(point.n);
-  std::copy_n(point.gradient, point.n, gradient.data());
-  Point here = point;
-  here.gradient = gradient.data();
-  Bench bench(task.hessian, point.n);
-  const Stop stop = greedy_on(here, task, bench);
-  std::copy_n(gradient.data(), point.n, point.gradient);
-  return stop;
+  // Put the move into effect on x and the ledger. False if no coordinate changed. What comes closer
+  // to a bound or kink than the rounding of the sums ends on it: it would creep towards it for
+  // ever, a part of the way at a time.
+  bool apply() {
+    bool changed = false;
+    for (std::size_t k = 0; k < move_.index.size(); ++k) {
+      const Index i = move_.index[k];
+      const double delta = move_.delta[k], before = point_.x[i];
+      const double floor = floor_at(point_, i, before), ceiling = ceiling_at(point_, i, before);
+      interior_ -= is_interior(point_, i);
+      // A room that is used up ends exactly on its bound or kink.
+      double& x = point_.x[i];
+      x = before + delta;
+      if (delta < 0 && (-delta >= ledger_.down_room[i] || x <= floor + grain_)) x = floor;
+      if (delta > 0 && (delta >= ledger_.up_room[i] || x >= ceiling - grain_)) x = ceiling;
+      interior_ += is_interior(point_, i);
+      ledger_.enter(point_, i);
+      changed |= x != before;
+    }
+    return changed;
+  }
+
+  // gradient += sum_k delta_k H[index_k], then the extremes of every group.
+  void update() {
+    const Index n = point_.n;
+    double* gradient = point_.gradient;
+    const std::size_t count = move_.index.size();
+    for (std::size_t k = 2; k < count; ++k) {
+      const double* row = task_.hessian + move_.index[k] * n;
+      const double delta = move_.delta[k];
+      for (Index p = 0; p < n; ++p) gradient[p] += delta * row[p];
+    }
+    const double *first = task_.hessian + move_.index[0] * n,
+                 *second = task_.hessian + move_.index[1] * n;
+    const double by_first = move_.delta[0], by_second = move_.delta[1];
+    for (Index group = 0; group < point_.n_groups; ++group) {
+      const Index begin = point_.starts[group], end = point_.starts[group + 1];
+      const Book here(ledger_.slice(begin, end));
+      const auto prices = [&]<class T>(Index p) {
+        return std::array<T, 2>{here.down_price<T>(p), -here.up_price<T>(p)};
+      };
+      const auto found = argmax<2>(
+          end - begin,
+          [&]<class T>(Index p) {
+            double* at = gradient + begin + p;
+            __builtin_prefetch(first + begin + p + AHEAD);
+            __builtin_prefetch(second + begin + p + AHEAD);
+            store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
+                             by_second * load<T>(second + begin + p));
+            return prices.template operator()<T>(p);
+          },
+          prices);
+      ends_[group] = {found[0], found[1], -1};
+    }
+  }
+
+  const GreedyTask task_;
+  Choice choice_;
+  Point point_{};
+  OwnLedger ledger_;
+  Diagonal diagonal_;
+  Newton newton_;
+  FinishPlan finish_;
+  WeightedPairs weighted_;
+  std::vector<Extremes> ends_;
+  std::vector<double> delta_;
+  Move move_, other_;
+  Index interior_ = 0, moved_ = 0, idle_ = 0, seen_ = -1;
+  double threshold_ = 0.0, grain_ = 0.0, best_violation_ = INFINITY;
+  bool after_finish_ = false, endless_ = false;
+};
+
+inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
+  return std::make_unique<Greedy>(task, n);
 }

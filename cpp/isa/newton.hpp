@@ -1,6 +1,12 @@
 // The finish: Newton's method on the face of free accounts, with a factor that is kept from one
 // try to the next. Included once per instruction set.
 
+// A curvature that is this small against the diagonal is what rounding makes of none.
+constexpr double FLAT = 1e-13;
+
+// A fall that is this small against the objective is rounding.
+constexpr double ROUNDING = 1e-16;
+
 // Eight partial sums whatever the width of the machine's vectors: the same bits on all of them.
 inline double dot(const double* a, const double* b, Index n) {
   std::array<Lanes, 8 / WIDTH> sums{};
@@ -212,7 +218,11 @@ class Newton {
   // there and the rest goes on. `delta` is within the rooms (exactly a room where one is met).
   // Returns by how much the objective falls; 0 means that the face has nothing to give. `work`
   // grows by the cost of what was done.
-  double minimise(const Face& face, std::vector<double>& delta, double& work) {
+  // `endless` becomes true where the objective falls without end: no room ends the step, no
+  // curvature holds it, and it gains more per unit than `threshold`, which is what rounding may
+  // feign.
+  double minimise(const Face& face, double threshold, std::vector<double>& delta, double& work,
+                  bool& endless) {
     const Index size = face.size();
     delta.assign(size, 0.0);
     if (!factor_.hold(face.index)) return 0.0;
@@ -224,13 +234,18 @@ class Newton {
       leave([&](Index a) { return members_[group_[a]] < 2; });
       if (factor_.size() < 2 || !direction()) break;
       work += double(6 * factor_.size() * size);
-      double reach = 1.0;
+      double reach = INFINITY;
       for (Index a = 0; a < size; ++a) {
         low_[a] = free_[a] ? -face.down_room[a] - delta[a] : 0.0;
         high_[a] = free_[a] ? face.up_room[a] - delta[a] : 0.0;
         if (d_[a] < 0) reach = std::min(reach, low_[a] / d_[a]);
         if (d_[a] > 0) reach = std::min(reach, high_[a] / d_[a]);
       }
+      if (reach == INFINITY && flat_and_steep(threshold)) {
+        endless = true;
+        return 0.0;
+      }
+      reach = std::min(reach, 1.0);
       for (Index a = 0; a < size; ++a) step_[a] = std::clamp(reach * d_[a], low_[a], high_[a]);
       double fall = fall_of(step_, bent_);
       // The full step, or else a part of it, cut at the rooms, meets many of them at once.
@@ -347,6 +362,18 @@ class Newton {
       finite &= std::isfinite(d_[a]);
     }
     return finite;
+  }
+
+  bool flat_and_steep(double threshold) {
+    const Index size = Index(d_.size());
+    times(block_.data(), d_.data(), size, bent_.data());
+    double scale = 0.0, length = 0.0;
+    for (Index a = 0; a < size; ++a) {
+      scale += std::abs(block_.data()[a * (size + 1)]) * d_[a] * d_[a];
+      length += std::abs(d_[a]);
+    }
+    return dot(d_.data(), bent_.data(), size) <= FLAT * scale &&
+           -2.0 * dot(d_.data(), price_.data(), size) > threshold * length;
   }
 
   // Part of the direction, cut at the rooms; the larger of what each group then takes out and puts

@@ -9,7 +9,7 @@ template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const double* weights, Index outputs,
                 const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team, const std::atomic<bool>& stop) {
+                Index stride, Team& team) {
   if (queries.empty() || columns.empty()) return;
   if (kernel.name == KernelName::precomputed) {
     team.run(Index(columns.size()), [&](Index c) {
@@ -45,7 +45,7 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
       job.outputs = outputs;
       job.sums = padded.data();
       job.stride = some.padded();
-      run_tiles(job, team, stop);
+      run_tiles(job, team);
     }
     for (Index o = 0; o < outputs; ++o)
       for (Index c = 0; c < here; ++c)
@@ -55,10 +55,9 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
 
 template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
                                 const double*, Index, const DataMatrix&, const std::vector<Index>&,
-                                double*, Index, Team&, const std::atomic<bool>&);
+                                double*, Index, Team&);
 template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
                                  const std::vector<Index>&, const double*, Index, const DataMatrix&,
-                                 const std::vector<Index>&, double*, Index, Team&,
-                                 const std::atomic<bool>&);
+                                 const std::vector<Index>&, double*, Index, Team&);
 
 }  // namespace pairstep

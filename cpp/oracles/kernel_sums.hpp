@@ -1,7 +1,6 @@
 // Sums of kernel values, tile by tile and shared out among threads: gradients and decisions.
 #pragma once
 
-#include <atomic>
 #include <vector>
 
 #include "points.hpp"
@@ -21,19 +20,17 @@ void over_panels(const Points<Real>& columns, Team& team, const Work& work) {
 }
 
 template <class Real>
-void run_tiles(const Tiles<Real>& job, Team& team, const std::atomic<bool>& stop) {
-  over_panels(*job.columns, team, [&](Index first, Index last) {
-    if (!stop) isa().of<Real>().tiles(job, first, last);
-  });
+void run_tiles(const Tiles<Real>& job, Team& team) {
+  over_panels(*job.columns, team,
+              [&](Index first, Index last) { isa().of<Real>().tiles(job, first, last); });
 }
 
 // sums[o * stride + c] += sum_r weights[r * outputs + o] k(query_r, column_c), in Real arithmetic.
-// Where `stop` is set the sums are left unfinished.
 // (For a precomputed kernel the value is query_r's entry of row column_c of `columns`.)
 template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const double* weights, Index outputs,
                 const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team, const std::atomic<bool>& stop);
+                Index stride, Team& team);
 
 }  // namespace pairstep

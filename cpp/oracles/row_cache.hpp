@@ -37,8 +37,8 @@ class RowCache {
  public:
   // Rows of `length` values (a multiple of what the tiles write at once) for `count` positions.
   RowCache(const Arena& arena, Index length, Index count)
-      : arena_(arena), length_(length), slot_of_(count, -1) {
-    capacity_ = std::min(count, Index(arena.bytes() / (length * sizeof(Real))));
+      : arena_(&arena), length_(length), slot_of_(count, -1) {
+    capacity_ = std::min(count, Index(arena.bytes() / (std::size_t(length) * sizeof(Real))));
     owner_.reserve(capacity_);
     used_.reserve(capacity_);
   }
@@ -88,9 +88,9 @@ class RowCache {
   }
 
  private:
-  Real* at(Index slot) const { return static_cast<Real*>(arena_.data()) + slot * length_; }
+  Real* at(Index slot) const { return static_cast<Real*>(arena_->data()) + slot * length_; }
 
-  const Arena& arena_;
+  const Arena* arena_;
   Index length_, capacity_, age_ = 0;
   std::vector<Index> slot_of_;       // of a position, -1 if it has none
   std::vector<Index> owner_, used_;  // of a slot: its position, and when it was last used

@@ -47,4 +47,12 @@ inline void require_starts(const Indices& starts, std::size_t n) {
     require(starts(k - 1) <= starts(k), "starts must not fall");
 }
 
+// Bounds of n accounts, and a total for each of their groups.
+inline void require_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
+                         const In& totals) {
+  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
+  require_starts(starts, n);
+  require(starts.shape(0) == totals.shape(0) + 1, "there must be one total per group");
+}
+
 }  // namespace pairstep

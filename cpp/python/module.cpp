@@ -1,7 +1,5 @@
 // The Python module: a few functions over arrays. Validation is Python's work; here only the
 // shapes that memory safety rests on are checked.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -15,129 +13,42 @@
 #include "../core/certify.hpp"
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
-#include "../engine/batch.hpp"
+#include "../engine/block_gear.hpp"
 #include "../isa/dispatch.hpp"
-#include "arrays.hpp"
+#include "gil.hpp"
+#include "problem.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace pairstep;
+using namespace nb::literals;
 
 namespace {
 
-Point point_of(const In& gradient, const In& x, const In& lower, const In& upper,
-               const std::optional<In>& kink, const std::optional<In>& pivot,
-               const Indices& starts) {
-  const std::size_t n = x.shape(0);
-  require(gradient.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n,
-          "gradient, x, lower and upper must have the same length");
-  require(!kink || (pivot && kink->shape(0) == n && pivot->shape(0) == n),
-          "kink and pivot must have the length of x");
-  require_starts(starts, n);
-  return Point{Index(n),
-               Index(starts.shape(0)) - 1,
-               starts.data(),
-               const_cast<double*>(gradient.data()),
-               const_cast<double*>(x.data()),
-               lower.data(),
-               upper.data(),
-               kink ? kink->data() : nullptr,
-               kink ? pivot->data() : nullptr};
-}
-
-BitGenerator* bit_generator_of(const std::optional<nb::capsule>& capsule) {
-  if (!capsule) return nullptr;
-  auto* generator =
-      static_cast<BitGenerator*>(PyCapsule_GetPointer(capsule->ptr(), "BitGenerator"));
-  if (!generator) throw nb::python_error();
-  return generator;
-}
-
-Choice choice_of(int rule, double alpha, const std::optional<In>& lipschitz,
-                 const std::optional<nb::capsule>& bit_generator, Index turn, Index n) {
-  require(!lipschitz || Index(lipschitz->shape(0)) == n, "lipschitz must have the length of x");
-  require(rule >= 0 && rule <= int(Rule::libsvm), "unknown rule");
-  Choice choice{Rule(rule), alpha, lipschitz ? lipschitz->data() : nullptr,
-                bit_generator_of(bit_generator), turn};
-  const bool draws = choice.rule == Rule::random || choice.rule == Rule::random_lipschitz;
-  require(!draws || choice.random, "this rule needs a random generator");
-  const bool weighted = choice.rule == Rule::random_lipschitz ||
-                        choice.rule == Rule::gs_q_lipschitz ||
-                        choice.rule == Rule::gs_1_lipschitz || choice.rule == Rule::ratio ||
-                        choice.rule == Rule::gs_1_ratio;
-  require(!weighted || choice.lipschitz, "this rule needs lipschitz");
-  require(turn >= 0, "turn must not be negative");
-  return choice;
-}
-
-nb::tuple propose(int rule, const In& gradient, const In& x, const In& lower, const In& upper,
-                  const std::optional<In>& kink, const std::optional<In>& pivot,
-                  const Indices& starts, double alpha, const std::optional<In>& lipschitz,
-                  const std::optional<nb::capsule>& bit_generator, Index turn) {
-  const Point point = point_of(gradient, x, lower, upper, kink, pivot, starts);
-  const Choice choice = choice_of(rule, alpha, lipschitz, bit_generator, turn, point.n);
+nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArrays& choice,
+                  Index turn) {
+  const Point at = point.with(gradient);
+  Choice chosen = choice.of(at.n, turn);
   Move move;
-  {
-    nb::gil_scoped_release release;
-    isa().propose(point, choice, move);
-  }
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    chosen.pulse = &pulse;
+    isa().propose(at, chosen, move);
+  });
   return nb::make_tuple(to_numpy(std::move(move.index)), to_numpy(std::move(move.delta)),
                         move.decrease, move.suspect);
 }
 
-nb::tuple greedy(const Matrix& hessian, const InOut& gradient, const InOut& x, const In& lower,
-                 const In& upper, const std::optional<In>& kink, const std::optional<In>& pivot,
-                 const Indices& starts, int rule, double alpha, const std::optional<In>& lipschitz,
-                 const std::optional<nb::capsule>& bit_generator, int step,
-                 double one_norm_constant, double threshold, Index iterations, Index max_iter,
-                 double seconds, double value, Index patience, bool finish, bool record) {
-  Point point = point_of(In(gradient), In(x), lower, upper, kink, pivot, starts);
-  require(Index(hessian.shape(0)) == point.n && Index(hessian.shape(1)) == point.n,
-          "hessian must be n x n");
-  require(step >= 0 && step <= int(Step::exact), "unknown step");
-  require(step != int(Step::lipschitz) || lipschitz, "this step needs lipschitz");
-  Greedy task{};
-  task.hessian = hessian.data();
-  task.choice = choice_of(rule, alpha, lipschitz, bit_generator, iterations, point.n);
-  task.step = Step(step);
-  task.one_norm_constant = one_norm_constant;
-  task.threshold = threshold;
-  task.max_iter = max_iter;
-  task.seconds = seconds;
-  task.value = value;
-  task.patience = patience;
-  task.finish = finish;
-  task.record = record;
-  task.iterations = iterations;
-  Stop stop;
-  {
-    nb::gil_scoped_release release;
-    stop = isa().greedy(point, task);
-  }
-  std::vector<double> history;
-  for (const Record& r : task.history)
-    history.insert(history.end(),
-                   {r.value, r.violation, double(r.moved), double(r.interior), r.time});
-  return nb::make_tuple(int(stop), task.iterations, task.value, task.violation,
-                        task.least_curvature, nb::make_tuple(task.curved[0], task.curved[1]),
-                        to_numpy(std::move(history), {task.history.size(), 5}));
-}
-
-nb::tuple certify_(const In& gradient, const In& x, const In& lower, const In& upper,
-                   const std::optional<In>& kink, const std::optional<In>& pivot,
-                   const Indices& starts) {
-  const Point point = point_of(gradient, x, lower, upper, kink, pivot, starts);
+nb::tuple certify_(const PointArrays& point, const In& gradient) {
+  const Point at = point.with(gradient);
   Certificate certificate;
   {
-    nb::gil_scoped_release release;
-    certificate = certify(point);
+    const WithoutGil without;
+    certificate = certify(at);
   }
-  return nb::make_tuple(certificate.violation, certificate.bound,
+  return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
                         to_numpy(std::move(certificate.multiplier)));
 }
 
-int convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
-                  const Indices& starts) {
+Convex convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
+                     const Indices& starts) {
   const Index n = Index(hessian.shape(0));
   require(Index(hessian.shape(1)) == n, "hessian must be n x n");
   require_starts(starts, std::size_t(n));
@@ -146,15 +57,8 @@ int convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
     members[k] = index ? (*index)(k) : Index(k);
     require(members[k] >= 0 && members[k] < n, "index out of range");
   }
-  nb::gil_scoped_release release;
-  return int(convex_along(hessian.data(), n, members, starts.data()));
-}
-
-void check_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
-                const In& totals) {
-  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
-  require_starts(starts, n);
-  require(starts.shape(0) == totals.shape(0) + 1, "there must be one total per group");
+  const WithoutGil without;
+  return convex_along(hessian.data(), n, members, starts.data());
 }
 
 Index first_crossed_(const In& lower, const In& upper) {
@@ -179,10 +83,10 @@ nb::list spans(const In& lower, const In& upper, const Indices& starts) {
 
 nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
                     const In& totals) {
-  check_sums(y.shape(0), lower, upper, starts, totals);
+  require_sums(y.shape(0), lower, upper, starts, totals);
   std::vector<double> x(y.shape(0));
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without;
     project(y.data(), lower.data(), upper.data(), starts.data(), totals.data(),
             Index(totals.shape(0)), x.data());
   }
@@ -193,7 +97,7 @@ nb::object fill_(const In& price, const In& curvature, const In& lower, const In
                  const Indices& starts, const In& totals) {
   const std::size_t n = price.shape(0);
   require(curvature.shape(0) == n, "curvature must have the length of price");
-  check_sums(n, lower, upper, starts, totals);
+  require_sums(n, lower, upper, starts, totals);
   std::vector<double> x(n);
   fill(price.data(), curvature.data(), lower.data(), upper.data(), starts.data(), totals.data(),
        Index(totals.shape(0)), x.data());
@@ -202,7 +106,7 @@ nb::object fill_(const In& price, const In& curvature, const In& lower, const In
 
 void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
              const In& totals, const std::optional<In>& pivot) {
-  check_sums(x.shape(0), lower, upper, starts, totals);
+  require_sums(x.shape(0), lower, upper, starts, totals);
   require(!pivot || pivot->shape(0) == x.shape(0), "pivot must have the length of x");
   settle(x.data(), lower.data(), upper.data(), starts.data(), totals.data(), Index(totals.shape(0)),
          pivot ? pivot->data() : nullptr);
@@ -210,7 +114,7 @@ void settle_(const InOut& x, const In& lower, const In& upper, const Indices& st
 
 double two_coordinate_constant(const Matrix& hessian) {
   require(hessian.shape(0) == hessian.shape(1), "hessian must be square");
-  nb::gil_scoped_release release;
+  const WithoutGil without;
   return isa().two_coordinate_constant(hessian.data(), Index(hessian.shape(0)));
 }
 
@@ -218,7 +122,7 @@ nb::tuple asymmetry(const Matrix& matrix) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   Asymmetry found;
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without;
     found = isa().asymmetry(matrix.data(), Index(matrix.shape(0)));
   }
   return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
@@ -229,7 +133,7 @@ nb::object times(const Matrix& matrix, const In& x) {
           "matrix must be n x n and x of length n");
   std::vector<double> product(x.shape(0));
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without;
     isa().times(matrix.data(), x.data(), Index(x.shape(0)), product.data());
   }
   return to_numpy(std::move(product));
@@ -257,24 +161,6 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   return sum;
 }
 
-nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
-                const In& upper, const Indices& starts, const In& totals, double tol,
-                Index max_iter, int threads) {
-  const std::size_t n = start.shape(0), count = linear.shape(0);
-  require(hessian.shape(0) == n && hessian.shape(1) == n && linear.shape(1) == n,
-          "hessian must be n x n and linear count x n");
-  check_sums(n, lower, upper, starts, totals);
-  std::vector<double> x(count * n);
-  std::vector<Index> iterations(count);
-  {
-    nb::gil_scoped_release release;
-    solve_batch({hessian.data(), linear.data(), start.data(), totals.data(), Index(n),
-                 Index(totals.shape(0)), Index(count), starts.data(), lower.data(), upper.data(),
-                 tol, max_iter, threads, x.data(), iterations.data()});
-  }
-  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)));
-}
-
 nb::object certify_rows(const Matrix& gradient, const Matrix& x, const In& lower, const In& upper,
                         const Indices& starts) {
   const std::size_t count = x.shape(0), n = x.shape(1);
@@ -282,18 +168,19 @@ nb::object certify_rows(const Matrix& gradient, const Matrix& x, const In& lower
   require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
   require_starts(starts, n);
   const std::size_t groups = starts.shape(0);
-  std::vector<double> rows(2 * count);
+  std::vector<double> rows(3 * count);
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without;
     for (std::size_t k = 0; k < count; ++k) {
       const Certificate c = certify(
           {Index(n), Index(groups) - 1, starts.data(), const_cast<double*>(gradient.data()) + k * n,
            const_cast<double*>(x.data()) + k * n, lower.data(), upper.data(), nullptr, nullptr});
-      rows[2 * k] = c.violation;
-      rows[2 * k + 1] = c.bound;
+      rows[3 * k] = c.violation;
+      rows[3 * k + 1] = c.bound;
+      rows[3 * k + 2] = c.nearby;
     }
   }
-  return to_numpy(std::move(rows), {count, 2});
+  return to_numpy(std::move(rows), {count, 3});
 }
 
 template <class Function>
@@ -315,27 +202,69 @@ void use_blas(const nb::dict& of_blas, const nb::dict& of_lapack) {
 Blas pairstep::blas;
 
 void register_machines(nb::module_& m);  // machines.cpp
+void register_solvers(nb::module_& m);   // solvers.cpp
+
+namespace {
+
+void register_types(nb::module_& m) {
+  nb::enum_<Rule>(m, "Rule")
+      .value("random", Rule::random)
+      .value("random_lipschitz", Rule::random_lipschitz)
+      .value("cyclic", Rule::cyclic)
+      .value("gs_s", Rule::gs_s)
+      .value("gs_q", Rule::gs_q)
+      .value("gs_1", Rule::gs_1)
+      .value("gs_q_lipschitz", Rule::gs_q_lipschitz)
+      .value("gs_1_lipschitz", Rule::gs_1_lipschitz)
+      .value("ratio", Rule::ratio)
+      .value("gs_1_ratio", Rule::gs_1_ratio)
+      .value("libsvm", Rule::libsvm);
+  nb::enum_<Step>(m, "Step", "The curvature that the length of a move is computed with.")
+      .value("model", Step::model)
+      .value("norm", Step::norm)
+      .value("lipschitz", Step::lipschitz)
+      .value("exact", Step::exact);
+  nb::enum_<Stop>(m, "Stop", "Why the greedy gear stopped.")
+      .value("converged", Stop::converged)
+      .value("out_of_iterations", Stop::out_of_iterations)
+      .value("out_of_time", Stop::out_of_time)
+      .value("no_progress", Stop::no_progress)
+      .value("unbounded", Stop::unbounded);
+  nb::enum_<BlockStop>(m, "BlockStop", "Why the block gear stopped.")
+      .value("optimal", BlockStop::optimal)
+      .value("max_iter", BlockStop::max_iter)
+      .value("stopped", BlockStop::stopped)
+      .value("imprecise", BlockStop::imprecise)
+      .value("unbounded", BlockStop::unbounded)
+      .value("paused", BlockStop::paused);
+  nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex where we look.")
+      .value("no", Convex::no)
+      .value("but_for_rounding", Convex::but_for_rounding)
+      .value("yes", Convex::yes);
+  nb::class_<PointArrays>(m, "Point", "A point in accounts; x is changed by who solves it.")
+      .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices>(),
+           "x"_a.noconvert(), "lower"_a, "upper"_a, "kink"_a.none(), "pivot"_a.none(), "starts"_a);
+  nb::class_<ChoiceArrays>(m, "Choice", "How a rule is to choose.")
+      .def(nb::init<Rule, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
+           "lipschitz"_a.none(), "generator"_a.none());
+}
+
+}  // namespace
 
 NB_MODULE(_core, m) {
-  m.doc() = "Native core of pairstep: functions over arrays, no state.";
-  m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
-        "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(), "bit_generator"_a.none(),
-        "turn"_a,
+  m.doc() = "Native core of pairstep: functions over arrays, and solves that can be paused.";
+  nb::set_leak_warnings(false);  // a daemon thread may hold a solve when the interpreter closes
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Closing::begin));
+  register_types(m);
+  register_solvers(m);
+  m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
         "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
-        "of a "
-        "coordinate that is outside its bounds or not finite, or -1.");
-  m.def("greedy", &greedy, "hessian"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
-        "pivot"_a.none(), "starts"_a, "rule"_a, "alpha"_a, "lipschitz"_a.none(),
-        "bit_generator"_a.none(), "step"_a, "one_norm_constant"_a, "threshold"_a, "iterations"_a,
-        "max_iter"_a, "seconds"_a, "value"_a, "patience"_a, "finish"_a, "record"_a,
-        "Run the greedy gear for a slice of time; x and gradient are changed in place.\n\n"
-        "Returns (stop, iterations, value, violation, least_curvature, curved, history).");
-  m.def("certify", &certify_, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
-        "pivot"_a.none(), "starts"_a, "KKT violation, Frank-Wolfe gap, multiplier per group.");
+        "of a coordinate that is outside its bounds or not finite, or -1.");
+  m.def("certify", &certify_, "point"_a, "gradient"_a,
+        "KKT violation, Frank-Wolfe gap, the same nearby, multiplier per group.");
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
         "Is a quadratic convex along all moves of these accounts (None: of all) within their "
-        "groups? 0 no, 1 but "
-        "for rounding, 2 yes.");
+        "groups?");
   m.def("first_crossed", &first_crossed_, "lower"_a, "upper"_a,
         "The first account whose bounds leave no number between them, or -1.");
   m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a,
@@ -344,7 +273,7 @@ NB_MODULE(_core, m) {
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "A feasible point with few accounts between their bounds, the cheapest filled first.");
-  m.def("settle", &settle_, "x"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+  m.def("settle", &settle_, "x"_a.noconvert(), "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "pivot"_a.none() = nb::none(),
         "Absorb the rounding of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
@@ -354,13 +283,10 @@ NB_MODULE(_core, m) {
         "min M_ii + M_jj - 2 M_ij).");
   m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
-  m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a, "indices"_a,
+  m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
-  m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
-        "totals"_a, "tol"_a, "max_iter"_a, "threads"_a,
-        "Solve many quadratics with one Hessian: (x, iterations), a row per problem.");
   m.def("certify_rows", &certify_rows, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "starts"_a,
-        "KKT violation and Frank-Wolfe gap of each row.");
+        "KKT violation, Frank-Wolfe gap and the same nearby, of each row.");
   m.def("use_blas", &use_blas, "blas"_a, "lapack"_a,
         "Take the routines from the exported pointers of SciPy's cython_blas and cython_lapack.");
   m.def("instruction_set", [] { return std::string(isa().name); }, "The instruction set in use.");

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from . import _core
+from . import _core, threads
 from ._validation import Array, array, finite_number, full_vector, require_finite, vector
 from .constraints import Layout
 from .rules import checked_constants
@@ -58,6 +58,10 @@ class Objective(Protocol):
 
     def two_coordinate_constant(self) -> float | None:
         """L2, the largest ``(H_ii + H_jj - 2 H_ij) / 2``, or an upper bound, if known."""
+
+    @property
+    def linear(self) -> Array | None:
+        """The gradient at 0, the part that no x changes, if the Hessian is constant."""
 
     @property
     def kinks(self) -> tuple[Array, Array] | None:
@@ -133,9 +137,18 @@ class Quadratic:
         return np.asarray(self.Q.toarray()) if self.n**2 * 8 <= SMALL_BYTES else None
 
     @property
+    def linear(self) -> Array:
+        """The linear term c."""
+        return self.c
+
+    @property
     def prefers_blocks(self) -> bool:
         """Whether parts of the Hessian are cheaper to work with than the whole."""
         return self.hessian is None
+
+    def oracle(self, point: Any) -> Any:
+        """What the block gear asks, answered in native code."""
+        return _core.matrix_oracle(_native(self.Q), self.c, point, threads.available())
 
     def with_linear(self, c: ArrayLike) -> Quadratic:
         """The same Q, which is not checked again, with another linear term."""
@@ -193,6 +206,16 @@ class Quadratic:
             moved.Q = np.ascontiguousarray(self.Q[np.ix_(at, at)] * scale * scale[:, None])
         moved.c = self.c[at] * scale
         return moved
+
+
+def _native(matrix: Any) -> Any:
+    """A matrix as the native code takes it: dense, or the parts of a CSR array."""
+    if not scipy.sparse.issparse(matrix):
+        return matrix
+    rows = matrix.tocsr()
+    return (
+        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, rows.shape[1]
+    )  # fmt: skip
 
 
 def sparse_matrix(name: str, matrix: Any) -> Any:
@@ -303,10 +326,22 @@ class LeastSquares:
         """The Gram matrix ``A'A + ridge I``, if it fits."""
         return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
 
+    @cached_property
+    def linear(self) -> Array:
+        """``c - A'b``."""
+        return np.asarray(self.c - self.A.T @ self.b)
+
     @property
     def prefers_blocks(self) -> bool:
         """Whether parts of the Gram matrix are cheaper to work with than the whole."""
         return self.n > 1000
+
+    def oracle(self, point: Any) -> Any:
+        """What the block gear asks, answered in native code."""
+        columns = self.A.T if scipy.sparse.issparse(self.A) else self.A
+        return _core.gram_oracle(
+            _native(columns), self.b, self.ridge, self.c, point, threads.available()
+        )
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
@@ -496,6 +531,7 @@ class Smooth:
     """
 
     kinks = None
+    linear = None
     is_quadratic = False
     prefers_blocks = False
 

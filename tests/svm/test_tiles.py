@@ -269,7 +269,6 @@ def test_sigmoid_to_a_few_ulp(single, instruction_set):
         ({"sums": np.zeros((1, 29))}, "weights must be queries x outputs"),
         ({"X": np.zeros((30, 4))}, "the same features"),
         ({"X": laid_out(np.zeros((30, 3)), "csr")}, "both must be dense or sparse"),
-        ({"kernel": (9, 1.0, 0.0, 1)}, "unknown kernel"),
         ({"center": np.zeros(2)}, "center must have an entry per feature"),
     ],
 )

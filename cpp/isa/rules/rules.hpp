@@ -879,8 +879,12 @@ void propose_on(const A& accounts, const Point& point, const Choice& choice, Mov
 }
 
 inline void propose(const Point& point, const Choice& choice, Move& move) {
-  if (point.kink) propose_on(static_cast<const Ledger&>(OwnLedger(point)), point, choice, move);
-  else
+  if (point.kink) {
+    OwnLedger ledger(point.n);
+    ledger.enter_all(point);
+    propose_on(Book(ledger), point, choice, move);
+  } else {
     propose_on(Box{point.n, point.gradient, point.x, point.lower, point.upper}, point, choice,
                move);
+  }
 }

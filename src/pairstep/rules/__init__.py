@@ -126,9 +126,11 @@ def propose(
     generator = None if task.rng is None else task.rng.bit_generator.capsule
     starts = np.array([0, len(task.x)], np.int64)
     indices, delta, decrease, suspect = _core.propose(
-        RULES[rule].code, task.gradient, task.x, task.lower, task.upper, None, None, starts,
-        task.alpha, task.lipschitz, generator, turn,
-    )  # fmt: skip
+        _core.Point(task.x, task.lower, task.upper, None, None, starts),
+        task.gradient,
+        _core.Choice(_core.Rule(RULES[rule].code), task.alpha, task.lipschitz, generator),
+        turn,
+    )
     if suspect >= 0:
         _require_valid(task)
     return Move(indices, delta, decrease)

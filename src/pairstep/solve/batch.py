@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -15,12 +16,11 @@ from ..constraints import Layout, SumBox
 from ..objectives import LeastSquares
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
+from .task import GAIN, ROUNDING
 
 SLAB = 512  # right-hand sides certified at a time: few enough for the residuals to stay in cache
-PAUSE = 0.2  # seconds between two looks at signals and the clock
 
 
-@threads.one_blas_thread()  # the same bits whatever the number of threads
 def solve_batch(
     A: Any,
     B: Array,
@@ -45,28 +45,18 @@ def solve_batch(
     start = _start(problem, layout, linear)
     setup_time = time.perf_counter() - began
 
-    z, n_iter = np.empty_like(linear), np.zeros(len(linear), np.int64)
-    done, size, workers = 0, 64, threads.available()
-    while done < len(linear):
-        slab_began = time.perf_counter()
-        slab = slice(done, done + size)
-        z[slab], n_iter[slab] = _core.batch(
-            gram, linear[slab], start, layout.lower, layout.upper, layout.starts, layout.totals,
-            tol, most, workers,
-        )  # fmt: skip
-        done = min(done + size, len(linear))
-        if time.perf_counter() - slab_began < PAUSE / 4:
-            size *= 4
-        if deadline is not None and time.perf_counter() > deadline:
-            break
-    z[done:] = start
-    result = _certified(objective, layout, z, right, tol, n_iter)
+    limit = math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0)
+    z, n_iter, solved = _core.batch(
+        gram, linear, start, layout.lower, layout.upper, layout.starts, layout.totals,
+        tol, most, limit, threads.available(),
+    )  # fmt: skip
+    result = _certified(objective, layout, z, right, linear, tol, n_iter)
     result = replace(
         result, setup_time=setup_time, solve_time=time.perf_counter() - began - setup_time
     )
-    if done < len(linear):
-        result.status[done:] = Status.TIME_LIMIT
-    _repair(A, right, constraint, ridge, tol, max_iter, time_limit, result)
+    late = (solved == 0) & (result.status != Status.OPTIMAL)
+    result.status[late] = Status.TIME_LIMIT
+    _repair(A, right, constraint, ridge, tol, max_iter, deadline, result)
     result.x[:, ~valid] = np.nan
     for values in (result.fun, result.kkt_violation, result.suboptimality_bound):
         values[~valid] = np.nan
@@ -83,16 +73,23 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
 
 
 def _certified(
-    objective: LeastSquares, layout: Layout, z: Array, B: Array, tol: float, n_iter: Any
+    objective: LeastSquares,
+    layout: Layout,
+    z: Array,
+    B: Array,
+    linear: Array,
+    tol: float,
+    n_iter: Any,
 ) -> BatchResult:
     """Derive everything that is reported from A, B and the points, in blocks of columns."""
     count = len(z)
     x = np.empty((objective.n, count))
-    fun, violation, bound, scale = (np.empty(count) for _ in range(4))
+    fun, violation, bound = (np.empty(count) for _ in range(3))
+    optimal = np.empty(count, bool)
+    plain = layout.source is None and layout.weights is None
     for first in range(0, count, SLAB):
         at = slice(first, min(first + SLAB, count))
         rows = z[at]
-        plain = layout.source is None and layout.weights is None
         x[:, at] = rows.T if plain else np.stack([layout.to_coordinates(r) for r in rows], axis=1)
         residual = objective.A @ x[:, at]
         residual -= B[:, at]
@@ -103,9 +100,17 @@ def _certified(
         certificates = _core.certify_rows(
             np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts
         )
-        violation[at], bound[at] = certificates.T
-        scale[at] = 1.0 + np.abs(prices).max(axis=1)
-    status = np.where(violation <= tol * scale, Status.OPTIMAL.value, Status.STALLED.value)
+        violation[at], bound[at], nearby = certificates.T
+        # The terms that cancel in the gradient and in the objective, as in `Task.is_optimal`.
+        product, constant = prices - linear[at], linear[at]
+        scale = np.maximum(np.abs(product).max(axis=1), np.abs(constant).max(axis=1))
+        size = np.maximum(
+            np.abs(np.einsum("ij,ij->i", rows, product)) / 2,
+            np.abs(np.einsum("ij,ij->i", rows, constant)),
+        )
+        small = nearby <= GAIN * tol * np.maximum(size, fun[at])
+        optimal[at] = (violation[at] <= tol * scale) & (small | (violation[at] <= ROUNDING * scale))
+    status = np.where(optimal, Status.OPTIMAL.value, Status.STALLED.value)
     return BatchResult(x, fun, status.astype("<U10"), n_iter, violation, bound, 0.0, 0.0)
 
 
@@ -116,14 +121,15 @@ def _repair(
     ridge: float,
     tol: float,
     max_iter: int | None,
-    time_limit: float | None,
+    deadline: float | None,
     result: BatchResult,
 ) -> None:
     """Solve one by one the few whose violation, seen from A itself, is above the tolerance."""
     for k in np.flatnonzero(result.status == Status.STALLED):
+        left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
         one = minimize(
             LeastSquares(A, B[:, k], ridge), constraint, x0=result.x[:, k], tol=tol,
-            max_iter=max_iter, time_limit=time_limit,
+            max_iter=max_iter, time_limit=left,
         )  # fmt: skip
         result.x[:, k], result.fun[k] = one.x, one.fun
         result.kkt_violation[k] = one.kkt_violation

@@ -1,7 +1,7 @@
 """Drives the greedy gear: the native loop for objectives whose Hessian is at hand.
 
-The native loop runs in slices of time. Between slices Python answers signals and callbacks, and
-before anything is reported the gradient is computed afresh from the problem.
+The native run answers signals and keeps the time by itself, and pauses only for a callback. Before
+anything is reported the gradient is computed afresh from the problem.
 """
 
 from __future__ import annotations
@@ -13,69 +13,56 @@ from scipy.linalg import cython_blas, cython_lapack
 from .. import _core
 from ..objectives import value_and_gradient
 from ..result import Status
-from .task import NOT_CONVEX, Outcome, Task
+from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
 
 _core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
-SLICE = 0.1  # seconds: how long Ctrl-C may have to wait
-
-CONVERGED, OUT_OF_ITERATIONS, OUT_OF_TIME, NO_PROGRESS, UNBOUNDED = range(5)
+Stop = _core.Stop
 
 
 def run(task: Task) -> Outcome:
     """Run the greedy gear to its end."""
     objective, plan = task.objective, task.plan
-    hessian = objective.hessian
-    assert hessian is not None
     value, gradient = value_and_gradient(objective, task.z)
+    task.start_at(gradient)
     threshold = task.threshold_of(gradient)
-    generator = task.rng.bit_generator.capsule if task.rule.draws else None
-    remark = ""
-    refreshed_at, best, fruitless = -1, math.inf, 0
+    solve = _core.GreedySolve(
+        objective.hessian, task.point, gradient, value, task.choice, plan.length,
+        plan.one_norm_constant, task.patience, task.finish, task.record,
+    )  # fmt: skip
+    best, refreshed_at, fruitless, remark = math.inf, -1, 0, ""
     while True:
         began = task.elapsed
-        each = task.n_iter + 1 if task.callback else task.max_iter
-        stop, task.n_iter, value, violation, bend, at, rows = _core.greedy(
-            hessian,
-            gradient,
-            *task.place(),
-            task.rule.code,
-            plan.alpha,
-            plan.lipschitz,
-            generator,
-            int(plan.length),
-            plan.one_norm_constant,
-            threshold,
-            task.n_iter,
-            min(each, task.max_iter),
-            min(SLICE, max(task.time_limit - began, 0.0)),
-            value,
-            task.patience,
-            task.finish,
-            task.record,
-        )
+        until = min(task.n_iter + 1, task.max_iter) if task.callback else task.max_iter
+        stop = solve.run(threshold, until, task.time_left)
+        task.n_iter = solve.iterations
         if task.record:
+            rows = solve.take_history()
             rows[:, 4] += began
-            task.rows.append(rows[1:] if task.rows else rows)
-        if bend < 0:
-            remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {at[0]}, {at[1]})"
-        if stop == UNBOUNDED:
+            task.rows.append(rows)
+        if solve.least_curvature < 0:
+            bend, (i, j) = solve.least_curvature, solve.curved
+            remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {i}, {j})"
+        if stop == Stop.unbounded:
             return Outcome(Status.UNBOUNDED, remark)
-        if task.callback and task.stopped_by_callback(value, violation):
+        if task.callback and task.stopped_by_callback(solve.value, solve.violation):
             return Outcome(Status.STOPPED, remark)
-        if stop in (CONVERGED, NO_PROGRESS):
+        if stop in (Stop.converged, Stop.no_progress):
             # Never trust the running gradient: settle the sums and look again.
             task.settle()
             seen = task.look()
-            value, gradient, (violation, _, _) = seen
-            threshold = task.threshold_of(gradient)
-            if violation <= threshold:
+            if task.is_optimal(seen):
                 return task.stationary(remark, seen)
-            fruitless = fruitless + 1 if violation > 0.5 * best else 0
-            if task.n_iter == refreshed_at or fruitless > (1 if stop == NO_PROGRESS else 3):
-                return Outcome(Status.STALLED, remark or "nothing falls any more but by rounding")
-            refreshed_at, best = task.n_iter, min(best, violation)
+            fruitless = fruitless + 1 if seen.violation > 0.5 * best else 0
+            stuck = task.n_iter == refreshed_at and stop == Stop.no_progress
+            if stuck or fruitless > (1 if stop == Stop.no_progress else 3):
+                return Outcome(Status.STALLED, remark or NO_PROGRESS)
+            if stop == Stop.converged and not task.aim_lower(seen):
+                return Outcome(Status.STALLED, remark or NO_PROGRESS)
+            refreshed_at, best = task.n_iter, min(best, seen.violation)
+            threshold = task.threshold_of(seen.gradient)
+            solve.renew(seen.gradient, seen.value)
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER, remark)
-        if task.elapsed >= task.time_limit:
+        if stop == Stop.out_of_time:
             return Outcome(Status.TIME_LIMIT, remark)

@@ -10,8 +10,9 @@ from .. import _core
 from .._validation import Array, finite_number, positive_number
 from ..result import Progress, Status
 from ..rules import Move
-from .steps import Length
-from .task import Outcome, Task
+from ..rules.accounts import accounts_at, ends_at
+from .steps import BACKTRACKING, Length
+from .task import NO_PROGRESS, Outcome, Task
 
 
 def run(task: Task) -> Outcome:
@@ -24,7 +25,10 @@ def _run(task: Task) -> Outcome:
     objective, layout, z = task.objective, task.layout, task.z
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
+    task.start_at(gradient)
     moved, idle, best = 0, 0, math.inf
+    # No minimum is that far from where it is looked for: only a function without one leads there.
+    far = 1e100 * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
     while True:
         violation = task.violation_of(gradient)
         if task.record:
@@ -34,9 +38,12 @@ def _run(task: Task) -> Outcome:
             return Outcome(Status.STOPPED)
         if violation <= task.threshold_of(gradient):
             task.settle()
-            gradient, value = objective.gradient(z), objective.value(z)
-            if task.violation_of(gradient) <= task.threshold_of(gradient):
-                return task.stationary()
+            seen = task.look()
+            value, gradient = seen.value, seen.gradient
+            if task.is_optimal(seen):
+                return task.stationary(seen=seen)
+            if not task.aim_lower(seen):
+                return Outcome(Status.STALLED, NO_PROGRESS)
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER)
         if task.elapsed >= task.time_limit:
@@ -50,22 +57,22 @@ def _run(task: Task) -> Outcome:
         move = propose(task, gradient, alpha)
         task.n_iter += 1
         before = value, z.copy()
-        if task.plan.length == Length.BACKTRACKING:
+        if task.plan.length is BACKTRACKING:
             value, gradient, alpha = backtrack(task, move, gradient, value, alpha)
         else:
             length = length_of(task, move, gradient, alpha)
-            if not length < 1e150:
+            if not math.isfinite(length):
                 return Outcome(Status.UNBOUNDED)
             apply(task, move, length)
             gradient, value = objective.gradient(z), objective.value(z)
         moved = len(move.indices)
-        if not abs(value) < 1e300:
+        if not (math.isfinite(value) and np.abs(z).max() < far):
             z[:] = before[1]
             return Outcome(Status.UNBOUNDED)
 
         changed = bool(len(move.indices)) and bool((before[1] != z)[move.indices].any())
         if not changed and task.rule.guided:
-            return Outcome(Status.STALLED, "nothing falls any more but by rounding")
+            return Outcome(Status.STALLED, NO_PROGRESS)
         progress_made = before[0] - value > 1e-16 * abs(value) or violation < 0.999 * best
         best = min(best, violation)
         idle = 0 if progress_made else idle + 1
@@ -75,22 +82,16 @@ def _run(task: Task) -> Outcome:
 
 def propose(task: Task, gradient: Array, alpha: float) -> Move:
     """Ask the native rule for its move."""
-    generator = task.rng.bit_generator.capsule if task.rule.draws else None
-    indices, delta, decrease, _ = _core.propose(
-        task.rule.code, gradient, *task.place(), alpha, task.plan.lipschitz, generator, task.n_iter
-    )
+    choice = task.choice if alpha == task.plan.alpha else task.choice_with(alpha)
+    indices, delta, decrease, _ = _core.propose(task.point, gradient, choice, task.n_iter)
     return Move(indices, delta, decrease)
 
 
 def ends_of(task: Task, move: Move) -> Array:
     """Where each coordinate of the move would stop: at its next kink or bound."""
     at, falls = move.indices, move.delta < 0
-    end = np.where(falls, task.layout.lower[at], task.layout.upper[at])
-    if task.objective.kinks is not None:
-        pivot, z = task.objective.kinks[1][at], task.z[at]
-        end = np.where(falls & (z > pivot), np.maximum(end, pivot), end)
-        end = np.where(~falls & (z < pivot), np.minimum(end, pivot), end)
-    return end
+    floor, ceiling = ends_at(task.z, task.layout.lower, task.layout.upper, task.objective.kinks)
+    return np.where(falls, floor[at], ceiling[at])
 
 
 def rooms(task: Task, move: Move) -> Array:
@@ -100,13 +101,11 @@ def rooms(task: Task, move: Move) -> Array:
 
 def slope_of(task: Task, move: Move, gradient: Array) -> float:
     """How fast the objective falls along the move, kinks included."""
-    slope = -float(gradient[move.indices] @ move.delta)
-    if task.objective.kinks is not None:
-        weight, pivot = (a[move.indices] for a in task.objective.kinks)
-        z, falls = task.z[move.indices], move.delta < 0
-        above = np.where(falls, z > pivot, z >= pivot)
-        slope -= float(np.where(above, weight, -weight) @ move.delta)
-    return slope
+    layout = task.layout
+    accounts = accounts_at(gradient, task.z, layout.lower, layout.upper, task.objective.kinks)
+    at = move.indices
+    price = np.where(move.delta < 0, accounts.down_price[at], accounts.up_price[at])
+    return -float(price @ move.delta)
 
 
 def apply(task: Task, move: Move, length: float) -> None:
@@ -127,7 +126,7 @@ def apply(task: Task, move: Move, length: float) -> None:
 
 def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
     """Minimise the parabola with the curvature that the step assumes, within the rooms."""
-    if task.plan.length == Length.MODEL or not len(move.indices):
+    if task.plan.length == Length.model or not len(move.indices):
         return 1.0
     slope = slope_of(task, move, gradient)
     limit = float(rooms(task, move).min())
@@ -138,10 +137,10 @@ def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
 def assumed_curvature(task: Task, move: Move, alpha: float) -> float:
     """Give the curvature along the move; `cpp/isa/greedy.hpp` has the same cases, with reasons."""
     plan, size = task.plan, np.abs(move.delta)
-    if plan.length == Length.NORM:
+    if plan.length == Length.norm:
         constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant
         return constant * float(size.sum()) ** 2
-    if plan.length == Length.LIPSCHITZ:
+    if plan.length == Length.lipschitz:
         assert plan.lipschitz is not None
         constants = plan.lipschitz[move.indices]
         most = float(np.sqrt(constants) @ size) ** 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES
-from ..threads import one_blas_thread
 from . import block, greedy, loop
-from .steps import Length, Step, plan
-from .task import NOT_CONVEX, Callback, Outcome, Task
+from .steps import BACKTRACKING, Length, Step, plan
+from .task import NOT_CONVEX, Callback, Outcome, Seen, Task
 
 MESSAGES = {
     Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
@@ -67,7 +65,10 @@ def minimize(
     x0 : array_like, optional
         A feasible point to start from. By default the total is spread evenly within the bounds.
     tol : float
-        Stop when the KKT violation is at most ``tol * (1 + max|gradient|)``.
+        Stop when the KKT violation is at most `tol` times the size of the terms that cancel in the
+        gradient, ``max(|Qx|, |c|, l1)`` for a quadratic, and what can still be gained nearby is
+        small against the objective. Multiplying the objective or the variables by a number changes
+        nothing.
     max_iter : int, optional
         At most so many iterations; by default a million in the native gear, 100 000 elsewhere.
     time_limit : float, optional
@@ -112,7 +113,7 @@ def minimize(
     choice("rule", rule, ("auto", *RULES))
     step_plan = plan(rule, step, problem)
     native = blocks or (
-        step_plan.length != Length.BACKTRACKING
+        step_plan.length is not BACKTRACKING
         and step_plan.next_alpha is None
         and problem.hessian is not None
     )
@@ -130,12 +131,10 @@ def minimize(
         rng=np.random.default_rng(seed) if RULES[rule].draws else _UNUSED,
         record=bool(history),
         # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
-        finish=automatic and step_plan.length == Length.EXACT,
+        finish=automatic and step_plan.length == Length.exact,
     )
     setup_time = time.perf_counter() - began
-    # The finish factorises; on a handful of accounts BLAS uses one thread anyway.
-    with one_blas_thread() if task.finish and layout.n > 64 else nullcontext():
-        outcome = gear.run(task)
+    outcome = gear.run(task)
     return _report(objective, task, outcome, setup_time)
 
 
@@ -147,26 +146,27 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
     layout, status, remark = task.layout, outcome.status, outcome.remark
     if outcome.seen is not None and task.objective is objective:
         x = layout.to_coordinates(task.z)
-        value, prices, certificate = outcome.seen
+        seen = outcome.seen
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
         prices = layout.prices(gradient)
-        certificate = _core.certify(prices, *task.place())
-    violation, bound, multiplier = certificate
-    threshold = task.threshold_of(prices)
-    if status == Status.STALLED and violation <= threshold and not remark.startswith(NOT_CONVEX):
+        seen = Seen(value, prices, *_core.certify(task.point, prices))
+    if status == Status.STALLED and task.is_optimal(seen) and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
-    message = MESSAGES[status].format(violation=violation, threshold=threshold, n_iter=task.n_iter)
+    threshold = task.tolerance_of(seen.gradient)
+    message = MESSAGES[status].format(
+        violation=seen.violation, threshold=threshold, n_iter=task.n_iter
+    )
     return Result(
         x=x,
-        fun=value,
+        fun=seen.value,
         status=status,
         message=f"{message}: {remark}" if remark else message,
         n_iter=task.n_iter,
-        kkt_violation=violation,
-        suboptimality_bound=bound,
-        multiplier=float(multiplier[0]) if len(multiplier) == 1 else multiplier,
+        kkt_violation=seen.violation,
+        suboptimality_bound=seen.bound,
+        multiplier=float(seen.multiplier[0]) if len(seen.multiplier) == 1 else seen.multiplier,
         setup_time=setup_time,
         solve_time=task.elapsed,
         history=task.history(),
@@ -216,14 +216,15 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
     x = vector("x0", x0, len(low))
     inside = np.minimum(np.maximum(x, low), high)
     outside = np.abs(x - inside)
-    if outside.max() > 1e-9 * (1 + np.abs(x).max()):
+    size = max(float(np.abs(x).max()), float(np.abs(layout.totals).max()))
+    if outside.max() > 1e-9 * size:
         i = int(np.argmax(outside))
         raise ValueError(
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
     z = layout.to_accounts(inside)
     excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
-    scale = 1 + np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
+    scale = np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
     wrong = np.abs(excess) > 1e-9 * scale
     if wrong.any():
         k = int(np.argmax(wrong))

@@ -9,7 +9,7 @@ parabola, or to the first room that is used up:
 - ``"backtracking"``: shrinks until the objective falls enough, for any smooth function;
 - a number: the step size alpha of the rule's model; a callable: ``step(progress) -> alpha``.
 
-To add a step, give it a name here, a `Length`, and its curvature in `loop.assumed_curvature` and
+To add a step, give it a name here and its curvature in `loop.assumed_curvature` and
 `cpp/isa/greedy.hpp`.
 """
 
@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._validation import Array, choice, finite_number, positive_number
 from ..objectives import Objective
 from ..result import Progress
@@ -31,14 +32,8 @@ Step = str | float | Callable[[Progress], float]
 STEPS = ("auto", "1/L2", "lipschitz", "exact", "backtracking")
 
 
-class Length(IntEnum):
-    """How the length of a move is found; the first four are known to the native core."""
-
-    MODEL = 0  # as the rule's model has it
-    NORM = 1  # curvature L1 |d|_1^2
-    LIPSCHITZ = 2  # curvature sum L_i d_i^2
-    EXACT = 3  # curvature d'Hd
-    BACKTRACKING = 4
+Length = _core.Step  # how the length of a move is found
+BACKTRACKING = None  # in its place: by trying
 
 
 @dataclass(frozen=True)
@@ -47,19 +42,19 @@ class StepPlan:
 
     Attributes
     ----------
-    length : Length
-        How the length of a move is found.
+    length : _core.Step or None
+        The curvature that the length of a move is computed with; None for backtracking.
     alpha : float
         Step size of the model by which the rule chooses.
     one_norm_constant : float
-        The L1 of `Length.NORM`.
+        The L1 of `_core.Step.norm`.
     lipschitz : ndarray or None
         Coordinate-wise constants, where the rule or the step uses them.
     next_alpha : callable or None
         Gives alpha anew before each iteration.
     """
 
-    length: Length
+    length: Any
     alpha: float = 1.0
     one_norm_constant: float = 0.0
     lipschitz: Array | None = None
@@ -89,24 +84,24 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
         alpha = _one_over_l2(rule, step, rule_name, objective)
 
     if callable(step):
-        length = Length.NORM if rule_name == "libsvm" else Length.MODEL
+        length = Length.norm if rule_name == "libsvm" else Length.model
         return StepPlan(length, lipschitz=constants, next_alpha=step)
     if isinstance(step, float):
         if rule_name == "libsvm":  # its own model has the Hessian's curvature
-            return StepPlan(Length.NORM, one_norm_constant=1 / (2 * step))
-        return StepPlan(Length.MODEL, step, lipschitz=constants)
+            return StepPlan(Length.norm, one_norm_constant=1 / (2 * step))
+        return StepPlan(Length.model, step, lipschitz=constants)
     if step == "1/L2":
         alpha = _one_over_l2(rule, step, rule_name, objective)
         if rule.weighted or rule_name == "libsvm":
             one_norm = 1 / alpha if rule.one_norm else 1 / (2 * alpha)
-            return StepPlan(Length.NORM, 1.0, one_norm, constants)
-        return StepPlan(Length.MODEL, alpha)
+            return StepPlan(Length.norm, 1.0, one_norm, constants)
+        return StepPlan(Length.model, alpha)
     if step == "lipschitz":
-        return StepPlan(Length.LIPSCHITZ, alpha, lipschitz=constants)
+        return StepPlan(Length.lipschitz, alpha, lipschitz=constants)
     if step == "exact":
-        return StepPlan(Length.EXACT, alpha, lipschitz=constants)
+        return StepPlan(Length.exact, alpha, lipschitz=constants)
     l2 = None if rule.weighted else objective.two_coordinate_constant()
-    return StepPlan(Length.BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
+    return StepPlan(BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
 
 
 def _constants(rule_name: str, step: Step, objective: Objective) -> Array:

@@ -1,17 +1,19 @@
-"""What both gears share: the task they are given and the outcome they hand back."""
+"""What all gears share: the task they are given and the outcome they hand back."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core
 from .._validation import Array
-from ..constraints import Indices, Layout
+from ..constraints import Layout
 from ..objectives import Objective, value_and_gradient
 from ..result import History, Progress, Status
 from ..rules import RULES, Rule
@@ -19,13 +21,24 @@ from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
 
+# `optimal` also asks that what can still be gained nearby is at most this many times `tol` of the
+# size of the objective: a huge price at which nobody trades must not hide what the others do.
+GAIN = 100.0
+# What a gradient elsewhere counts against the one at hand, where the Hessian is not constant.
+ELSEWHERE = 1e-3
+# A violation that is this small against the terms that cancel in the gradient is rounding.
+ROUNDING = 1e-14
+
 
 class Seen(NamedTuple):
     """What the problem says of a point: derived from it, not kept up to date by a loop."""
 
     value: float
     gradient: Array
-    certificate: tuple[float, float, Array]  # KKT violation, Frank-Wolfe gap, multiplier per group
+    violation: float
+    bound: float  # the Frank-Wolfe gap
+    nearby: float  # the same where no account goes further than the largest is
+    multiplier: Array  # one per group
 
 
 @dataclass
@@ -47,6 +60,8 @@ class Task:
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
+    strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
+    vanishing: float = 0.0  # see `start_at`
 
     @property
     def rule(self) -> Rule:
@@ -57,6 +72,11 @@ class Task:
     def elapsed(self) -> float:
         """Seconds since the solve began."""
         return time.perf_counter() - self.began
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the time limit."""
+        return max(self.time_limit - self.elapsed, 0.0)
 
     @property
     def patience(self) -> int:
@@ -73,11 +93,22 @@ class Task:
             odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
         return 1000 + int(20 * odds * n**2)
 
-    def place(self) -> tuple[Array, Array, Array, Array | None, Array | None, Indices]:
-        """What the native functions call a point, the gradient apart."""
+    @cached_property
+    def point(self) -> Any:
+        """What the native functions call a point, the gradient apart; it refers to z."""
         layout = self.layout
         weight, pivot = self.objective.kinks or (None, None)
-        return self.z, layout.lower, layout.upper, weight, pivot, layout.starts
+        return _core.Point(self.z, layout.lower, layout.upper, weight, pivot, layout.starts)
+
+    @cached_property
+    def choice(self) -> Any:
+        """How the native rule is to choose."""
+        return self.choice_with(self.plan.alpha)
+
+    def choice_with(self, alpha: float) -> Any:
+        """The same with another step size."""
+        generator = self.rng.bit_generator.capsule if self.rule.draws else None
+        return _core.Choice(_core.Rule(self.rule.code), alpha, self.plan.lipschitz, generator)
 
     def settle(self) -> None:
         """Make the sums of z exact."""
@@ -87,15 +118,77 @@ class Task:
     def look(self) -> Seen:
         """What the problem says of z."""
         value, gradient = value_and_gradient(self.objective, self.z)
-        return Seen(value, gradient, _core.certify(gradient, *self.place()))
+        return Seen(value, gradient, *_core.certify(self.point, gradient))
 
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
-        return _core.certify(gradient, *self.place())[0]
+        return float(_core.certify(self.point, gradient)[0])
+
+    @cached_property
+    def _start(self) -> tuple[float, float]:
+        """The objective at the start, and the largest derivative there or at the even spread."""
+        spread = self.layout.project(np.zeros(self.layout.n))
+        with np.errstate(all="ignore"):
+            value = float(self.objective.value(self.z))
+            sizes = [float(np.abs(self.objective.gradient(z)).max()) for z in (self.z, spread)]
+        return value, max((size for size in sizes if math.isfinite(size)), default=0.0)
+
+    def scale_of(self, gradient: Array) -> float:
+        """The size of the terms that cancel in the gradient: ``max(|Qx|, |c|)``, and the kinks.
+
+        Of a function that is not quadratic the terms are not known. The gradient itself stands for
+        them, and a small share of what it was elsewhere, for it may be 0 at the optimum.
+        """
+        linear = self.objective.linear
+        if linear is None:
+            scale = max(float(np.abs(gradient).max()), ELSEWHERE * self._start[1])
+        else:
+            scale = max(float(np.abs(gradient - linear).max()), float(np.abs(linear).max()))
+        kinks = self.objective.kinks
+        return scale if kinks is None else max(scale, float(kinks[0].max()))
+
+    def start_at(self, gradient: Array) -> None:
+        """Take the measure of the terms at the start.
+
+        Where all of them vanish at the optimum nothing is left there to compare a violation with:
+        then a millionth of what would have done at the start does.
+        """
+        self.vanishing = 1e-6 * self.tol * self.scale_of(gradient)
 
     def threshold_of(self, gradient: Array) -> float:
-        """The violation at which the point counts as optimal."""
-        return self.tol * (1.0 + float(np.abs(gradient).max()))
+        """The violation to aim at."""
+        return max(self.strictness * self.tol * self.scale_of(gradient), 0.5 * self.vanishing)
+
+    def tolerance_of(self, gradient: Array) -> float:
+        """The violation up to which a point may be called optimal."""
+        return max(self.tol * self.scale_of(gradient), self.vanishing)
+
+    def is_optimal(self, seen: Seen) -> bool:
+        """Whether a point may be called optimal, as far as its derivatives tell."""
+        if seen.violation > self.tolerance_of(seen.gradient):
+            return False
+        noise = max(ROUNDING * self.scale_of(seen.gradient), self.vanishing)
+        return seen.nearby <= self._gain_allowed(seen) or seen.violation <= noise
+
+    def _gain_allowed(self, seen: Seen) -> float:
+        linear = self.objective.linear
+        if linear is None:
+            size = max(abs(seen.value), abs(self._start[0] - seen.value))
+        else:  # x'Qx/2 and c'x, the terms that cancel in the objective
+            product, constant = self.z @ (seen.gradient - linear), self.z @ linear
+            size = max(abs(float(product)) / 2, abs(float(constant)), abs(seen.value))
+        return GAIN * self.tol * size
+
+    def aim_lower(self, seen: Seen) -> bool:
+        """Aim at a smaller violation, for the one reached allows too much gain; False if too small.
+
+        Only to be asked where the violation aimed at was reached and the point is not optimal.
+        """
+        if seen.violation > self.tolerance_of(seen.gradient):
+            return True  # the running gradient was off: the aim is right
+        allowed = self._gain_allowed(seen)
+        self.strictness *= min(max(0.5 * allowed / seen.nearby, 1e-3), 0.1)
+        return self.strictness * self.tol > 0.1 * ROUNDING
 
     def stationary(self, remark: str = "", seen: Seen | None = None) -> Outcome:
         """What to call a stationary point: the optimum if the function is convex where we look.
@@ -107,24 +200,25 @@ class Task:
         if remark:
             return Outcome(Status.STALLED, remark, seen)
         convex = self._convexity()
-        if convex == 0:
+        if convex == _core.Convex.no:
             return Outcome(Status.STALLED, NOT_CONVEX, seen)
-        return Outcome(Status.OPTIMAL, ROUNDED if convex == 1 else "", seen)
+        rounded = convex == _core.Convex.but_for_rounding
+        return Outcome(Status.OPTIMAL, ROUNDED if rounded else "", seen)
 
-    def _convexity(self) -> int:
+    def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
         if hessian is None:
-            return 2
+            return _core.Convex.yes
         if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
-            return 0
-        free = None
-        if layout.n > 300:
-            free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
-            if len(free) > 3000:
-                return 2
-        convex = _core.convex_along(hessian, free, layout.starts)
+            return _core.Convex.no
+        if layout.n <= 300:
+            return _core.convex_along(hessian, None, layout.starts)
+        free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
+        if len(free) > 3000:
+            return _core.Convex.yes
         # A face is singular more often than not; only the whole matrix is worth a remark.
-        return convex if layout.n <= 300 else min(2 * convex, 2)
+        convex = _core.convex_along(hessian, free, layout.starts)
+        return _core.Convex.no if convex == _core.Convex.no else _core.Convex.yes
 
     def stopped_by_callback(self, value: float, violation: float) -> bool:
         """Tell the callback, if there is one; whether it asks to stop."""
@@ -149,6 +243,7 @@ class Task:
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
 ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as semidefinite"
+NO_PROGRESS = "nothing falls any more but by rounding"
 
 
 @dataclass(frozen=True)

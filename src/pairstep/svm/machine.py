@@ -23,12 +23,15 @@ from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
-from ..threads import one_blas_thread
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
-KERNELS: tuple[str, ...] = get_args(KernelName)  # in the order of the native code
-# By the engine's code. It may call optimal what the certificate then finds short of it.
-STATUSES = (Status.STALLED, Status.MAX_ITER, Status.STOPPED, Status.STALLED)
+KERNELS: tuple[str, ...] = get_args(KernelName)
+# What the engine's word means where the certificate finds the tolerance missed.
+STATUSES = {
+    _core.BlockStop.max_iter: Status.MAX_ITER,
+    _core.BlockStop.stopped: Status.STOPPED,
+    _core.BlockStop.unbounded: Status.UNBOUNDED,
+}
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ class Kernel:
     coef0: float = 0.0
 
     @property
-    def native(self) -> tuple[int, float, float, int]:
+    def native(self) -> Any:
         """As the native code takes it."""
-        return KERNELS.index(self.name), self.gamma, self.coef0, self.degree
+        name = getattr(_core.KernelName, self.name)
+        return _core.Kernel(name, self.gamma, self.coef0, self.degree)
 
 
 @dataclass
@@ -93,28 +97,25 @@ def solve(
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
     data, center = _laid_out(X, kernel)
-    arrays = []
+    points, arrays = [], []
     for dual in duals:
         z = np.array(dual.z, np.float64)
-        arrays.append((
-            dual.rows, dual.linear, dual.lower, dual.upper, dual.kink, dual.starts, dual.totals,
-            z, np.empty_like(z),
-        ))  # fmt: skip
+        pivot = None if dual.kink is None else np.zeros(len(z))
+        point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
+        gradient = np.empty_like(z)
+        points.append((point, z, gradient))
+        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
     began = time.perf_counter()
-    with one_blas_thread():
-        outcomes = _core.solve_duals(
-            data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
-            np.dtype(dtype) == np.float32, RULES["libsvm" if rule == "auto" else rule].code,
-            keep_going,
-        )  # fmt: skip
+    outcomes = _core.solve_duals(
+        data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
+        np.dtype(dtype) == np.float32, _core.Rule(RULES["libsvm" if rule == "auto" else rule].code),
+        keep_going,
+    )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for dual, (*_, z, gradient), (code, n_iter, _) in zip(duals, arrays, outcomes, strict=True):
-        pivot = None if dual.kink is None else np.zeros(len(z))
-        violation, gap, multiplier = _core.certify(
-            gradient, z, dual.lower, dual.upper, dual.kink, pivot, dual.starts
-        )
-        status = Status.OPTIMAL if violation <= tol else STATUSES[code]
+    for (point, z, gradient), (stop, n_iter, _) in zip(points, outcomes, strict=True):
+        violation, gap, _, multiplier = _core.certify(point, gradient)
+        status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
             status = Status.TIME_LIMIT
         solutions.append(Solution(z, gradient, violation, gap, multiplier, n_iter, status))

@@ -1,0 +1,195 @@
+#include "block_gear.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "../core/feasible.hpp"
+
+namespace pairstep {
+
+namespace {
+
+// How many of the accounts furthest out a working set begins with, and how many it takes later.
+constexpr Index FIRST = 128, USUAL = 256;
+
+// Rounds without a halving of the violation after which the free accounts are balanced all
+// together, and after which Newton's method may do it.
+constexpr int BALANCE_AFTER = 10, FINISH_AFTER = 40;
+
+// Below this share of the first violation the accounts that will be free in the end mostly are.
+constexpr double END_GAME = 0.01;
+
+// A face of this many accounts is worth Newton's method after FINISH_AFTER rounds, a larger one
+// after more in proportion: a factorisation grows faster with it than a round does.
+constexpr double USUAL_FACE = 2000;
+
+// Rounds after which it is looked at whether the problem can be shrunk, and from how many accounts.
+constexpr Index SHRINK_EVERY = 50, WORTH_SHRINKING = 4000;
+
+// Verifications that may fail to show progress, and rounds in which the objective may fail to fall.
+constexpr int FRUITLESS = 3, IDLE = 20;
+
+}  // namespace
+
+BlockGear::BlockGear(Oracle& oracle, const Point& point, const BlockTask& task)
+    : oracle_(oracle), point_(point), task_(task), with_free_(task.eager) {
+  set_.most_free = std::clamp<Index>(Index(std::sqrt(double(task.block_bytes) / 8)), USUAL, 8000);
+  levels_.push_back({.size = FIRST, .finish = task.eager});
+}
+
+BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse) {
+  tol_ = tol;
+  fruitless_ = 0;
+  for (; rounds > 0; --rounds) {
+    pulse.beat();
+    survey(pace().size);
+    if (violation <= goal()) {
+      if (levels_.size() > 1) {  // of the part; what the whole says its next survey tells
+        unshrink();
+        continue;
+      }
+      if (verify()) return BlockStop::optimal;
+      if (no_use_in_verifying_again()) return BlockStop::imprecise;
+      survey(pace().size);
+    }
+    if (iterations >= max_iter) return BlockStop::max_iter;
+    if (pulse.stopped()) return BlockStop::stopped;
+    note_progress();
+    if (is_stuck()) {
+      if (levels_.size() == 1) return BlockStop::imprecise;
+      unshrink();
+      continue;
+    }
+    if (++rounds_ % SHRINK_EVERY == 0 && point_.n > WORTH_SHRINKING && shrink()) continue;
+    if (const BlockStop stop = work_on_block(max_iter, pulse); stop != BlockStop::paused)
+      return stop;
+  }
+  return BlockStop::paused;
+}
+
+void BlockGear::conclude() {
+  while (levels_.size() > 1) unshrink();
+  verify();
+}
+
+void BlockGear::survey(Index count) {
+  oracle_.survey(count / 2, with_free_, found_);
+  violation = trade(point_, found_, markets_);
+  scale = found_.scale;
+  if (first_scale_ < 0) first_scale_ = scale;
+  if (pace().first < 0) pace().first = violation;
+}
+
+// The true violation, with exact sums. Whether it is within the tolerance.
+bool BlockGear::verify() {
+  settle_sums();
+  oracle_.verify();
+  survey(2);
+  fruitless_ = violation < 0.5 * best_verified_ ? 0 : fruitless_ + 1;
+  best_verified_ = std::min(best_verified_, violation);
+  return violation <= tolerance();
+}
+
+bool BlockGear::no_use_in_verifying_again() const { return fruitless_ > FRUITLESS; }
+
+void BlockGear::note_progress() {
+  auto& [size, first, best, since, idle, finish] = pace();
+  if (violation < 0.5 * best) {
+    best = violation;
+    since = 0;
+    return;
+  }
+  ++since;
+  with_free_ |= since > BALANCE_AFTER;
+  const double face = std::max(double(set_.members.size()) / USUAL_FACE, 1.0);
+  finish |= since > FINISH_AFTER * face &&
+            (violation < END_GAME * first || since > 2 * FINISH_AFTER * face);
+}
+
+// Whether nothing falls any more, or what still falls is below what rounding does to the prices.
+bool BlockGear::is_stuck() {
+  const auto& [size, first, best, since, idle, finish] = pace();
+  if (idle > IDLE || !std::isfinite(violation)) return true;
+  if (found_.noise == 0.0 || since <= BALANCE_AFTER + 2) return false;
+  return violation < 100 * found_.noise || (since > 100 && violation < END_GAME * first);
+}
+
+// An account that cannot trade at the prices of its group (on a bound or a kink, and beyond them)
+// will hardly move again: go on without these. Whether that was right the surveys of the whole see
+// later.
+bool BlockGear::shrink() {
+  const Index left = oracle_.shrink(markets_);
+  if (left == 0) return false;
+  pace().since = pace().idle = 0;
+  levels_.push_back({.size = FIRST, .finish = task_.eager});
+  return true;
+}
+
+void BlockGear::unshrink() {
+  oracle_.unshrink();
+  levels_.pop_back();
+}
+
+BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
+  choose_members(point_, found_, markets_, pace().size / 2, with_free_, set_);
+  const Index q = Index(set_.members.size());
+  block_.resize(std::size_t(q) * std::size_t(q));
+  // Where free accounts are balanced, rounding must not bend flat valleys.
+  oracle_.block(set_.members, with_free_, block_.data());
+
+  // A block that costs little is solved well. Otherwise many rounds are better than much work on
+  // prices that the others will change.
+  const double share = task_.eager ? 0.02 : with_free_ ? 0.3 : 0.1;
+  const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
+  const Effort effort{std::max(share * violation, 0.5 * goal()),
+                      std::min(most, max_iter - iterations), pace().finish};
+  const BlockOutcome outcome = solve_block(point_, set_, block_.data(), task_.rule, effort, pulse);
+  iterations += std::max<Index>(outcome.iterations, 1);
+  least_curvature = std::min(least_curvature, outcome.least_curvature);
+  if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;
+  fallen_ += outcome.fall;
+  pace().idle = outcome.fall > 1e-13 * fallen_ ? 0 : pace().idle + 1;
+  move_to(set_.members, outcome.x);
+  if (moved > 0) {
+    pace().size = std::max(USUAL, with_free_ ? q / 4 : 0);
+    return BlockStop::paused;
+  }
+  // Nothing moves: the part is done; or the free accounts may help; or it is the end.
+  if (levels_.size() > 1) {
+    unshrink();
+    return BlockStop::paused;
+  }
+  if (with_free_) {
+    if (verify()) return BlockStop::optimal;
+    if (no_use_in_verifying_again()) return BlockStop::imprecise;
+  }
+  with_free_ = pace().finish = true;
+  return BlockStop::paused;
+}
+
+void BlockGear::move_to(const std::vector<Index>& accounts, const std::vector<double>& x) {
+  std::vector<Index> who;
+  std::vector<double> delta;
+  for (std::size_t k = 0; k < accounts.size(); ++k) {
+    double& at = point_.x[accounts[k]];
+    if (x[k] == at) continue;
+    who.push_back(accounts[k]);
+    delta.push_back(x[k] - at);
+    at = x[k];
+  }
+  moved = Index(who.size());
+  if (moved > 0) oracle_.advance(who, delta);
+}
+
+// What rounding has left of the totals goes into free accounts, as a move like any other.
+void BlockGear::settle_sums() {
+  std::vector<double> settled(point_.x, point_.x + point_.n);
+  settle(settled.data(), point_.lower, point_.upper, point_.starts, task_.totals, point_.n_groups,
+         point_.pivot);
+  std::vector<Index> all(std::size_t(point_.n));
+  std::iota(all.begin(), all.end(), 0);
+  move_to(all, settled);
+}
+
+}  // namespace pairstep

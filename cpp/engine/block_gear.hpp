@@ -1,0 +1,89 @@
+// The block gear: for problems whose Hessian is not at hand as a whole. Each round surveys the
+// prices, takes a working set, runs the greedy gear on its block of the Hessian and advances the
+// prices. Written once, against an oracle.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "block_solve.hpp"
+#include "oracle.hpp"
+
+namespace pairstep {
+
+struct BlockTask {
+  const double* totals;  // of each group
+  Rule rule;
+  // Whether blocks are cheap against rounds: then the free accounts are in every working set, the
+  // finish is tried from the start, and each block is solved well.
+  bool eager;
+  double beyond = 1.0;  // solve so many times further than asked for before looking closely
+  std::size_t block_bytes = 1 << 27;  // for the Hessian of a working set
+};
+
+// `imprecise`: the violation does not fall any further in the oracle's arithmetic.
+enum class BlockStop : int { optimal, max_iter, stopped, imprecise, unbounded, paused };
+
+class BlockGear {
+ public:
+  BlockGear(Oracle& oracle, const Point& point, const BlockTask& task);
+
+  // Until the violation, verified, is at most `tol` times the scale that the oracle tells,
+  // `max_iter` iterations are made in all, or `rounds` more rounds are. May be called again to go
+  // on.
+  BlockStop run(double tol, Index max_iter, Index rounds, Pulse& pulse);
+
+  // Make the sums exact, and learn the true violation where it is.
+  void conclude();
+
+  Index iterations = 0;
+  Index moved = 0;               // accounts that moved in the last round
+  double violation = 0.0;        // by the last survey
+  double scale = 1.0;            // what the tolerance is relative to
+  double least_curvature = 0.0;  // most negative relative curvature met along a move
+
+ private:
+  // How the rounds go, on one level of shrinking.
+  struct Pace {
+    Index size;              // of the outliers in a working set
+    double first = -1.0;     // the violation of the first survey
+    double best = INFINITY;  // the least violation so far, counted in halvings
+    int since = 0;           // rounds since the violation was last halved
+    int idle = 0;            // rounds since the objective last fell
+    bool finish = false;     // whether Newton's method may end a block
+  };
+
+  // Where all terms of the gradient vanish at the optimum nothing is left to compare with: then a
+  // millionth of what would have done at the start does.
+  double tolerance() const { return tol_ * std::max(scale, 1e-6 * first_scale_); }
+  double goal() const { return tolerance() / task_.beyond; }
+  Pace& pace() { return levels_.back(); }
+
+  void survey(Index count);
+  bool verify();
+  bool no_use_in_verifying_again() const;
+  void note_progress();
+  bool is_stuck();
+  bool shrink();
+  void unshrink();
+  BlockStop work_on_block(Index max_iter, Pulse& pulse);
+  void move_to(const std::vector<Index>& accounts, const std::vector<double>& x);
+  void settle_sums();
+
+  Oracle& oracle_;
+  const Point point_;
+  const BlockTask task_;
+  Survey found_;
+  std::vector<Market> markets_;
+  WorkingSet set_;
+  std::vector<double> block_;
+  std::vector<Pace> levels_;  // the whole problem, and a level for each shrinking
+  Index rounds_ = 0;
+  double tol_ = 0.0, first_scale_ = -1.0;
+  double fallen_ = 0.0;              // of the objective, so far
+  double best_verified_ = INFINITY;  // the least violation that was verified
+  int fruitless_ = 0;                // verifications since one last showed progress
+  bool with_free_;                   // whether the free accounts are in every working set
+};
+
+}  // namespace pairstep

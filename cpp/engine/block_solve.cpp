@@ -1,0 +1,81 @@
+#include "block_solve.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+namespace {
+
+// Coordinate-wise Lipschitz constants for the rules that weigh by them: the diagonal. Of an account
+// without curvature any positive number is one.
+std::vector<double> constants_of(const double* hessian, std::size_t q) {
+  std::vector<double> constants(q);
+  double least = INFINITY;
+  for (std::size_t k = 0; k < q; ++k) {
+    constants[k] = hessian[k * (q + 1)];
+    if (constants[k] > 0) least = std::min(least, constants[k]);
+  }
+  for (double& constant : constants)
+    if (!(constant > 0)) constant = std::isfinite(least) ? least : 1.0;
+  return constants;
+}
+
+// 1 / L2, or 1 / L1 for the rules of the 1-norm; libsvm and gs-s do not ask for it.
+double step_size(const double* hessian, Index q, Rule rule) {
+  if (rule == Rule::libsvm || rule == Rule::gs_s) return 1.0;
+  const double l2 = isa().two_coordinate_constant(hessian, q);
+  const bool one_norm =
+      rule == Rule::gs_1 || rule == Rule::gs_1_lipschitz || rule == Rule::gs_1_ratio;
+  return l2 > 0 ? (one_norm ? 2.0 : 1.0) / l2 : 1.0;
+}
+
+}  // namespace
+
+BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
+                         Rule rule, const Effort& effort, Pulse& pulse) {
+  const std::vector<Index>& members = set.members;
+  const std::size_t q = members.size();
+  const auto pick = [&](const double* from) {
+    std::vector<double> some(q);
+    if (from)
+      for (std::size_t k = 0; k < q; ++k) some[k] = from[members[k]];
+    return some;
+  };
+  BlockOutcome outcome{};
+  outcome.x = pick(point.x);
+  std::vector<double> gradient = set.gradient;
+  const std::vector<double> lower = pick(point.lower), upper = pick(point.upper),
+                            kink = pick(point.kink), pivot = pick(point.pivot),
+                            constants = constants_of(hessian, q);
+  std::vector<Index> starts;
+  for (Index g = 0; g <= point.n_groups; ++g)
+    starts.push_back(std::lower_bound(members.begin(), members.end(), point.starts[g]) -
+                     members.begin());
+  const Point small{Index(q),
+                    point.n_groups,
+                    starts.data(),
+                    gradient.data(),
+                    outcome.x.data(),
+                    lower.data(),
+                    upper.data(),
+                    point.kink ? kink.data() : nullptr,
+                    point.kink ? pivot.data() : nullptr};
+  GreedyTask task{};
+  task.hessian = hessian;
+  task.choice = {rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0, nullptr};
+  task.step = Step::exact;
+  task.patience = 1000 + 10 * Index(q);
+  task.finish = effort.finish;
+  const std::unique_ptr<GreedyRun> gear = isa().greedy(task, Index(q));
+  gear->begin(small, 0.0);
+  outcome.stop = gear->run(effort.threshold, effort.max_iter, pulse);
+  outcome.iterations = gear->iterations;
+  outcome.fall = -gear->value;
+  outcome.least_curvature = gear->least_curvature;
+  return outcome;
+}
+
+}  // namespace pairstep

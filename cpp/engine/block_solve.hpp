@@ -1,0 +1,28 @@
+// The greedy gear on a working set: a small problem with its own Hessian.
+#pragma once
+
+#include <vector>
+
+#include "../core/pulse.hpp"
+#include "working_set.hpp"
+
+namespace pairstep {
+
+// How hard to work on a block.
+struct Effort {
+  double threshold;  // until the violation within the block is at most this
+  Index max_iter;
+  bool finish;  // whether to try Newton's method on the face
+};
+
+struct BlockOutcome {
+  Stop stop;
+  Index iterations;
+  double fall, least_curvature;
+  std::vector<double> x;  // where the members are to go
+};
+
+BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
+                         Rule rule, const Effort& effort, Pulse& pulse);
+
+}  // namespace pairstep

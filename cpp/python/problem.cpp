@@ -1,0 +1,54 @@
+#include "problem.hpp"
+
+namespace pairstep {
+
+PointArrays::PointArrays(InOut x, In lower, In upper, std::optional<In> kink,
+                         std::optional<In> pivot, Indices starts)
+    : x(x), lower(lower), upper(upper), kink(kink), pivot(pivot), starts(starts) {
+  const std::size_t n = x.shape(0);
+  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
+  require(!kink || (pivot && kink->shape(0) == n && pivot->shape(0) == n),
+          "kink and pivot must have the length of x");
+  require_starts(starts, n);
+}
+
+Point PointArrays::with(const double* gradient) const {
+  return Point{n(),
+               Index(starts.shape(0)) - 1,
+               starts.data(),
+               const_cast<double*>(gradient),
+               x.data(),
+               lower.data(),
+               upper.data(),
+               kink ? kink->data() : nullptr,
+               kink ? pivot->data() : nullptr};
+}
+
+Point PointArrays::with(const In& gradient) const {
+  require(Index(gradient.shape(0)) == n(), "gradient must have the length of x");
+  return with(gradient.data());
+}
+
+ChoiceArrays::ChoiceArrays(Rule rule, double alpha, std::optional<In> lipschitz,
+                           nb::object generator)
+    : rule(rule), alpha(alpha), lipschitz(lipschitz), generator(generator) {
+  const bool draws = rule == Rule::random || rule == Rule::random_lipschitz;
+  require(!draws || !generator.is_none(), "this rule needs a random generator");
+  const bool weighted = rule == Rule::random_lipschitz || rule == Rule::gs_q_lipschitz ||
+                        rule == Rule::gs_1_lipschitz || rule == Rule::ratio ||
+                        rule == Rule::gs_1_ratio;
+  require(!weighted || lipschitz, "this rule needs lipschitz");
+}
+
+Choice ChoiceArrays::of(Index n, Index turn) const {
+  require(!lipschitz || Index(lipschitz->shape(0)) == n, "lipschitz must have the length of x");
+  require(turn >= 0, "turn must not be negative");
+  BitGenerator* random = nullptr;
+  if (!generator.is_none()) {
+    random = static_cast<BitGenerator*>(PyCapsule_GetPointer(generator.ptr(), "BitGenerator"));
+    if (!random) throw nb::python_error();
+  }
+  return {rule, alpha, lipschitz ? lipschitz->data() : nullptr, random, turn, nullptr};
+}
+
+}  // namespace pairstep
