@@ -47,7 +47,7 @@ def wait_for(condition):
 
 def ending(process):
     """The last words. Workers hold the pipe too: that it is closed says that none is left."""
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 
 

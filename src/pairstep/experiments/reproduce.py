@@ -20,9 +20,7 @@ from . import (
     figure1,
     figure2,
     figure3,
-    figure4,
-    figure5,
-    figure6,
+    figures_4_to_6,
     report,
     scaling,
     simplex,
@@ -37,11 +35,20 @@ from .style import compose, render
 from .tables import read, write
 from .workers import in_parallel
 
-MODULES = (
-    figure1, figure2, figure3, figure4, figure5, figure6,
-    theorems, scaling, support_vectors, simplex, weights,
-)  # fmt: skip
-EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        figure1.EXPERIMENT,
+        figure2.EXPERIMENT,
+        figure3.EXPERIMENT,
+        *figures_4_to_6.EXPERIMENTS,
+        theorems.EXPERIMENT,
+        scaling.EXPERIMENT,
+        support_vectors.EXPERIMENT,
+        simplex.EXPERIMENT,
+        weights.EXPERIMENT,
+    )
+}
 
 
 def reproduce(
@@ -138,7 +145,7 @@ def draw(
 
 def draw_one(folder: Path, name: str) -> tuple[str, list[str]]:
     """Draw one figure as PNG and SVG, and each of its panels as SVG."""
-    experiment: Experiment = EXPERIMENTS[name]
+    experiment = EXPERIMENTS[name]
     paths = {stem: folder / f"{stem}.csv" for stem in (name, f"{name}_timing")}
     tables = {stem: read(path) for stem, path in paths.items() if path.exists()}
     if name not in tables:
