@@ -41,6 +41,28 @@ def test_redraw_needs_tables(capsys, tmp_path):
     assert "no claims.json" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", ["{", "[]", '{"about": {}}', '{"about": {"figures": ["f7"]}}'])
+def test_redraw_says_what_is_wrong_with_claims(content, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "claims.json").write_text(content)
+    assert cli.main(["reproduce", "--redraw", "--out", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / "claims.json") in line
+
+
+@pytest.mark.parametrize("inside", ["", "folder"])
+@pytest.mark.parametrize("redraw", [[], ["--redraw"]])
+def test_a_file_is_not_a_folder(inside, redraw, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "file" / inside
+    assert cli.main(["reproduce", "--quick", "--out", str(out), *redraw]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pairstep: ")
+    assert str(out) in line
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_without_matplotlib_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert cli.main(["reproduce"]) == 2

@@ -6,14 +6,17 @@ import argparse
 import importlib.util
 import runpy
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from . import __version__
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as shells say it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,37 +69,63 @@ def positive(text: str) -> int:
 
 
 def reproduce(options: argparse.Namespace, command: str) -> int:
-    """Run `pairstep reproduce`."""
+    """Run `pairstep reproduce`; what the system refuses is said in a line."""
+    try:
+        with terminated_like_interrupted():
+            return experiment(options, command)
+    except KeyboardInterrupt as stop:
+        kept = f"Finished parts are in {options.out / '.parts'}; the same command continues."
+        print("\nInterrupted." if options.redraw else f"\nInterrupted. {kept}", file=sys.stderr)
+        return int(stop.args[0]) if stop.args else INTERRUPTED
+    except OSError as error:
+        return complain(f"{error.filename or options.out}: {error.strerror or error}")
+    except BrokenExecutor:
+        return complain(
+            "a worker was killed, perhaps for want of memory; the same command continues"
+        )
+
+
+def experiment(options: argparse.Namespace, command: str) -> int:
+    """Measure and draw, or only draw."""
     if importlib.util.find_spec("matplotlib") is None:
         return complain("drawing needs matplotlib: pip install 'pairstep[plots]'")
     from . import experiments
     from .experiments.experiment import QUICK, Scale
 
+    out: Path = options.out
     unknown = set(options.figure or ()) - set(experiments.EXPERIMENTS)
     if unknown:
         there = ", ".join(experiments.EXPERIMENTS)
         return complain(f"no figure {', '.join(sorted(unknown))}; there are {there}")
+    if out.exists() and not out.is_dir():
+        return complain(f"--out {out} is not a folder")
     if options.redraw:
-        if not (options.out / "claims.json").exists():
-            return complain(f"there is nothing to draw in {options.out}: no claims.json")
-        print(experiments.redraw(options.out))
+        if not (out / "claims.json").exists():
+            return complain(f"there is nothing to draw in {out}: no claims.json")
+        try:
+            print(experiments.redraw(out))
+        except ValueError as error:
+            return complain(str(error))
         return 0
     scale = QUICK if options.quick else Scale()
     if options.seeds:
         scale = replace(scale, seeds=options.seeds)
-    try:
-        path = experiments.reproduce(
-            options.out, figures=options.figure, scale=scale, command=command
-        )
-    except KeyboardInterrupt:
-        print(
-            f"\nInterrupted. Finished parts are in {options.out / '.parts'}; "
-            "the same command continues from them.",
-            file=sys.stderr,
-        )
-        return INTERRUPTED
-    print(path)
+    print(experiments.reproduce(out, figures=options.figure, scale=scale, command=command))
     return 0
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a run in the way of Ctrl-C, which ends the workers too."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def bench(arguments: list[str]) -> int:

@@ -122,8 +122,7 @@ def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
         pytest.skip("it was done before it could be interrupted")
     assert process.returncode == 130
     assert "the same command continues" in errors
-    # A worker that is caught while it starts may print a traceback of its own; we must not.
-    assert "pairstep/cli.py" not in errors
+    assert "Traceback" not in errors
     kept = {p.name: p.stat().st_mtime_ns for p in parts.glob("*.npz")}
     assert len(kept) >= 3
     subprocess.run(command, check=True, capture_output=True)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import LeastSquares, SumBox
-from .experiment import Scale
+from .claims import Claim, speed, spread
+from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, least_squares
 from .races import Race, identified_at
 from .style import COLOURS, curve, label_ends
-from .tables import Table, distinct, stack, thin, where
+from .tables import Table, by_iteration, distinct, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,15 +73,10 @@ def tables(
     results: Results, scale: Scale, bounds: str, name: str, columns: tuple[str, ...]
 ) -> dict[str, Table]:
     """Chosen columns per iteration, with every iteration in which not two variables moved."""
-    blocks, times = [], []
-    for p in parts(scale, bounds):
-        measured, given = results[p], dict(p.parameters)
-        unusual = np.flatnonzero(measured["moved"] != 2)
-        at = thin(len(measured["moved"]), unusual)
-        row = {k: given[k] for k in ("seed", "rule")} | {"iteration": at}
-        blocks.append(row | {column: measured[column][at] for column in columns})
-        times.append(row | {"seconds": measured["seconds"][at]})
-    return {name: stack(blocks), f"{name}_timing": stack(times)}
+    return by_iteration(
+        results, parts(scale, bounds), name, {"seed": "seed", "rule": "rule"}, columns,
+        also=lambda measured: np.flatnonzero(measured["moved"] != 2),
+    )  # fmt: skip
 
 
 def draw_objective(ax: Axes, table: Table, seed: int) -> None:
@@ -155,9 +152,65 @@ def occurrence(count: int, of: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def seeds_in(table: Table) -> list[int]:
-    """List the seeds of a table."""
-    return [int(seed) for seed in distinct(table, "seed")]
+# What is drawn of each column.
+PANELS: dict[str, tuple[str, Callable[..., None]]] = {
+    "suboptimality": ("Objective", draw_objective),
+    "interior": ("Interior variables", draw_interior),
+    "moved": ("Variables that gs-1 moves", draw_moved),
+}
+
+
+def first_seed(name: str, tables: dict[str, Table]) -> list[Panel]:
+    """One panel per column, for the first seed."""
+    return [
+        Panel(title, partial(draw, table=tables[name], seed=0)) for title, draw in PANELS.values()
+    ]
+
+
+def seed_by_seed(name: str, column: str, tables: dict[str, Table]) -> list[Panel]:
+    """One panel per seed, for one column."""
+    _, draw = PANELS[column]
+    return [
+        Panel(f"Seed {seed}", partial(draw, table=tables[name], seed=seed))
+        for seed in distinct(tables[name], "seed")
+    ]
+
+
+def three_panels(
+    name: str,
+    title: str,
+    caption: str,
+    bounds: str,
+    claims: Callable[[Results, Scale], list[Claim]],
+) -> Experiment:
+    """All columns for the first seed, side by side."""
+    columns = ("suboptimality", "interior", "unsettled", "moved")
+    return Experiment(
+        name, title, caption,
+        partial(parts, bounds=bounds),
+        partial(tables, bounds=bounds, name=name, columns=columns),
+        claims,
+        partial(first_seed, name),
+        columns=3,
+    )  # fmt: skip
+
+
+def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]]:
+    """Compare the other rules with gs-s, seed by seed."""
+
+    def fall(seed: int, rule: str) -> Array:
+        return results[part_of(scale, bounds, seed, rule)]["suboptimality"]
+
+    return {
+        rule: [speed(fall(seed, rule), fall(seed, "gs-s")) for seed in range(scale.seeds)]
+        for rule in RULES
+        if rule != "gs-s"
+    }
+
+
+def speeds_in_words(found: dict[str, list[float]]) -> str:
+    """Write the speeds."""
+    return f"Speed against gs-s: {', '.join(f'{rule} {spread(found[rule])}' for rule in found)}."
 
 
 def found_active_set(

@@ -16,7 +16,7 @@ from .parts import Measured, Part, Results, part
 from .problems import Array, equality_optimum, least_squares
 from .races import Race
 from .style import curve, label_ends
-from .tables import Table, distinct, stack, thin, where
+from .tables import Table, by_iteration, distinct, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,14 +61,8 @@ def tables(
     results: Results, scale: Scale, columns: Iterable[str] = (AS_IS, SCALED), name: str = "figure1"
 ) -> dict[str, Table]:
     """Suboptimality per iteration, and beside it the seconds."""
-    curves, times = [], []
-    for p in parts(scale, columns):
-        measured, given = results[p], dict(p.parameters)
-        at = thin(len(measured["suboptimality"]))
-        row = {k: given[k] for k in ("columns", "seed", "rule")} | {"iteration": at}
-        curves.append(row | {"suboptimality": measured["suboptimality"][at]})
-        times.append(row | {"seconds": measured["seconds"][at]})
-    return {name: stack(curves), f"{name}_timing": stack(times)}
+    given = {"columns": "columns", "seed": "seed", "rule": "rule"}
+    return by_iteration(results, parts(scale, columns), name, given, ("suboptimality",))
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from . import bounded
 from .bounded import BOX, RULES
-from .claims import SPEED, Claim, percent, rounded, seed_by_seed, speed, spread
-from .experiment import Experiment, Panel, Scale
+from .claims import SPEED, Claim, percent, rounded, seed_by_seed
+from .experiment import Scale
 from .parts import Results
-from .problems import Array
-from .tables import Table
-
-SMALL = 1.5  # an advantage below this factor in iterations counts as small
-
-
-def panels(tables: dict[str, Table]) -> list[Panel]:
-    """Three panels for the first seed."""
-    table = tables["figure2"]
-    return [
-        Panel("Objective", partial(bounded.draw_objective, table=table, seed=0)),
-        Panel("Interior variables", partial(bounded.draw_interior, table=table, seed=0)),
-        Panel("Variables that gs-1 moves", partial(bounded.draw_moved, table=table, seed=0)),
-    ]
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
@@ -36,24 +20,9 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     ]
 
 
-def speeds_against(
-    results: Results, scale: Scale, bounds: str, over: str
-) -> dict[str, list[float]]:
-    """Compare the other rules with one, seed by seed."""
-
-    def fall(seed: int, rule: str) -> Array:
-        return results[bounded.part_of(scale, bounds, seed, rule)]["suboptimality"]
-
-    return {
-        rule: [speed(fall(seed, rule), fall(seed, over)) for seed in range(scale.seeds)]
-        for rule in RULES
-        if rule != over
-    }
-
-
 def slowest(results: Results, scale: Scale) -> Claim:
     """Compare gs-s with the others."""
-    found = speeds_against(results, scale, BOX, "gs-s")
+    found = bounded.speeds(results, scale, BOX)
     return Claim(
         "gs-s-is-slowest",
         "With bounds, gs-s converges slowest of the three rules.",
@@ -61,7 +30,7 @@ def slowest(results: Results, scale: Scale) -> Claim:
         "figure2",
         all(x > 1 for xs in found.values() for x in xs),
         f"{SPEED}. Against gs-s: above 1 for gs-q and gs-1, for every seed.",
-        f"Speed against gs-s: gs-q {spread(found['gs-q'])}, gs-1 {spread(found['gs-1'])}.",
+        bounded.speeds_in_words(found),
         {"speed": rounded(found)},
     )
 
@@ -133,7 +102,7 @@ def moves_two(results: Results, scale: Scale) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = bounded.three_panels(
     "figure2",
     "Figure 2. Greedy rules under bounds",
     "The problem of Figure 1 (as is) with every variable in [-1, 1]; step 1/L2, and 1/L1 for gs-1; "
@@ -141,12 +110,6 @@ EXPERIMENT = Experiment(
     "per iteration of gs-1, with the share of iterations beside each number. The optimum is from "
     "an interior point method of the experiment's own, made exact by a linear solve on its active "
     "set.",
-    partial(bounded.parts, bounds=BOX),
-    partial(
-        bounded.tables, bounds=BOX, name="figure2",
-        columns=("suboptimality", "interior", "unsettled", "moved"),
-    ),
+    BOX,
     claims,
-    panels,
-    columns=3,
-)  # fmt: skip
+)

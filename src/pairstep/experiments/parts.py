@@ -20,12 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
+from .workers import in_parallel
 
 Measured = dict[str, NDArray[Any]]
 
@@ -113,25 +113,11 @@ def run(
             pending.append(p)
     together = [(p, paths[p]) for p in pending if not p.alone]
     with threadpool_limits(1):  # for backends that run parts here, side by side
-        for p in in_parallel(measure_and_keep, together):
-            done(str(p))
+        in_parallel(measure_and_keep, together, lambda p: done(str(p)))
     for p in pending:
         if p.alone:
             done(str(measure_and_keep(p, paths[p])))
     return Results(paths)
-
-
-def in_parallel(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Iterator[Any]:
-    """Call in parallel; the answers come as they are ready where the joblib backend can do that."""
-    if not calls:
-        return
-    tasks = [joblib.delayed(function)(*arguments) for arguments in calls]
-    _, n_jobs = joblib.parallel.get_active_backend()  # the caller's choice, else all cores
-    try:
-        parallel = joblib.Parallel(n_jobs=n_jobs or -1, return_as="generator_unordered")
-    except ValueError:  # a backend that cannot hand out answers one by one
-        parallel = joblib.Parallel(n_jobs=n_jobs or -1)
-    yield from parallel(tasks)
 
 
 def measure_and_keep(part: Part, path: Path) -> Part:

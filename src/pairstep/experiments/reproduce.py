@@ -20,9 +20,7 @@ from . import (
     figure1,
     figure2,
     figure3,
-    figure4,
-    figure5,
-    figure6,
+    figures_4_to_6,
     report,
     scaling,
     simplex,
@@ -31,16 +29,26 @@ from . import (
     weights,
 )
 from .experiment import Experiment, Scale
-from .parts import in_parallel, run, write_at_once
+from .parts import run, write_at_once
 from .progress import progress
 from .style import compose, render
 from .tables import read, write
+from .workers import in_parallel
 
-MODULES = (
-    figure1, figure2, figure3, figure4, figure5, figure6,
-    theorems, scaling, support_vectors, simplex, weights,
-)  # fmt: skip
-EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in MODULES}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        figure1.EXPERIMENT,
+        figure2.EXPERIMENT,
+        figure3.EXPERIMENT,
+        *figures_4_to_6.EXPERIMENTS,
+        theorems.EXPERIMENT,
+        scaling.EXPERIMENT,
+        support_vectors.EXPERIMENT,
+        simplex.EXPERIMENT,
+        weights.EXPERIMENT,
+    )
+}
 
 
 def reproduce(
@@ -102,7 +110,14 @@ def reproduce(
 def redraw(out: str | os.PathLike[str]) -> Path:
     """Draw the figures and the report anew from the CSV files and claims.json of a folder."""
     folder = Path(out)
-    content = json.loads((folder / "claims.json").read_text())
+    path = folder / "claims.json"
+    try:
+        content = json.loads(path.read_text())
+        unknown = set(content["about"]["figures"]) - set(EXPERIMENTS)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a file that reproduce has written: {error!r}") from error
+    if unknown:
+        raise ValueError(f"{path} speaks of unknown figures: {', '.join(sorted(unknown))}")
     return write_report(folder, content, draw(folder, content["about"]["figures"]))
 
 
@@ -119,15 +134,18 @@ def draw(
 ) -> dict[str, list[str]]:
     """Draw figures from their CSV files; returns the panels of each as SVG, for the report."""
     drawn = {}
-    for name, panels in in_parallel(draw_one, [(folder, name) for name in names]):
-        drawn[name] = panels
+
+    def keep(answer: tuple[str, list[str]]) -> None:
+        name, drawn[name] = answer
         done(f"drawing {name}")
+
+    in_parallel(draw_one, [(folder, name) for name in names], keep)
     return drawn
 
 
 def draw_one(folder: Path, name: str) -> tuple[str, list[str]]:
     """Draw one figure as PNG and SVG, and each of its panels as SVG."""
-    experiment: Experiment = EXPERIMENTS[name]
+    experiment = EXPERIMENTS[name]
     paths = {stem: folder / f"{stem}.csv" for stem in (name, f"{name}_timing")}
     tables = {stem: read(path) for stem, path in paths.items() if path.exists()}
     if name not in tables:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from . import bounded
 from .bounded import RULES, SIMPLEX
-from .claims import SPEED, Claim, percent, rounded, seed_by_seed, spread
-from .experiment import Experiment, Panel, Scale
-from .figure2 import speeds_against
+from .claims import SPEED, Claim, percent, rounded, seed_by_seed
+from .experiment import Scale
 from .parts import Results
-from .tables import Table
-
-
-def panels(tables: dict[str, Table]) -> list[Panel]:
-    """Draw the panels of Figure 2, for the first seed."""
-    table = tables["simplex"]
-    return [
-        Panel("Objective", partial(bounded.draw_objective, table=table, seed=0)),
-        Panel("Interior variables", partial(bounded.draw_interior, table=table, seed=0)),
-        Panel("Variables that gs-1 moves", partial(bounded.draw_moved, table=table, seed=0)),
-    ]
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
     """Whether what the paper finds in a box holds on the simplex."""
-    speeds = speeds_against(results, scale, SIMPLEX, "gs-s")
+    speeds = bounded.speeds(results, scale, SIMPLEX)
     found = bounded.found_active_set(results, scale, SIMPLEX)
     first = [one < min(s, q) for s, q, one in zip(*(found[r] for r in RULES), strict=True)]
     moved = bounded.moves(results, scale, SIMPLEX)
@@ -41,7 +27,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "simplex",
             all(x > 1.01 for xs in speeds.values() for x in xs),
             f"{SPEED}. Against gs-s: above 1.01 for gs-q and gs-1, for every seed (less is a tie).",
-            f"Speed against gs-s: gs-q {spread(speeds['gs-q'])}, gs-1 {spread(speeds['gs-1'])}.",
+            bounded.speeds_in_words(speeds),
             {"speed": rounded(speeds)},
         ),
         Claim(
@@ -69,17 +55,11 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = bounded.three_panels(
     "simplex",
     "Only lower bounds: the probability simplex",
     "Least squares over the probability simplex, x at least 0 and sum x = 1, from the centre; A is "
     "standard normal, b = Ax + z with x uniform on the simplex; steps as in Figure 2, seed 0.",
-    partial(bounded.parts, bounds=SIMPLEX),
-    partial(
-        bounded.tables, bounds=SIMPLEX, name="simplex",
-        columns=("suboptimality", "interior", "unsettled", "moved"),
-    ),
+    SIMPLEX,
     claims,
-    panels,
-    columns=3,
-)  # fmt: skip
+)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .parts import write_at_once
+from .parts import Measured, Part, Results, write_at_once
 
 Table = dict[str, NDArray[Any]]
 
@@ -32,6 +32,39 @@ def stack(blocks: Iterable[dict[str, Any]]) -> Table:
         for name, values in block.items():
             columns.setdefault(name, []).append(np.broadcast_to(values, length))
     return {name: np.concatenate(pieces) for name, pieces in columns.items()}
+
+
+def by_iteration(
+    results: Results,
+    parts: Iterable[Part],
+    name: str,
+    given: Mapping[str, str],
+    columns: Sequence[str],
+    also: Callable[[Measured], Sequence[int] | NDArray[Any]] = lambda measured: (),
+) -> dict[str, Table]:
+    """Make a table of what was measured in each iteration, and one of the seconds.
+
+    Parameters
+    ----------
+    results, parts
+        What was measured, and which of it.
+    name : str
+        Of the table; the other is ``name_timing``.
+    given : mapping of str to str
+        Columns that tell the parts apart, and the parameters they show.
+    columns : sequence of str
+        What to keep of each iteration.
+    also : callable
+        Iterations to keep beside those that `thin` chooses.
+    """
+    curves, times = [], []
+    for p in parts:
+        measured, parameters = results[p], dict(p.parameters)
+        at = thin(len(measured["seconds"]), also(measured))
+        row = {column: parameters[k] for column, k in given.items()} | {"iteration": at}
+        curves.append(row | {column: measured[column][at] for column in columns})
+        times.append(row | {"seconds": measured["seconds"][at]})
+    return {name: stack(curves), f"{name}_timing": stack(times)}
 
 
 def where(table: Table, **wanted: Any) -> Table:

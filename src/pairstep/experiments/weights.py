@@ -22,7 +22,7 @@ from .parts import Measured, Part, Results, part
 from .problems import Array, equality_optimum, least_squares
 from .races import Race
 from .style import BLACK, curve, label_ends
-from .tables import Table, distinct, stack, thin, where
+from .tables import Table, by_iteration, distinct, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,16 +109,8 @@ def parts(scale: Scale) -> list[Part]:
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
     """Suboptimality per iteration."""
-    curves, times = [], []
-    for p in races(scale):
-        measured, given = results[p], dict(p.parameters)
-        at = thin(len(measured["suboptimality"]))
-        row = {"weights": given["kind"], "seed": given["seed"], "rule": given["rule"]} | {
-            "iteration": at
-        }
-        curves.append(row | {"suboptimality": measured["suboptimality"][at]})
-        times.append(row | {"seconds": measured["seconds"][at]})
-    return {"weights": stack(curves), "weights_timing": stack(times)}
+    given = {"weights": "kind", "seed": "seed", "rule": "rule"}
+    return by_iteration(results, races(scale), "weights", given, ("suboptimality",))
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
