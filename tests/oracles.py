@@ -306,6 +306,13 @@ def problem(
     )
 
 
+def cancelling(problem, x):
+    """The size of the terms that cancel in the derivatives at x: what `tol` is relative to."""
+    price = problem.gradient(x) / problem.weights
+    constant = problem.gradient(np.zeros(len(x))) / problem.weights
+    return max(np.abs(term).max() for term in (price, constant, price - constant))
+
+
 def kkt_violation(p: Problem, x: np.ndarray) -> float:
     """By how much a unit of the sum can be had cheaper elsewhere, from the definition.
 
