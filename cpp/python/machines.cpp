@@ -223,6 +223,6 @@ void register_machines(nb::module_& m) {
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def("add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,
-        "weights"_a, "X"_a, "columns"_a, "sums"_a, "threads"_a, "single"_a,
+        "weights"_a, "X"_a, "columns"_a, nb::arg("sums").noconvert(), "threads"_a, "single"_a,
         "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]).");
 }
