@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 from oracles import EPS, sum_error_in_ulps
 
 from pairstep import (
+    FactorModel,
+    Kinked,
+    LeastSquares,
     Quadratic,
     Simplex,
+    Smooth,
     SumBox,
     _core,
     minimize,
+    simplex_lstsq,
     solve_qp,
 )
 from pairstep.svm.kernels import Kernel
@@ -332,6 +337,130 @@ def test_copies_and_pickles(remake):
         assert other.start(3).tolist() == box.start(3).tolist()
 
 
+# ------------------------------------------------------------------ objectives keep what they need
+
+
+def test_vectors_of_an_objective_are_own_copies():
+    c, b, D, l1, held = np.ones(2), np.ones(2), np.ones(2), np.ones(2), np.ones(2)
+    functions = [
+        Quadratic(np.eye(2), c),
+        Quadratic(np.eye(2)).with_linear(c),
+        LeastSquares(np.eye(2), b),
+        FactorModel(np.eye(2), D, c),
+        Kinked(Quadratic(np.eye(2)), l1, held),
+    ]
+    before = [f.value([0.2, 0.7]) for f in functions]
+    for vector in (c, b, D, l1, held):
+        vector[:] = 7
+    assert [f.value([0.2, 0.7]) for f in functions] == before
+
+
+# ------------------------------------------------------------------ kinks upon kinks
+
+
+def test_kinks_at_one_place_add_up():
+    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]))
+    held = np.array([0.9, 0.05, 0.05])
+    for inner, outer in ((10.0, 1e-3), ([0.1, 0.2, 0.3], [0.3, 0.0, 0.1]), (0.05, 0.05)):
+        twice = Kinked(Kinked(smooth, inner, held), outer, held)
+        once = Kinked(smooth, np.add(inner, outer), held)
+        x = np.array([0.2, 0.3, 0.5])
+        assert twice.value(x) == pytest.approx(once.value(x))
+        assert twice.value_and_gradient(x)[0] == pytest.approx(once.value(x))
+        for box in (Simplex(), SumBox(1.0, groups=[0, 1, 0]), SumBox(1.0, weights=[1.0, 2.0, -1.0]),
+                    SumBox((0.5, 2.0))):  # fmt: skip
+            a, b = (minimize(f, box) for f in (twice, once))
+            assert a.status == b.status == "optimal"
+            assert a.fun == pytest.approx(b.fun, abs=1e-9)
+    costly = Kinked(Kinked(smooth, 10.0, held), 1e-3, held)
+    assert minimize(costly, Simplex()).x.tolist() == held.tolist()
+
+
+def test_kinks_of_different_variables_may_be_anywhere():
+    """Against a fine grid over the simplex."""
+    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]), [0.3, 0.0, -0.2])
+    inner = Kinked(smooth, [0.5, 0.0, 0.0], [0.9, 0.1, 0.2])
+    f = Kinked(inner, [0.0, 0.4, 0.0], [0.1, 0.6, 0.7])
+    result = minimize(f, Simplex())
+    ticks = np.linspace(0, 1, 101)
+    grid = [f.value([a, b, 1 - a - b]) for a in ticks for b in ticks if a + b <= 1 + 1e-12]
+    assert result.status == "optimal"
+    assert min(grid) - 1e-3 <= result.fun <= min(grid) + 1e-12
+
+
+def test_kinks_of_an_unknown_number_of_variables():
+    smooth = Smooth(lambda x: float(x @ x), lambda x: 2 * x)
+    f = Kinked(Kinked(smooth, 0.25, [0.9, 0.1]), 0.25, [0.9, 0.1])
+    assert minimize(f, Simplex()).x == pytest.approx([0.75, 0.25])
+    g = Kinked(Kinked(smooth, 0.5), 0.5)
+    assert minimize(g, SumBox(0.0, -1.0, [1.0, 1.0])).x.tolist() == [0.0, 0.0]
+
+
+def test_two_kinks_of_one_variable_are_refused():
+    inner = Kinked(Quadratic(np.eye(3)), 10.0, [0.9, 0.05, 0.05])
+    with pytest.raises(ValueError, match=r"one kink.*0\.9.*center\[0\] = 0"):
+        Kinked(inner, 1e-3)
+
+
+# ------------------------------------------------------------------ callables that work in place
+
+
+def square(x):
+    return float(x @ x)
+
+
+def in_place(x):
+    x *= 2
+    return x
+
+
+def value_in_place(x):
+    x *= 1.1
+    return float(x @ x) / 1.21
+
+
+BUFFER = np.empty(2)
+
+
+def into_a_buffer(x):
+    BUFFER[:] = 2 * x
+    return BUFFER
+
+
+@pytest.mark.parametrize("step", ["auto", 0.25])
+@pytest.mark.parametrize(
+    ("value", "gradient"),
+    [
+        (square, in_place),
+        (value_in_place, lambda x: 2 * x),
+        (lambda x: 0.5 * square(x), lambda x: x),
+        (square, into_a_buffer),
+    ],
+)
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0]])
+def test_callables_may_work_in_place(value, gradient, step, weights):
+    x0 = np.array([0.3, 0.7])
+    result = minimize(
+        Smooth(value, gradient), SumBox(1.0, weights=weights), step=step, x0=x0, tol=1e-10
+    )
+    assert result.status == "optimal"
+    assert result.x == pytest.approx([0.5, 0.5])
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
+    assert x0.tolist() == [0.3, 0.7]
+
+
+@pytest.mark.parametrize("objective", [Quadratic(np.diag([1.0, 2.0])), Smooth(square, in_place)])
+def test_callbacks_and_steps_get_copies(objective):
+    def spoil(progress):
+        progress.x[:] = 7.0
+
+    box = SumBox(1.0, upper=[1.0, 1.0])
+    plain, spoilt = minimize(objective, box), minimize(objective, box, callback=spoil)
+    assert spoilt.x == pytest.approx(plain.x)
+    result = minimize(objective, box, step=lambda progress: spoil(progress) or 0.25)
+    assert result.x == pytest.approx(plain.x, abs=1e-7)
+
+
 # ------------------------------------------------------------------ native arguments
 
 
@@ -354,3 +483,15 @@ def test_what_is_written_to_is_never_a_copy(kind):
     kernel = Kernel("rbf", 1.0, 0.0, 3).native
     with pytest.raises(TypeError, match="add_kernel"):
         _core.add_kernel(kernel, X, None, rows, np.ones((4, 1)), X, rows, bad[None], 1, False)
+
+
+# ------------------------------------------------------------------ as many iterations as it takes
+
+
+def test_any_number_of_iterations_may_be_allowed():
+    most = 10**30
+    assert solve_qp(np.eye(3), max_iter=most).status == "optimal"
+    assert simplex_lstsq(np.eye(3), np.eye(3), max_iter=most).status.tolist() == ["optimal"] * 3
+    assert solve_qp((np.eye(201), 1.0), max_iter=most).status == "optimal"
+    smooth = Smooth(square, lambda x: 2 * x)
+    assert minimize(smooth, SumBox(upper=[1.0, 1.0]), max_iter=most).status == "optimal"
