@@ -1,13 +1,22 @@
-"""Makes `oracles` importable from every test, whatever pytest's import mode; shared fixtures."""
+"""Makes `oracles` importable from every test, whatever pytest's import mode; what tests share.
 
+Hypothesis tries the same examples in every run; PAIRSTEP_EXAMPLES=search tries many new ones.
+"""
+
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from pairstep import _core
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile("pairstep", deadline=None, derandomize=True, max_examples=150)
+settings.register_profile("search", deadline=None, max_examples=5000)
+settings.load_profile(os.environ.get("PAIRSTEP_EXAMPLES", "pairstep"))
 
 
 @pytest.fixture(params=_core.instruction_sets())

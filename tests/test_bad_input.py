@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairstep import LeastSquares, Quadratic, Simplex, Smooth, SumBox, minimize, propose
+from pairstep import (
+    FactorModel,
+    Kinked,
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    Smooth,
+    SumBox,
+    minimize,
+    propose,
+    simplex_lstsq,
+)
 from pairstep.rules import RULES, specification
 
 NAN, INF = float("nan"), float("inf")
@@ -77,6 +88,58 @@ def test_constraints_must_be_numbers():
     refuses(lambda: solve(constraint=SumBox(1.0, weights=[1, 0.0, 1])), "weights[1]", "0")
     refuses(lambda: solve(constraint=SumBox(1.0, lower=INF)), "lower", "inf")
     refuses(lambda: solve(constraint=SumBox(1.0, lower=-INF, upper=-INF)), "upper", "-inf")
+
+
+def test_a_range_must_leave_a_finite_sum():
+    for end in (INF, -INF):
+        refuses(lambda end=end: solve(constraint=SumBox((end, end), -INF)), "total", end)
+    refuses(lambda: solve(constraint=SumBox((1e200, INF))), "total[0]", "1e+200", "1e+100")
+    refuses(lambda: solve(constraint=SumBox((-INF, -1e200), -INF)), "total[1]", "-1e+200")
+    groups = {"groups": [0, 1, 1]}
+    refuses(lambda: solve(constraint=SumBox(([0.0, 3.0], [1.0, 2.0]), **groups)), "3 > 2")
+    refuses(lambda: solve(constraint=SumBox(([0.0, INF], INF), **groups)), "total[0]", "inf")
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_numbers_whose_products_overflow(form):
+    """Refused, and told to scale; what is just below the limit is taken."""
+    huge = EYE.copy()
+    huge[1, 1] = 1.1e100
+    place = "Q[1, 1]" if form is np.asarray else "Q.data[1]"
+    refuses(lambda: Quadratic(form(huge)), place, "1.1e+100", "1e+100", "scale")
+    huge[1, 1] = -1.1e50
+    for matrix, make in (("A", lambda: LeastSquares(form(huge), [1.0, 1.0, 1.0])),
+                         ("F", lambda: FactorModel(form(huge)))):  # fmt: skip
+        place = f"{matrix}[1, 1]" if form is np.asarray else f"{matrix}.data[1]"
+        refuses(make, place, "-1.1e+50", "1e+50", "scale")
+    assert solve(Quadratic(form(EYE * 9e99))).status == "optimal"
+    assert solve(LeastSquares(form(EYE * 9e49), np.full(3, 9e49))).status == "optimal"
+
+
+def test_vectors_whose_products_overflow():
+    big, bigger = [0.0, 1.1e50, 0.0], [0.0, 0.0, -1.1e100]
+    refuses(lambda: Quadratic(EYE, bigger), "c[2]", "-1.1e+100", "scale")
+    refuses(lambda: Quadratic(EYE).with_linear(bigger), "c[2]", "-1.1e+100")
+    refuses(lambda: LeastSquares(EYE, big), "b[1]", "1.1e+50", "1e+50")
+    refuses(lambda: LeastSquares(EYE, np.ones(3), 1e200), "ridge[0]", "1e+200")
+    refuses(lambda: FactorModel(EYE, [0.0, 1e101, 0.0]), "D[1]", "1e+101")
+    refuses(lambda: Kinked(Quadratic(EYE), 1e101), "l1[0]", "1e+101")
+    refuses(lambda: Kinked(Quadratic(EYE), 1.0, bigger), "center[2]", "-1.1e+100")
+    refuses(lambda: solve(x0=[1e101, 0.0, 0.0]), "x0[0]", "1e+101")
+    refuses(lambda: Simplex().project([1e101, 0.0, 0.0]), "y[0]", "1e+101")
+    batch = simplex_lstsq(EYE, np.array([[1.0, 1e60], [0.0, 0.0], [0.0, 0.0]]))
+    assert batch.status.tolist() == ["optimal", "invalid"]
+
+
+def test_constraints_whose_products_overflow():
+    refuses(lambda: solve(constraint=SumBox(1e200)), "total", "1e+200", "1e+100", "scale")
+    refuses(lambda: solve(constraint=SumBox([1.0, -1e101], -INF, groups=[0, 1, 1])), "total[1]")
+    refuses(lambda: solve(constraint=SumBox(1.0, lower=2e100)), "lower[0]", "2e+100")
+    refuses(lambda: solve(constraint=SumBox(1.0, -INF, -2e100)), "upper[0]", "-2e+100")
+    refuses(lambda: solve(constraint=SumBox(1.0, weights=[1, 1e51, 1])), "weights[1]", "1e+51")
+    refuses(lambda: solve(constraint=SumBox(1.0, weights=[1, 1, 1e-51])), "weights[2]", "1e-51")
+    box = SumBox(1.0, 0.0, [1.0, 1e90, 1.0], weights=[1.0, -1e40, 1.0])
+    refuses(lambda: solve(constraint=box), "(weights * upper)[1]", "-1e+130", "scale")
 
 
 def test_options_must_be_numbers():

@@ -680,7 +680,7 @@ def test_scales_that_differ_by_1e12(seed):
     assert totals[0].fun == pytest.approx(1e12 * totals[1].fun, rel=1e-9)
 
 
-@pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e100])
+@pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e99])
 def test_units_of_the_objective(factor):
     result = solve_qp(factor * Q8, factor * C8, upper=0.4, tol=0.0 if factor < 1 else 1e-8)
     plain = solve_qp(Q8, C8, upper=0.4, tol=1e-12)

@@ -5,57 +5,146 @@
 #include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace pairstep {
 
 namespace {
 
-// Twice the precision of a double, for sums.
+// Three times the precision of a double, for sums whose terms cancel.
 struct Sum {
-  double high = 0.0, low = 0.0;
+  double high = 0.0, low = 0.0, rest = 0.0;
 
-  void add(double value) {
-    const double sum = high + value, part = sum - high;
-    low += (high - (sum - part)) + (value - part);
-    high = sum;
+  void add(double value) { rest += two_sum(low, two_sum(high, value)); }
+  double value() const { return high + (low + rest); }
+
+ private:
+  // Adds to the sum and returns what rounding takes from it.
+  static double two_sum(double& sum, double value) {
+    const double before = sum;
+    sum = before + value;
+    const double part = sum - before;
+    return (before - (sum - part)) + (value - part);
   }
-  double value() const { return high + low; }
 };
 
-double residual(const double* x, Index begin, Index end, double total) {
-  Sum sum;
-  for (Index i = begin; i < end; ++i) sum.add(-x[i]);
-  sum.add(total);
-  return sum.value();
-}
+// One group of accounts.
+struct Group {
+  double* x;
+  const double *lower, *upper, *pivot;
+  Index n;
+  double total;
+
+  double residual() const {
+    Sum sum;
+    for (Index i = 0; i < n; ++i) sum.add(-x[i]);
+    sum.add(total);
+    return sum.value();
+  }
+  double ulp() const {
+    double scale = std::abs(total);
+    for (Index i = 0; i < n; ++i) scale = std::max(scale, std::abs(x[i]));
+    return std::nextafter(scale, INFINITY) - scale;
+  }
+  double room(Index i, double amount) const {
+    return amount > 0 ? upper[i] - x[i] : x[i] - lower[i];
+  }
+  bool is_free(Index i) const {
+    return x[i] > lower[i] && x[i] < upper[i] && !(pivot && x[i] == pivot[i]);
+  }
+  void move(Index i, double amount) {
+    x[i] = std::min(std::max(x[i] + amount, lower[i]), upper[i]);
+  }
+
+  // The account with room for the amount that should take it, or -1: a free one, for one at its
+  // bound would become free; among those the smallest, which rounds least.
+  Index taker_of(double amount) const {
+    Index best = -1;
+    bool best_is_free = false;
+    for (Index i = 0; i < n; ++i) {
+      if (!(room(i, amount) >= std::abs(amount))) continue;
+      const bool free = is_free(i);
+      if (best < 0 || free > best_is_free ||
+          (free == best_is_free && std::abs(x[i]) < std::abs(x[best]))) {
+        best = i;
+        best_is_free = free;
+      }
+    }
+    return best;
+  }
+
+  // Use up the rooms, the largest first so that few accounts change, until one is not used up.
+  // Whether any account moved.
+  bool spread(double amount) {
+    std::vector<std::pair<double, Index>> rooms;
+    for (Index i = 0; i < n; ++i)
+      if (room(i, amount) > 0) rooms.push_back({-room(i, amount), i});
+    std::sort(rooms.begin(), rooms.end());
+    Sum left;
+    left.add(amount);
+    for (const auto& [negative_room, i] : rooms) {
+      const double before = x[i], need = left.value();
+      if (need == 0.0 || (need > 0) != (amount > 0)) break;
+      if (-negative_room > std::abs(need)) {
+        move(i, need);
+        break;
+      }
+      x[i] = amount > 0 ? upper[i] : lower[i];
+      left.add(before);
+      left.add(-x[i]);
+    }
+    return !rooms.empty();
+  }
+
+  // Where one account takes the rest, half an ulp of that account stays; where it is cut off at
+  // its bound, a part of the rest that only rounding makes. So few rounds are needed.
+  void settle() {
+    for (int round = 0; round < 16; ++round) {
+      const double rest = residual();
+      if (rest == 0.0) return;
+      const Index taker = taker_of(rest);
+      // An ulp is not worth leaving a bound or a kink for.
+      if (!(taker >= 0 && is_free(taker)) && std::abs(rest) <= ulp()) return;
+      if (taker < 0) {
+        if (!spread(rest)) return;
+        continue;
+      }
+      const double before = x[taker];
+      move(taker, rest);
+      if (x[taker] == before) return;
+    }
+  }
+};
 
 }  // namespace
 
-Index first_crossed(const double* lower, const double* upper, Index n) {
-  for (Index i = 0; i < n; ++i)
-    if (!(lower[i] <= upper[i]) || lower[i] == INFINITY || upper[i] == -INFINITY) return i;
+Index first_odd(const double* lower, const double* upper, Index n, double limit) {
+  for (Index i = 0; i < n; ++i) {
+    const bool below = std::abs(lower[i]) < limit || lower[i] == -INFINITY;
+    const bool above = std::abs(upper[i]) < limit || upper[i] == INFINITY;
+    if (!(lower[i] <= upper[i] && below && above)) return i;
+  }
   return -1;
 }
 
-Span span_of(const double* lower, const double* upper, Index n) {
-  const auto add_up = [n](const double* bound, double& size) {
+Span span_of(const double* lower, const double* upper, Index n, double low, double high) {
+  // The sum of the bounds, and what is left of it beyond a limit of the total.
+  const auto add_up = [n](const double* bound, double limit) {
     Sum sum;
-    double beyond = 0.0;
+    double infinite = 0.0;
     for (Index i = 0; i < n; ++i) {
-      if (std::isinf(bound[i])) beyond = bound[i];
-      else {
-        sum.add(bound[i]);
-        size += std::abs(bound[i]);
-      }
+      if (std::isinf(bound[i])) infinite = bound[i];
+      else sum.add(bound[i]);
     }
-    return beyond != 0.0 ? beyond : sum.value();
+    if (infinite != 0.0) return std::pair(infinite, infinite);
+    const double all = sum.value();
+    if (std::isinf(limit)) return std::pair(all, -limit);
+    sum.add(-limit);
+    return std::pair(all, sum.value());
   };
-  Span span;
-  double above = 0.0;
-  span.least = add_up(lower, span.size);
-  span.most = add_up(upper, above);
-  span.size = std::max(span.size, above);
-  return span;
+  const auto [least, above] = add_up(lower, high);
+  const auto [most, below] = add_up(upper, low);
+  return {least, most, std::max({above, -below, 0.0})};
 }
 
 void project(const double* y, const double* lower, const double* upper, const Index* starts,
@@ -104,7 +193,9 @@ void fill(const double* price, const double* curvature, const double* lower, con
   for (Index group = 0; group < n_groups; ++group) {
     const Index begin = starts[group], end = starts[group + 1];
     std::copy(lower + begin, lower + end, x + begin);
-    double need = residual(x, begin, end, totals[group]);
+    double need =
+        Group{x + begin, lower + begin, upper + begin, nullptr, end - begin, totals[group]}
+            .residual();
     order.clear();
     for (Index i = begin; i < end; ++i) {
       const double room = std::min(upper[i] - lower[i], need);
@@ -125,39 +216,15 @@ void fill(const double* price, const double* curvature, const double* lower, con
 
 void settle(double* x, const double* lower, const double* upper, const Index* starts,
             const double* totals, Index n_groups, const double* pivot) {
-  for (Index group = 0; group < n_groups; ++group) {
-    const Index begin = starts[group], end = starts[group + 1];
-    for (int round = 0; round < 16; ++round) {
-      const double rest = residual(x, begin, end, totals[group]);
-      double scale = std::abs(totals[group]);
-      for (Index i = begin; i < end; ++i) scale = std::max(scale, std::abs(x[i]));
-      const double ulp = std::nextafter(scale, INFINITY) - scale;
-      if (rest == 0.0) break;
-      // Prefer a free coordinate, for one at its bound would become free; among those with enough
-      // room the smallest, which rounds least; without enough room the roomiest.
-      Index best = -1;
-      bool best_is_free = false;
-      double best_score = -INFINITY;
-      for (Index i = begin; i < end; ++i) {
-        const double room = rest > 0 ? upper[i] - x[i] : x[i] - lower[i];
-        if (!(room > 0)) continue;
-        const bool free = x[i] > lower[i] && x[i] < upper[i] && !(pivot && x[i] == pivot[i]);
-        const double score = room < std::abs(rest) ? -1e300 + std::min(room, 1e290)
-                             : free                ? -std::abs(x[i])
-                                                   : -1e200 - std::min(std::abs(x[i]), 1e190);
-        if (score > best_score) {
-          best_score = score;
-          best = i;
-          best_is_free = free;
-        }
-      }
-      if (best < 0) break;
-      // An ulp is not worth leaving a bound or a kink for.
-      if (!best_is_free && std::abs(rest) <= ulp) break;
-      const double before = x[best];
-      x[best] = std::min(std::max(before + rest, lower[best]), upper[best]);
-      if (x[best] == before) break;
-    }
+  for (Index k = 0; k < n_groups; ++k) {
+    const Index begin = starts[k];
+    Group{x + begin,
+          lower + begin,
+          upper + begin,
+          pivot ? pivot + begin : nullptr,
+          starts[k + 1] - begin,
+          totals[k]}
+        .settle();
   }
 }
 

@@ -5,15 +5,16 @@
 
 namespace pairstep {
 
-// The first account whose bounds leave no number between them, or -1.
-Index first_crossed(const double* lower, const double* upper, Index n);
+// The first account whose bounds leave no number between them, or one of which is finite but not
+// below the limit in size; or -1.
+Index first_odd(const double* lower, const double* upper, Index n, double limit);
 
 // What the bounds of a group allow: the sums of the lower and of the upper ones, infinite where one
-// of them is, and the larger sum of their finite sizes, which tells how far rounding may be off.
+// of them is, and by how much these miss the range from low to high that is wanted.
 struct Span {
-  double least = 0.0, most = 0.0, size = 0.0;
+  double least = 0.0, most = 0.0, miss = 0.0;
 };
-Span span_of(const double* lower, const double* upper, Index n);
+Span span_of(const double* lower, const double* upper, Index n, double low, double high);
 
 // The point of { sum of each group = its total, lower <= x <= upper } nearest to y.
 void project(const double* y, const double* lower, const double* upper, const Index* starts,
@@ -24,9 +25,9 @@ void project(const double* y, const double* lower, const double* upper, const In
 void fill(const double* price, const double* curvature, const double* lower, const double* upper,
           const Index* starts, const double* totals, Index n_groups, double* x);
 
-// Absorb what rounding has left of each total into a free
-// coordinate: one that is on no bound and, if pivots are given, on no kink. Where there
-// is none, up to an ulp stays.
+// Make the sum of each group its total, within an ulp of the larger of |total| and max |x|, if the
+// bounds allow that. What rounding has left is absorbed by a free coordinate: one that is on no
+// bound and, if pivots are given, on no kink. Where there is none, up to an ulp stays.
 void settle(double* x, const double* lower, const double* upper, const Index* starts,
             const double* totals, Index n_groups, const double* pivot = nullptr);
 

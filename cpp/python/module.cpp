@@ -61,22 +61,20 @@ Convex convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
   return convex_along(hessian.data(), n, members, starts.data());
 }
 
-Index first_crossed_(const In& lower, const In& upper) {
+Index first_odd_(const In& lower, const In& upper, double limit) {
   require(lower.shape(0) == upper.shape(0), "bounds must have one length");
-  return first_crossed(lower.data(), upper.data(), Index(lower.shape(0)));
+  return first_odd(lower.data(), upper.data(), Index(lower.shape(0)), limit);
 }
 
-nb::list spans(const In& lower, const In& upper, const Indices& starts) {
-  const std::size_t groups = starts.shape(0) - 1;
-  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
-  require(starts.shape(0) >= 1 && starts(0) == 0 && std::size_t(starts(groups)) <= lower.shape(0),
-          "starts must go from 0 to n");
+nb::list spans(const In& lower, const In& upper, const Indices& starts, const In& low,
+               const In& high) {
+  require_sums(lower.shape(0), lower, upper, starts, low);
+  require(low.shape(0) == high.shape(0), "there must be one range per group");
   nb::list result;
-  for (std::size_t k = 0; k < groups; ++k) {
-    require(starts(k) <= starts(k + 1), "starts must not fall");
-    const Span span =
-        span_of(lower.data() + starts(k), upper.data() + starts(k), starts(k + 1) - starts(k));
-    result.append(nb::make_tuple(span.least, span.most, span.size));
+  for (std::size_t k = 0; k < low.shape(0); ++k) {
+    const Span span = span_of(lower.data() + starts(k), upper.data() + starts(k),
+                              starts(k + 1) - starts(k), low(k), high(k));
+    result.append(nb::make_tuple(span.least, span.most, span.miss));
   }
   return result;
 }
@@ -265,10 +263,12 @@ NB_MODULE(_core, m) {
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
         "Is a quadratic convex along all moves of these accounts (None: of all) within their "
         "groups?");
-  m.def("first_crossed", &first_crossed_, "lower"_a, "upper"_a,
-        "The first account whose bounds leave no number between them, or -1.");
-  m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a,
-        "Per group: the sums of the lower and of the upper bounds, and the size of their terms.");
+  m.def("first_odd", &first_odd_, "lower"_a, "upper"_a, "limit"_a,
+        "The first account whose bounds leave no number between them or are finite and not below "
+        "the limit in size, or -1.");
+  m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a, "low"_a, "high"_a,
+        "Per group: the sums of the lower and of the upper bounds, and by how much they miss the "
+        "range from low to high.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,

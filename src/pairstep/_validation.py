@@ -5,19 +5,22 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+# Products of three numbers, as in x'Qx, and squares of A'b stay finite up to these sizes. A bound
+# of at least the first is none.
+LARGE = 1e100
+LARGE_FACTOR = 1e50  # for what is squared on the way: A, b, F and weights
+
 
 def array(name: str, value: ArrayLike, ndim: int) -> Array:
     """`value` as a contiguous float64 array of the given number of dimensions."""
-    try:
-        raw = np.asarray(value)
-    except ValueError as error:  # ragged nested lists
-        raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
+    raw = as_given(name, value)
     if raw.dtype != np.float64 and raw.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got an array of dtype {raw.dtype}")
     if raw.ndim != ndim:
@@ -25,18 +28,43 @@ def array(name: str, value: ArrayLike, ndim: int) -> Array:
     return np.ascontiguousarray(raw, np.float64)
 
 
-def require_finite(name: str, values: Array) -> None:
-    """Raise if any entry is NaN or infinite."""
-    # One reduction instead of a temporary: the sum of squares is finite for all sane input.
+def as_given(name: str, value: ArrayLike) -> NDArray[Any]:
+    """`value` as an array of whatever it holds."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
+
+
+def require_finite(name: str, values: Array, limit: float = math.inf) -> None:
+    """Raise if any entry is NaN, infinite, or beyond the limit in size."""
+    # One reduction instead of a temporary: the sum of squares is small for all sane input. Unlike
+    # other products, vdot overflows without a warning.
     flat = values.reshape(-1)
-    if math.isfinite(float(flat @ flat)) or np.isfinite(flat).all():
+    if float(np.vdot(flat, flat)) < limit**2:
         return
-    at = int(np.argmin(np.isfinite(flat)))
+    good = np.isfinite(flat) & (np.abs(flat) <= limit)
+    if good.all():
+        return
+    at = int(np.argmin(good))
     place = ", ".join(str(int(k)) for k in np.unravel_index(at, values.shape))
+    if math.isfinite(flat[at]):
+        raise ValueError(too_large(f"{name}[{place}]", flat[at], limit))
     raise ValueError(f"{name} must be finite, but {name}[{place}] = {flat[at]}")
 
 
-def vector(name: str, value: ArrayLike, n: int | None = None, infinite: bool = False) -> Array:
+def too_large(name: str, value: float, limit: float) -> str:
+    """What to say of a number beyond the limit."""
+    return f"{name} = {value:g} is beyond {limit:g} in size, where products overflow: scale it down"
+
+
+def vector(
+    name: str,
+    value: ArrayLike,
+    n: int | None = None,
+    infinite: bool = False,
+    limit: float = math.inf,
+) -> Array:
     """`value` as a vector, of length n if given."""
     result = array(name, value, 1)
     if n is not None:
@@ -44,7 +72,14 @@ def vector(name: str, value: ArrayLike, n: int | None = None, infinite: bool = F
     if infinite:
         require_no_nan(name, result)
     else:
-        require_finite(name, result)
+        require_finite(name, result, limit)
+    return result
+
+
+def frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """A copy that nobody can change."""
+    result = values.copy()
+    result.flags.writeable = False
     return result
 
 
@@ -61,6 +96,13 @@ def require_no_nan(name: str, values: Array) -> None:
         raise ValueError(f"{name}[{int(np.argmax(np.isnan(values)))}] is NaN")
 
 
+def number_or_vector(name: str, value: ArrayLike) -> float | Array:
+    """`value` as a float that is not NaN, or as a vector that nobody can change, not checked."""
+    if isinstance(value, (int, float)) or as_given(name, value).ndim == 0:
+        return finite_number(name, value, infinite=True)
+    return frozen(array(name, value, 1))
+
+
 def full_array(name: str, value: ArrayLike, n: int) -> Array:
     """`value` as an array of length n, a number standing for n equal entries; not checked."""
     if isinstance(value, (int, float)) or np.ndim(value) == 0:
@@ -68,13 +110,15 @@ def full_array(name: str, value: ArrayLike, n: int) -> Array:
     return of_length(name, array(name, value, 1), n)
 
 
-def full_vector(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
+def full_vector(
+    name: str, value: ArrayLike, n: int, infinite: bool = False, limit: float = math.inf
+) -> Array:
     """`value` as a vector of length n, a number standing for n equal entries."""
     result = full_array(name, value, n)
     if infinite:
         require_no_nan(name, result)
     else:
-        require_finite(name, result)
+        require_finite(name, result, limit)
     return result
 
 

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._validation import (
+    LARGE,
+    LARGE_FACTOR,
     Array,
+    as_given,
     finite_number,
+    frozen,
     full_array,
     full_vector,
+    number_or_vector,
+    of_length,
+    require_finite,
     require_no_nan,
+    too_large,
     vector,
 )
 
 Indices = NDArray[np.int64]
+Total = float | tuple[ArrayLike, ArrayLike] | ArrayLike
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SumBox:
     """Variables that add up to a total and stay within bounds.
+
+    A constraint cannot be changed: arrays are copied, so that changing them afterwards has no
+    effect. Numbers are refused from 1e100 on in size, where products overflow, but for bounds and
+    ends of a range beyond which nothing lies: those count as infinite, and are kept nevertheless.
 
     Parameters
     ----------
@@ -33,7 +48,7 @@ class SumBox:
     lower, upper : float or array_like
         Bounds, infinite where there are none.
     weights : array_like, optional
-        The constraint is ``sum(weights * x) = total``; any non-zero numbers.
+        The constraint is ``sum(weights * x) = total``; any numbers from 1e-50 to 1e50 in size.
     groups : array_like of int, optional
         A label per variable: each group has a sum of its own.
 
@@ -45,30 +60,54 @@ class SumBox:
     [0.4, 0.4, 0.2]
     """
 
-    def __init__(
-        self,
-        total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0,
-        lower: ArrayLike = 0.0,
-        upper: ArrayLike = math.inf,
-        weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ):
-        self.total = total
-        self.lower = lower
-        self.upper = upper
-        self.weights = weights
-        self.groups = groups
-        self._layouts: dict[int, Layout] = {}
+    total: Total = 1.0
+    lower: ArrayLike = 0.0
+    upper: ArrayLike = math.inf
+    weights: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        own = {
+            "total": _own_total(self.total),
+            "lower": number_or_vector("lower", self.lower),
+            "upper": number_or_vector("upper", self.upper),
+            "weights": None if self.weights is None else _own_weights(self.weights),
+            "groups": None if self.groups is None else _own_groups(self.groups),
+        }
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(total={self.total!r})"
+        arguments = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
+        shown = [
+            f"{f.name}={value!r}"
+            for f, value in arguments
+            if f.name == "total" or isinstance(value, np.ndarray) or value not in (None, f.default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, SumBox) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __getstate__(self) -> tuple[object, ...]:
+        return self.total, self.lower, self.upper, self.weights, self.groups
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        SumBox.__init__(self, *state)
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(_comparable(value) for value in self.__getstate__())
 
     @property
     def size(self) -> int | None:
         """The number of variables, where an argument tells it."""
         for given in (self.lower, self.upper, self.weights, self.groups):
-            if given is not None and np.ndim(given) == 1:
-                return len(given)  # type: ignore[arg-type]
+            if isinstance(given, np.ndarray):
+                return len(given)
         return None
 
     def start(self, n: int | None = None) -> Array:
@@ -78,7 +117,7 @@ class SumBox:
 
     def project(self, y: ArrayLike) -> Array:
         """Return the feasible point nearest to y (with weights: in the variables weights * x)."""
-        point = vector("y", y)
+        point = vector("y", y, limit=LARGE)
         layout = self.layout(len(point))
         return layout.to_coordinates(layout.nearest(point))
 
@@ -105,7 +144,7 @@ class Simplex(SumBox):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0):
+    def __init__(self, total: Total = 1.0):
         super().__init__(total=total)
 
 
@@ -205,14 +244,15 @@ class Layout:
 
     def to_coordinates(self, z: Array) -> Array:
         """Translate accounts back; an account at its bound gives exactly the coordinate's bound."""
-        if self.source is None and self.weights is None:
-            return z.copy()
         low, high = self.bounds
+        if self.source is None and self.weights is None:
+            # Bounds that count as infinite hold nevertheless.
+            return z.copy() if low is self.lower and high is self.upper else np.clip(z, low, high)
         x = np.empty(len(low))
         accounts = slice(None) if self.held is None else np.flatnonzero(self.held)
         at = accounts if self.source is None else self.source[accounts]
         if self.weights is None:
-            x[at] = z[accounts]
+            x[at] = np.clip(z[accounts], low[at], high[at])
             return x
         weights = self.weights[accounts]
         at_low, at_high = z[accounts] == self.lower[accounts], z[accounts] == self.upper[accounts]
@@ -224,39 +264,30 @@ class Layout:
 
 
 def _layout(constraint: SumBox, n: int) -> Layout:
-    lower = full_array("lower", constraint.lower, n)
-    upper = full_array("upper", constraint.upper, n)
-    _require_ordered(lower, upper)
-    given = lower, upper
-    weights = None
+    given = full_array("lower", constraint.lower, n), full_array("upper", constraint.upper, n)
+    lower, upper = _bounds_that_count(*given)
+    weights: Array | None = None
     if constraint.weights is not None:
-        weights = vector("weights", constraint.weights, n)
-        if not weights.all():
-            raise ValueError(
-                f"weights must not be 0, but weights[{int(np.argmin(np.abs(weights)))}] is"
-            )
-        with np.errstate(invalid="ignore"):
-            ends = lower * weights, upper * weights
-        lower, upper = np.minimum(*ends), np.maximum(*ends)
+        weights = of_length("weights", np.asarray(constraint.weights), n)
+        lower, upper = _weighted(weights, lower, upper)
 
     starts, order = np.array([0, n], np.int64), None
     if constraint.groups is not None:
         labels = np.asarray(constraint.groups)
-        if labels.ndim != 1 or len(labels) != n:
+        if len(labels) != n:
             raise ValueError(
                 f"groups must give a label for each of the {n} variables, got shape {labels.shape}"
             )
-        if labels.dtype.kind not in "iub":
-            raise ValueError(f"groups must be whole numbers, got dtype {labels.dtype}")
         order = np.argsort(labels, kind="stable")
-        starts = np.append(np.flatnonzero(np.diff(labels[order], prepend=labels.min() - 1)), n)
-        starts = starts.astype(np.int64)
-    n_groups = len(starts) - 1
-    low, high = _totals(constraint.total, n_groups)
+        changes = np.flatnonzero(labels[order][1:] != labels[order][:-1]) + 1
+        starts = np.concatenate([[0], changes, [n]]).astype(np.int64)
+    low, high = _totals(constraint.total, len(starts) - 1)
     if order is not None:
         lower, upper = lower[order], upper[order]
         weights = None if weights is None else weights[order]
-    _require_feasible(lower, upper, starts, low, high)
+    # Products are rounded, so that weighted sums hold to rounding only.
+    slack = 0.0 if weights is None else 2 * np.finfo(float).eps
+    _require_feasible(lower, upper, starts, low, high, slack)
     if high is low or (low == high).all():
         return Layout(lower, upper, low, starts, given, order, weights)
     return _with_cash(lower, upper, low, high, starts, given, order, weights)
@@ -272,8 +303,11 @@ def _with_cash(
     order: Indices | None,
     weights: Array | None,
 ) -> Layout:
-    """Add to each group an account for what its range leaves over: sum + cash = anchor."""
-    anchor = np.where(np.isfinite(high), high, np.where(np.isfinite(low), low, 0.0))
+    """Add to each group an account for what its range leaves over: sum + cash = anchor.
+
+    The anchor is the sum nearest to 0, so that a far end of the range does not drown the variables.
+    """
+    anchor = np.clip(0.0, low, high)
     source = np.arange(len(lower)) if order is None else order
     ends = starts[1:]
     return Layout(
@@ -287,42 +321,118 @@ def _with_cash(
     )
 
 
+def _own_total(total: Total) -> object:
+    if not isinstance(total, tuple):
+        return number_or_vector("total", total)
+    if len(total) != 2:
+        raise ValueError(f"total as a range must be a pair (low, high), got {total!r}")
+    return tuple(number_or_vector(f"total[{k}]", end) for k, end in enumerate(total))
+
+
+def _own_weights(weights: ArrayLike) -> Array:
+    own = frozen(vector("weights", weights, limit=LARGE_FACTOR))
+    i = int(np.argmin(np.abs(own))) if len(own) else 0
+    if len(own) and abs(own[i]) < 1 / LARGE_FACTOR:
+        raise ValueError(
+            f"weights must be at least {1 / LARGE_FACTOR:g} in size, but weights[{i}] = {own[i]:g}"
+        )
+    return own
+
+
+def _own_groups(groups: ArrayLike) -> NDArray[Any]:
+    labels = as_given("groups", groups)
+    if labels.ndim != 1:
+        raise ValueError(f"groups must give a label for each variable, got shape {labels.shape}")
+    if labels.dtype.kind not in "iub":
+        raise ValueError(f"groups must be whole numbers, got dtype {labels.dtype}")
+    return frozen(labels)
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(_comparable(end) for end in value)
+    # A tuple in a tuple, for a plain pair is a range.
+    return (tuple(value.tolist()),) if isinstance(value, np.ndarray) else value
+
+
 def _totals(total: object, n_groups: int) -> tuple[Array, Array]:
-    if isinstance(total, tuple):
-        if len(total) != 2:
-            raise ValueError(f"total as a range must be a pair (low, high), got {total!r}")
-        low = full_vector("total[0]", total[0], n_groups, infinite=True)
-        high = full_vector("total[1]", total[1], n_groups, infinite=True)
-        if (low > high).any():
-            raise ValueError(f"the range of total is empty: {low.max():g} > {high.min():g}")
-        return low, high
-    if np.ndim(total) == 0:  # type: ignore[arg-type]
-        value = np.full(n_groups, finite_number("total", total))
-    else:
-        value = vector("total", total, n_groups)  # type: ignore[arg-type]
-    return value, value
+    """The range of each group's sum; its ends are one array where the sum is fixed."""
+    if isinstance(total, float):
+        if abs(finite_number("total", total)) > LARGE:
+            raise ValueError(too_large("total", total, LARGE))
+        value = np.full(n_groups, total)
+        return value, value
+    if isinstance(total, np.ndarray):
+        value = vector("total", total, n_groups, limit=LARGE)
+        return value, value
+    assert isinstance(total, tuple)
+    low = full_vector("total[0]", total[0], n_groups, infinite=True)
+    high = full_vector("total[1]", total[1], n_groups, infinite=True)
+    if (low > high).any():
+        k = int(np.argmax(low > high))
+        raise ValueError(f"the range of total is empty: {low[k]:g} > {high[k]:g}")
+    for name, end, beyond in (("total[0]", low, low >= LARGE), ("total[1]", high, high <= -LARGE)):
+        if beyond.any():
+            k = int(np.argmax(beyond))
+            if math.isinf(end[k]):
+                raise ValueError(f"{name} = {end[k]} leaves no finite sum")
+            raise ValueError(too_large(name, end[k], LARGE))
+    return np.where(low <= -LARGE, -math.inf, low), np.where(high >= LARGE, math.inf, high)
 
 
-def _require_ordered(lower: Array, upper: Array) -> None:
-    i = _core.first_crossed(lower, upper)
+def _bounds_that_count(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """The bounds, checked; infinite where they are too far out to matter."""
+    i = _core.first_odd(lower, upper, LARGE)
     if i < 0:
-        return
+        return lower, upper
     require_no_nan("lower", lower)
     require_no_nan("upper", upper)
-    if lower[i] > upper[i]:
+    if (lower > upper).any():
+        i = int(np.argmax(lower > upper))
         raise ValueError(
             f"lower must not exceed upper, but lower[{i}] = {lower[i]:g}, upper[{i}] = {upper[i]:g}"
         )
-    raise ValueError("lower must be below inf and upper above -inf")
+    if lower.max() == math.inf or upper.min() == -math.inf:
+        raise ValueError("lower must be below inf and upper above -inf")
+    for name, bound, beyond in (
+        ("lower", lower, lower >= LARGE),
+        ("upper", upper, upper <= -LARGE),
+    ):
+        if beyond.any():
+            i = int(np.argmax(beyond))
+            raise ValueError(too_large(f"{name}[{i}]", bound[i], LARGE))
+    return np.where(lower <= -LARGE, -math.inf, lower), np.where(upper >= LARGE, math.inf, upper)
 
 
-def _require_feasible(lower: Array, upper: Array, starts: Indices, low: Array, high: Array) -> None:
-    for k, (least, most, size) in enumerate(_core.spans(lower, upper, starts)):
-        slack = 4e-16 * size + 1e-300  # bounds such as 0.1 are rounded: allow what that adds up to
-        if least > high[k] + slack or most < low[k] - slack:
-            which = "" if len(starts) == 2 else f" of group {k}"
-            wanted = f"{low[k]:g}" if low[k] == high[k] else f"({low[k]:g}, {high[k]:g})"
-            raise ValueError(
-                f"infeasible: the bounds{which} allow sums from {least:g} to {most:g}; "
-                f"total is {wanted}"
-            )
+def _weighted(weights: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """The bounds of ``weights * x``."""
+    ends = lower * weights, upper * weights
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    if _core.first_odd(low, high, LARGE) >= 0:
+        for name, end in zip(("lower", "upper"), ends, strict=True):
+            require_finite(f"(weights * {name})", np.where(np.isfinite(end), end, 0.0), LARGE)
+    return low, high
+
+
+def _require_feasible(
+    lower: Array, upper: Array, starts: Indices, low: Array, high: Array, slack: float
+) -> None:
+    """Raise unless each group has a sum in its range: within an ulp, and `slack` of its terms."""
+    for k, (least, most, miss) in enumerate(_core.spans(lower, upper, starts, low, high)):
+        if miss == 0:
+            continue
+        below = least - high[k] > low[k] - most
+        bound, end = (lower, high[k]) if below else (upper, low[k])
+        terms = np.abs(bound[starts[k] : starts[k + 1]])
+        if miss <= math.ulp(max(abs(end), terms.max(initial=0.0))) + slack * terms.sum():
+            continue
+        which = "" if len(starts) == 2 else f" of group {k}"
+        # Where rounding is the matter, all digits are.
+        digits = ".6g" if miss > 1e-5 * abs(end) else ".17g"
+        wanted = f"{low[k]:{digits}}"
+        if low[k] != high[k]:
+            wanted = f"({wanted}, {high[k]:{digits}})"
+        raise ValueError(
+            f"infeasible: the bounds{which} allow sums from {least:{digits}} to {most:{digits}}; "
+            f"total is {wanted}"
+        )

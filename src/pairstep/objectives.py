@@ -16,7 +16,17 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, threads
-from ._validation import Array, array, finite_number, full_vector, require_finite, vector
+from ._validation import (
+    LARGE,
+    LARGE_FACTOR,
+    Array,
+    array,
+    finite_number,
+    frozen,
+    full_vector,
+    require_finite,
+    vector,
+)
 from .constraints import Layout
 from .rules import checked_constants
 
@@ -29,7 +39,7 @@ SMALL_BYTES = 2**25
 
 
 class Objective(Protocol):
-    """A smooth function of n variables."""
+    """A smooth function of n variables. It must not change the points it is asked about."""
 
     @property
     def n(self) -> int | None:
@@ -87,10 +97,13 @@ def value_and_gradient(objective: Objective, x: Array) -> tuple[float, Array]:
 class Quadratic:
     """The function ``x'Qx / 2 + c'x``.
 
+    Numbers beyond 1e100 in size are refused, for products overflow there.
+
     Parameters
     ----------
     Q : array_like or scipy.sparse array of shape (n, n)
-        Symmetric; positive semidefinite for the function to be convex.
+        Symmetric; positive semidefinite for the function to be convex. It is not copied: do not
+        change it afterwards.
     c : array_like of shape (n,), optional
         The linear term, 0 by default.
 
@@ -106,7 +119,7 @@ class Quadratic:
     is_quadratic = True
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
-        matrix: Any = sparse_matrix("Q", Q) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
+        matrix: Any = sparse_matrix("Q", Q, LARGE) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
         n = matrix.shape[0]
         if matrix.shape != (n, n):
             raise ValueError(f"Q must be square, got shape {matrix.shape}")
@@ -114,7 +127,7 @@ class Quadratic:
             raise ValueError("Q is empty: there is nothing to minimise over")
         self.Q: Any
         self.Q, self.least_pair_curvature = _symmetric(matrix)
-        self.c: Array = np.zeros(n) if c is None else vector("c", c, n)
+        self.c: Array = frozen(np.zeros(n) if c is None else vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
         return f"Quadratic(n={self.n})"
@@ -154,7 +167,7 @@ class Quadratic:
         """The same Q, which is not checked again, with another linear term."""
         other = object.__new__(Quadratic)
         other.__dict__.update(self.__dict__)
-        other.c = vector("c", c, self.n)
+        other.c = frozen(vector("c", c, self.n, limit=LARGE))
         return other
 
     def value(self, x: ArrayLike) -> float:
@@ -218,12 +231,12 @@ def _native(matrix: Any) -> Any:
     )  # fmt: skip
 
 
-def sparse_matrix(name: str, matrix: Any) -> Any:
-    """A sparse argument as a float64 CSR array of finite numbers."""
+def sparse_matrix(name: str, matrix: Any, limit: float) -> Any:
+    """A sparse argument as a float64 CSR array of numbers up to the limit in size."""
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
     result = scipy.sparse.csr_array(matrix, dtype=np.float64)
-    require_finite(f"{name}.data", result.data)
+    require_finite(f"{name}.data", result.data, limit)
     return result
 
 
@@ -242,8 +255,8 @@ def _symmetric(matrix: Any) -> tuple[Any, float]:
         i, j = (int(a[worst]) for a in difference.coords) if difference.nnz else (0, 0)
     else:
         amount, largest, i, j, least = _core.asymmetry(matrix)
-        if not np.isfinite(largest):
-            require_finite("Q", matrix)
+        if not largest <= LARGE:
+            require_finite("Q", matrix, LARGE)
     if amount > 1e-8 * largest:
         raise ValueError(
             f"Q must be symmetric, but Q[{i}, {j}] = {matrix[i, j]:g} "
@@ -267,10 +280,12 @@ def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:
 class LeastSquares:
     """The function ``|Ax - b|^2 / 2 + ridge |x|^2 / 2``.
 
+    Numbers beyond 1e50 in size (1e100 for the ridge) are refused, for products overflow there.
+
     Parameters
     ----------
     A : array_like or scipy.sparse array of shape (m, n)
-        One column per variable.
+        One column per variable. It is not copied: do not change it afterwards.
     b : array_like of shape (m,)
         The right-hand side.
     ridge : float
@@ -290,21 +305,28 @@ class LeastSquares:
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
         if finite_number("ridge", ridge) < 0:
             raise ValueError(f"ridge must not be negative, got {ridge:g}")
-        self._set(A, b, ridge, 0.0)
+        self._set(("A", A), b, ("ridge", ridge), 0.0)
 
-    def _set(self, A: Any, b: ArrayLike, ridge: ArrayLike, c: ArrayLike) -> None:
+    def _set(
+        self,
+        named_matrix: tuple[str, Any],
+        b: ArrayLike,
+        named_ridge: tuple[str, ArrayLike],
+        c: ArrayLike,
+    ) -> None:
+        name, A = named_matrix
         if scipy.sparse.issparse(A):
-            matrix: Any = sparse_matrix("A", A).tocsc()
+            matrix: Any = sparse_matrix(name, A, LARGE_FACTOR).tocsc()
         else:
-            matrix = array("A", A, 2)
-            require_finite("A", matrix)
+            matrix = array(name, A, 2)
+            require_finite(name, matrix, LARGE_FACTOR)
         if matrix.shape[1] == 0:
-            raise ValueError("A has no columns: there is nothing to minimise over")
+            raise ValueError(f"{name} has no columns: there is nothing to minimise over")
         m, n = matrix.shape
         self.A: Any = matrix
-        self.b: Array = vector("b", b, m)
-        self.ridge: Array = full_vector("ridge", ridge, n)
-        self.c: Array = full_vector("c", c, n)
+        self.b: Array = frozen(vector("b", b, m, limit=LARGE_FACTOR))
+        self.ridge: Array = frozen(full_vector(*named_ridge, n, limit=LARGE))
+        self.c: Array = frozen(full_vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={self.A.shape[0]}, n={self.n})"
@@ -407,10 +429,12 @@ class LeastSquares:
 class FactorModel(LeastSquares):
     """The function ``x'(F'F + diag(D))x / 2 + c'x``; the n x n matrix is never formed.
 
+    Numbers beyond 1e100 in size (1e50 for F) are refused, for products overflow there.
+
     Parameters
     ----------
     F : array_like or scipy.sparse array of shape (m, n)
-        One row per factor, one column per variable.
+        One row per factor, one column per variable. It is not copied: do not change it afterwards.
     D : float or array_like of shape (n,)
         The diagonal, not negative: what the factors do not explain.
     c : array_like of shape (n,), optional
@@ -427,7 +451,7 @@ class FactorModel(LeastSquares):
     def __init__(self, F: Any, D: ArrayLike = 0.0, c: ArrayLike | None = None):
         if np.ndim(F) != 2:
             raise ValueError(f"F must have 2 dimensions, got {np.ndim(F)}")
-        self._set(F, np.zeros(np.shape(F)[0]), D, 0.0 if c is None else c)
+        self._set(("F", F), np.zeros(np.shape(F)[0]), ("D", D), 0.0 if c is None else c)
         if self.ridge.min() < 0:
             i = int(np.argmin(self.ridge))
             raise ValueError(f"D must not be negative, but D[{i}] = {self.ridge[i]:g}")
@@ -445,8 +469,9 @@ class Kinked:
 
     Parameters
     ----------
-    objective : Quadratic, LeastSquares or Smooth
-        The smooth part.
+    objective : Quadratic, LeastSquares, Smooth or Kinked
+        The smooth part. It may have kinks itself, but each variable at one place only: where both
+        weights are positive the centers must be equal.
     l1 : float or array_like of shape (n,)
         Weights, not negative.
     center : float or array_like of shape (n,)
@@ -468,11 +493,14 @@ class Kinked:
         sizes = [np.size(np.asarray(v)) for v in (l1, center) if np.ndim(v)]
         self.n: int | None = sizes[0] if objective.n is None and sizes else objective.n
         n = 1 if self.n is None else self.n
-        weight, pivot = full_vector("l1", l1, n), full_vector("center", center, n)
+        weight = frozen(full_vector("l1", l1, n, limit=LARGE))
+        pivot = frozen(full_vector("center", center, n, limit=LARGE))
         if weight.min() < 0:
             i = int(np.argmin(weight))
             raise ValueError(f"l1 must not be negative, but l1[{i}] = {weight[i]:g}")
-        self.kinks: tuple[Array, Array] = weight, pivot
+        self._added: tuple[Array, Array] = weight, pivot
+        inner: tuple[Array, Array] | None = getattr(objective, "kinks", None)
+        self.kinks = self._added if inner is None else _together(inner, self._added)
 
     def __repr__(self) -> str:
         return f"Kinked({self.objective!r})"
@@ -495,7 +523,7 @@ class Kinked:
         return value + self._at_kinks(point), gradient
 
     def _at_kinks(self, x: Array) -> float:
-        weight, pivot = self.kinks
+        weight, pivot = self._added
         return float((weight * np.abs(x - pivot)).sum())
 
     def in_accounts(self, layout: Layout) -> Kinked:
@@ -504,12 +532,27 @@ class Kinked:
         if smooth is self.objective:
             return self
         n = len(layout.bounds[0])
-        weight, pivot = (np.broadcast_to(v, n) for v in self.kinks)
+        weight, pivot = (np.broadcast_to(v, n) for v in self._added)
         return Kinked(smooth, np.abs(layout.prices(weight)), layout.scatter(pivot))
+
+
+def _together(inner: tuple[Array, Array], outer: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Kinks upon kinks: the weights of one place add up."""
+    inner_weight, inner_pivot, weight, pivot = np.broadcast_arrays(*inner, *outer)
+    apart = (inner_weight > 0) & (weight > 0) & (inner_pivot != pivot)
+    if apart.any():
+        i = int(np.argmax(apart))
+        raise ValueError(
+            f"a variable may have one kink: the objective's is at {inner_pivot[i]:g}, "
+            f"but center[{i}] = {pivot[i]:g}"
+        )
+    return inner_weight + weight, np.where(weight > 0, pivot, inner_pivot)
 
 
 class Smooth:
     """Any smooth function, from Python callables.
+
+    They are given a copy of the point, and what they return is copied.
 
     Parameters
     ----------
@@ -570,11 +613,14 @@ class Smooth:
 
     def value(self, x: Array) -> float:
         """f(x)."""
-        return finite_number("the objective's value", self._value(x), infinite=True)
+        return finite_number(
+            "the objective's value", self._value(np.array(x, float)), infinite=True
+        )
 
     def gradient(self, x: Array) -> Array:
         """The gradient at x."""
-        return vector("the objective's gradient", self._gradient(x), len(x)).copy()
+        gradient = self._gradient(np.array(x, float))
+        return vector("the objective's gradient", gradient, len(x)).copy()
 
     def curvature(self, indices: Indices, delta: Array) -> None:
         """Unknown."""

@@ -20,7 +20,7 @@ class Status(StrEnum):
     STOPPED = "stopped"
     STALLED = "stalled"
     UNBOUNDED = "unbounded"
-    INVALID = "invalid"  # in a batch: this problem's input is not finite
+    INVALID = "invalid"  # in a batch: this problem's input is not finite, or too large
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from .. import _core, threads
-from .._validation import Array
+from .._validation import LARGE_FACTOR, Array
 from ..constraints import Layout, SumBox
 from ..objectives import LeastSquares
 from ..result import BatchResult, Status
@@ -35,7 +35,7 @@ def solve_batch(
     not_negative("tol", tol)
     most = iterations(max_iter, 100_000)
     deadline = None if time_limit is None else began + not_negative("time_limit", time_limit)
-    valid = np.isfinite(B).all(axis=0)
+    valid = np.einsum("ij,ij->j", B, B) <= LARGE_FACTOR**2
     objective = LeastSquares(A, np.zeros(B.shape[0]), ridge)
     layout = constraint.layout(objective.n)
     problem = objective.in_accounts(layout)

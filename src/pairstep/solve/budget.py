@@ -121,8 +121,8 @@ def simplex_lstsq(
     Returns
     -------
     Result or BatchResult
-        Bounds hold exactly, and the sum within one ulp. A column of b that is not finite fails
-        alone, with the status "invalid".
+        Bounds hold exactly, and the sum within one ulp. A column of b that is not finite, or
+        longer than 1e50, fails alone, with the status "invalid".
 
     Examples
     --------

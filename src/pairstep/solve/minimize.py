@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._validation import Array, choice, finite_number, vector
+from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
@@ -213,7 +213,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
     if x0 is None:
         return layout.project(np.zeros(layout.n))
     low, high = layout.bounds
-    x = vector("x0", x0, len(low))
+    x = vector("x0", x0, len(low), limit=LARGE)
     inside = np.minimum(np.maximum(x, low), high)
     outside = np.abs(x - inside)
     size = max(float(np.abs(x).max()), float(np.abs(layout.totals).max()))
@@ -257,9 +257,9 @@ def not_negative(name: str, value: float) -> float:
 
 
 def iterations(max_iter: int | None, default: int) -> int:
-    """`max_iter` as an int of at least 0, or the default."""
+    """`max_iter` as an int of at least 0 that the native code can count to, or the default."""
     if max_iter is None:
         return default
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
         raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
-    return int(max_iter)
+    return min(int(max_iter), 2**62)
