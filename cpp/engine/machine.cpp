@@ -24,45 +24,6 @@ constexpr Index SHRINK_EVERY = 50;
 // digits.
 constexpr Index SMALL = 1000;
 
-// How far off a kernel value may be by rounding in Real arithmetic, and how large it may be, for
-// points whose squared norms are at most `square`.
-struct Reach {
-  double error, largest;
-};
-template <class Real>
-Reach reach(const KernelFunction& kernel, double square) {
-  const double grain = 4.0 * double(std::numeric_limits<Real>::epsilon());
-  switch (kernel.name) {
-    case KernelName::rbf: return {grain * (1.0 + kernel.gamma * square), 1.0};
-    case KernelName::sigmoid: return {grain * (1.0 + std::abs(kernel.gamma) * square), 1.0};
-    case KernelName::linear: return {grain * square, square};
-    case KernelName::poly: {
-      const double base = std::abs(kernel.gamma) * square + std::abs(kernel.coef0);
-      const double largest = std::pow(base, kernel.degree);
-      return {grain * (1.0 + kernel.degree) * largest, largest};
-    }
-    default: return {0.0, 1.0};
-  }
-}
-
-double largest_square(const DataMatrix& data, const Index* rows, Index count) {
-  double largest = 0.0;
-  for (Index p = 0; p < count; ++p) {
-    double square = 0.0;
-    data.each(rows[p], [&](Index, double value) { square += value * value; });
-    largest = std::max(largest, square);
-  }
-  return largest;
-}
-
-// Whether kernel values in float32 keep enough digits to be worth a start.
-bool single_will_do(const MachineTask& task, const Dual& dual) {
-  if (task.kernel.name == KernelName::precomputed) return false;
-  const double square = largest_square(task.data, dual.rows, dual.point.n);
-  const Reach values = reach<float>(task.kernel, square);
-  return values.error <= 1e-4 * values.largest && values.largest < 1e30;
-}
-
 // The rows whose variables are not zero, and these variables.
 struct Support {
   std::vector<Index> rows;
@@ -556,7 +517,8 @@ MachineStatus run(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse)
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, Pulse& pulse) {
   const Point& point = dual.point;
   dual.status = MachineStatus::imprecise;
-  if (task.single && point.n > SMALL && single_will_do(task, dual))
+  if (task.single && point.n > SMALL &&
+      single_will_do(task.kernel, task.data.largest_square(dual.rows, point.n)))
     dual.status = run<float>(task, dual, team, pulse);
   if (dual.status == MachineStatus::imprecise && !pulse.stop)
     dual.status = run<double>(task, dual, team, pulse);

@@ -23,7 +23,7 @@ namespace {
 // (float64 matrix), (float32 matrix) or (starts, columns, values, features) of a CSR matrix.
 using Csr = std::tuple<Indices, Indices32, In, Index>;
 
-DataMatrix data_of(const nb::object& object, const std::optional<In>& center) {
+DataMatrix data_of(const nb::object& object) {
   DataMatrix data;
   if (Csr csr; nb::try_cast(object, csr, false)) {
     const auto& [starts, columns, values, features] = csr;
@@ -49,11 +49,17 @@ DataMatrix data_of(const nb::object& object, const std::optional<In>& center) {
     data.features = Index(dense32.shape(1));
     data.dense32 = dense32.data();
   }
+  return data;
+}
+
+// The same, laid out for a kernel, around `center` where one is given and matters.
+DataMatrix data_for(const KernelFunction& kernel, const nb::object& object,
+                    const std::optional<In>& center) {
+  DataMatrix data = data_of(object);
   require(!center || Index(center->shape(0)) == data.features,
           "center must have an entry per feature");
-  // Skipping zeros pays where most entries are; a center would fill them.
-  data.lay_sparse = data.density() < 0.3;
-  if (center && !data.lay_sparse) data.center = center->data();
+  if (kernel.name != KernelName::precomputed)
+    data.lay_out(kernel, center ? center->data() : nullptr);
   return data;
 }
 
@@ -96,8 +102,9 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
     const std::tuple<int, double, double, int>& kernel, const std::vector<DualArrays>& arrays,
     double tol, Index max_iter, double seconds, std::size_t cache_bytes, int threads, bool single,
     int rule, const nb::object& keep_going) {
-  MachineTask task{data_of(X, center), kernel_of(kernel), tol, max_iter, cache_bytes, single,
-                   Rule(rule)};
+  const KernelFunction function = kernel_of(kernel);
+  MachineTask task{
+      data_for(function, X, center), function, tol, max_iter, cache_bytes, single, Rule(rule)};
   require(task.kernel.name != KernelName::precomputed ||
               (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
@@ -175,15 +182,25 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
   return results;
 }
 
+// Whether float32 keeps the error of every sum within `allowed`.
+bool single_suffices(const KernelFunction& kernel, double square, const Matrix& weights,
+                     double allowed) {
+  if (!(allowed > 0) || !fits_single(kernel, square)) return false;
+  std::vector<double> sizes(weights.shape(1), 0.0);
+  for (std::size_t r = 0; r < weights.shape(0); ++r)
+    for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
+  const double error = reach<float>(kernel, square).error;
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](double size) { return error * size <= allowed; });
+}
+
 void add_kernel_(const std::tuple<int, double, double, int>& kernel, const nb::object& support,
                  const std::optional<In>& center, const Indices& queries, const Matrix& weights,
                  const nb::object& X, const Indices& columns, const InOutMatrix& sums, int threads,
-                 bool single) {
+                 double allowed) {
   const KernelFunction function = kernel_of(kernel);
-  const DataMatrix from = data_of(support, center);
-  DataMatrix to = data_of(X, center);
-  to.lay_sparse = from.lay_sparse;
-  to.center = from.center;
+  const DataMatrix from = data_for(function, support, center);
+  DataMatrix to = data_of(X);
   const bool precomputed = function.name == KernelName::precomputed;
   require(!precomputed || !to.starts, "a precomputed kernel must be dense");
   const std::vector<Index> asked = indices_within(queries, precomputed ? to.features : from.rows),
@@ -194,7 +211,13 @@ void add_kernel_(const std::tuple<int, double, double, int>& kernel, const nb::o
           "weights must be queries x outputs and sums outputs x columns");
   require(precomputed || from.features == to.features, "both must have the same features");
   require(!to.starts == !from.starts, "both must be dense or sparse");
+  to.lay_out_like(from);
   nb::gil_scoped_release release;
+  const double square = precomputed || !(allowed > 0)
+                            ? 0.0
+                            : std::max(from.largest_square(asked.data(), Index(asked.size())),
+                                       to.largest_square(given.data(), Index(given.size())));
+  const bool single = !precomputed && single_suffices(function, square, weights, allowed);
   Team team(std::max(threads, 1));
   const auto add = single ? add_kernel<float> : add_kernel<double>;
   const std::atomic<bool> stop = false;
@@ -223,6 +246,7 @@ void register_machines(nb::module_& m) {
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def("add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,
-        "weights"_a, "X"_a, "columns"_a, "sums"_a, "threads"_a, "single"_a,
-        "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]).");
+        "weights"_a, "X"_a, "columns"_a, "sums"_a, "threads"_a, "allowed"_a,
+        "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]), in float32 where "
+        "that keeps their error within `allowed`.");
 }
