@@ -161,3 +161,16 @@ def test_bad_target():
 def test_warns_when_not_converged():
     with pytest.warns(ConvergenceWarning, match=r"KKT violation \d.*tolerance \d"):
         KernelMeanMatching(max_iter=1).fit(TRAIN, X_target=TARGET)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+def test_the_origin_does_not_matter(container, offset):
+    """Neither to gamma nor to the distances."""
+    train, target = (np.round(64 * X) / 64 for X in (TRAIN, TARGET))  # exact at any offset
+    wide = [np.pad(X + offset, ((0, 0), (0, 6))) for X in (train, target)]
+    near = KernelMeanMatching(gamma=1.0).fit(train, X_target=target)
+    far = KernelMeanMatching(gamma=1.0).fit(container(wide[0]), X_target=container(wide[1]))
+    np.testing.assert_allclose(far.weights_, near.weights_, atol=1e-6)
+    scaled = KernelMeanMatching().fit(container(train + offset))
+    assert scaled.gamma_ == pytest.approx(1 / (2 * train.var()), rel=1e-6)

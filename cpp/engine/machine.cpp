@@ -51,7 +51,8 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   const KernelDual whole{task.data,   task.kernel, dual.rows,
                          dual.linear, task.tol,    task.cache_bytes / 4 * 3};
   dual.status = BlockStop::imprecise;
-  if (task.single && dual.point.n > SMALL && single_will_do(whole, dual.point.n)) {
+  if (task.single && dual.point.n > SMALL &&
+      single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
     run(oracle, task, dual, pulse, progress);
   }

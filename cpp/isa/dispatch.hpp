@@ -30,6 +30,7 @@ struct InstructionSet {
   void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
+  Asymmetry (*asymmetry32)(const float* matrix, Index n);
   void (*times)(const double* matrix, const double* x, Index n, double* product);
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,

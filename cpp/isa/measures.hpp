@@ -18,7 +18,8 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
 
 // The largest |H_ij - H_ji| and where, the largest |H_ij| (NaN where an entry is not finite), and
 // the least curvature of a pair: all in one pass.
-inline Asymmetry asymmetry(const double* matrix, Index n) {
+template <class Real>
+Asymmetry asymmetry(const Real* matrix, Index n) {
   constexpr Index TILE =
       64;  // two tiles fit the first-level cache, so columns cost no more than rows
   Asymmetry result;
@@ -44,7 +45,8 @@ inline Asymmetry asymmetry(const double* matrix, Index n) {
           result.difference = difference;
           result.i = i;
           for (Index j = first; j < std::min(column + TILE, n); ++j)
-            if (std::abs(matrix[i * n + j] - matrix[j * n + i]) == difference) result.j = j;
+            if (std::abs(double(matrix[i * n + j]) - double(matrix[j * n + i])) == difference)
+              result.j = j;
         }
       }
   if (sum != 0.0) result.largest = NAN;

@@ -138,7 +138,7 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
     case KernelName::rbf:
       each([&](V dot, V other) {
         const V distance = (other + square) - 2 * dot;
-        return exponential(-gamma * (distance > 0 ? distance : none));
+        return exponential(-gamma * (distance < 0 ? none : distance));  // NaN stays what it is
       });
       break;
     case KernelName::poly:
@@ -182,8 +182,8 @@ inline void dense_dots(const Real* queries, const Real* panel, Index features, R
     for (int v = 0; v < 3; ++v) std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
 }
 
-// Queries that the sparse kernel takes at once: two vectors or more of them, one line per feature.
-constexpr Index SPARSE_ROWS = 32;
+// Queries that the sparse kernel takes at once.
+constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;
 
 // A square of values, 16 bytes wide, turned over: to[c][r] = from[r][c].
 inline void transpose(const float* from, Index from_stride, float* to, Index to_stride) {
@@ -271,10 +271,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
   const Index count = job.queries->count(), features = job.columns->features();
   if (job.columns->sparse()) {
-    // All zero between calls; kept, for clearing it would cost more than its use.
-    static thread_local std::vector<Real> scattered;
-    if (Index(scattered.size()) < features * SPARSE_ROWS)
-      scattered.resize(std::size_t(features) * SPARSE_ROWS, Real(0));
+    Real* scattered = job.columns->lines().take();
     alignas(64) Real values[SPARSE_ROWS * PANEL];
     const Points<Real>& queries = *job.queries;
     for (Index first = 0; first < count; first += SPARSE_ROWS) {
@@ -288,11 +285,12 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       scatter(true);
       for (Index panel = first_panel; panel < last_panel; ++panel) {
         const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
-        sparse_dots(scattered.data(), *job.columns, begin, end, values);
+        sparse_dots(scattered, *job.columns, begin, end, values);
         deliver(job, first, here, panel, values);
       }
       scatter(false);
     }
+    job.columns->lines().give_back(scattered);
     return;
   }
   constexpr int ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;

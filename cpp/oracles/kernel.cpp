@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace pairstep {
 
@@ -13,44 +12,12 @@ constexpr double WORTH_SHRINKING = 0.7;
 
 Index padding(Index n, Index panel) { return (n + panel - 1) / panel * panel - n; }
 
-double largest_square(const DataMatrix& data, const Index* rows, Index count) {
-  double largest = 0.0;
-  for (Index p = 0; p < count; ++p) {
-    double square = 0.0;
-    data.each(rows[p], [&](Index, double value) { square += value * value; });
-    largest = std::max(largest, square);
-  }
-  return largest;
-}
-
 template <class Real>
 std::size_t bytes_of_rows(Index n) {
   return std::size_t(n) * std::size_t(n + padding(n, Points<Real>::PANEL)) * sizeof(Real);
 }
 
 }  // namespace
-
-template <class Real>
-KernelReach kernel_reach(const KernelFunction& kernel, double square) {
-  const double grain = 4.0 * double(std::numeric_limits<Real>::epsilon());
-  switch (kernel.name) {
-    case KernelName::rbf: return {grain * (1.0 + kernel.gamma * square), 1.0};
-    case KernelName::sigmoid: return {grain * (1.0 + std::abs(kernel.gamma) * square), 1.0};
-    case KernelName::linear: return {grain * square, square};
-    case KernelName::poly: {
-      const double base = std::abs(kernel.gamma) * square + std::abs(kernel.coef0);
-      const double largest = std::pow(base, kernel.degree);
-      return {grain * (1.0 + kernel.degree) * largest, largest};
-    }
-    default: return {0.0, 1.0};
-  }
-}
-
-bool single_will_do(const KernelDual& dual, Index n) {
-  const KernelReach values =
-      kernel_reach<float>(dual.kernel, largest_square(dual.data, dual.rows, n));
-  return values.error <= 1e-4 * values.largest && values.largest < 1e30;
-}
 
 template <class Real>
 Index KernelOracle<Real>::Level::place(Index i) const {
@@ -71,8 +38,7 @@ KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, Tea
                                                      RowCache<Real>(arena_, n + more, n),
                                                      {}}));
   const Real* squares = level().points.squares();
-  rounding_ =
-      kernel_reach<Real>(dual.kernel, double(*std::max_element(squares, squares + n))).error;
+  rounding_ = reach<Real>(dual.kernel, double(*std::max_element(squares, squares + n))).error;
 
   double* gradient = level().prices.gradient();
   std::copy_n(dual.linear, n, gradient);
@@ -277,8 +243,6 @@ void KernelOracle<Real>::unshrink() {
   here.cache = RowCache<Real>(arena_, here.points.padded(), here.prices.count());
 }
 
-template KernelReach kernel_reach<float>(const KernelFunction&, double);
-template KernelReach kernel_reach<double>(const KernelFunction&, double);
 template class KernelOracle<float>;
 template class KernelOracle<double>;
 

@@ -11,14 +11,6 @@
 
 namespace pairstep {
 
-// How far off a kernel value may be by rounding in Real arithmetic, and how large it may be, for
-// points whose squared norms are at most `square`.
-struct KernelReach {
-  double error, largest;
-};
-template <class Real>
-KernelReach kernel_reach(const KernelFunction& kernel, double square);
-
 // min z'Kz/2 + linear'z + sum kink |z| over some rows of the data.
 struct KernelDual {
   DataMatrix data;
@@ -28,9 +20,6 @@ struct KernelDual {
   double tol;
   std::size_t cache_bytes;  // for kernel rows
 };
-
-// Whether kernel values in float32 keep enough digits to be worth a start.
-bool single_will_do(const KernelDual& dual, Index n);
 
 template <class Real>
 class KernelOracle final : public LocalOracle {

@@ -3,66 +3,153 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <vector>
 
 #include "../isa/dispatch.hpp"
+#include "kernel_function.hpp"
 
 namespace pairstep {
 
-enum class KernelName : int { linear, poly, rbf, sigmoid, precomputed };
-
-struct KernelFunction {
-  KernelName name;
-  double gamma, coef0;
-  int degree;
-};
-
-// The caller's matrix: dense rows of one of two types, or CSR.
+// The caller's matrix, dense rows of one of two types or CSR, and how its points are laid out.
 struct DataMatrix {
   Index rows = 0, features = 0;
   const double* dense = nullptr;
   const float* dense32 = nullptr;
-  const Index* starts = nullptr;  // CSR
+  const Index* starts = nullptr;  // CSR, columns in order
   const std::int32_t* columns = nullptr;
   const double* values = nullptr;
-  const double* center = nullptr;  // taken from every row: distances do not change
-  bool lay_sparse = false;         // how points are laid out, whatever the matrix is
+
+  bool lay_sparse = false;            // whatever the matrix is
+  std::vector<double> center;         // taken from every row, or empty: distances do not change
+  std::vector<std::int32_t> centred;  // the columns in which it is not zero
+
+  // Skipping zeros pays where most entries are. The mean matters to distances alone, and only
+  // where norms are so large that their rounding is seen; around it far more digits are kept.
+  // A column that is filled in a share p < 1/2 of the rows is let alone where zeros are skipped:
+  // the mean, at best p of its entries' size, would fill it and save less than a bit.
+  void lay_out(const KernelFunction& kernel, const double* mean) {
+    constexpr double SPARSE = 0.3;
+    const std::vector<double> filled = shares_filled();
+    const auto average = [&](auto share) {
+      double sum = 0.0;
+      for (const double p : filled) sum += share(p);
+      return features > 0 ? sum / double(features) : 1.0;
+    };
+    lay_sparse = average([](double p) { return p; }) < SPARSE;
+    if (!mean || (lay_sparse && single_will_do(kernel, largest_square(nullptr, rows)))) return;
+    lay_sparse = average([](double p) { return p < 0.5 ? p : 1.0; }) < SPARSE;
+    center.assign(features, 0.0);
+    for (Index k = 0; k < features; ++k)
+      if (mean[k] != 0 && !(lay_sparse && filled[k] < 0.5)) {
+        center[k] = mean[k];
+        centred.push_back(std::int32_t(k));
+      }
+  }
+
+  // As another matrix, so that points of both may meet.
+  void lay_out_like(const DataMatrix& other) {
+    lay_sparse = other.lay_sparse;
+    center = other.center;
+    centred = other.centred;
+  }
 
   double at(Index row, Index k) const {
     return dense ? dense[row * features + k] : double(dense32[row * features + k]);
   }
 
-  // function(feature, value) for the entries of a row; zeros may be left out if there is no center.
+  // function(feature, value) for the entries of a row; zeros may be left out.
   template <class Function>
   void each(Index row, Function function) const {
-    if (starts && !center) {
-      for (Index e = starts[row]; e < starts[row + 1]; ++e) function(Index(columns[e]), values[e]);
-    } else if (starts) {
-      Index e = starts[row];
-      for (Index k = 0; k < features; ++k) {
-        const bool stored = e < starts[row + 1] && columns[e] == k;
-        function(k, (stored ? values[e] : 0.0) - center[k]);
-        e += stored;
-      }
-    } else {
-      for (Index k = 0; k < features; ++k)
-        function(k, center ? at(row, k) - center[k] : at(row, k));
+    const auto centered = [&](Index k, double value) {
+      return center.empty() ? value : value - center[k];
+    };
+    if (!starts) {
+      for (Index k = 0; k < features; ++k) function(k, centered(k, at(row, k)));
+      return;
     }
+    auto absent = centred.begin();
+    const auto absent_before = [&](Index k) {
+      for (; absent != centred.end() && *absent < k; ++absent) function(*absent, -center[*absent]);
+    };
+    for (Index e = starts[row]; e < starts[row + 1]; ++e) {
+      absent_before(columns[e]);
+      function(Index(columns[e]), centered(columns[e], values[e]));
+      if (absent != centred.end() && *absent == columns[e]) ++absent;
+    }
+    absent_before(features);
   }
 
-  // The share of entries that are not zero, judged by about a million of them.
-  double density() const {
-    if (rows == 0 || features == 0) return 1.0;
-    const Index stride = std::max<Index>(1, rows * features / 1'000'000);
-    Index filled = 0, seen = 0;
-    for (Index row = 0; row < rows; row += stride, ++seen) {
-      if (starts) filled += starts[row + 1] - starts[row];
-      else
-        for (Index k = 0; k < features; ++k) filled += at(row, k) != 0.0;
+  // The largest squared norm of some rows, or of all of them.
+  double largest_square(const Index* which, Index count) const {
+    double largest = 0.0;
+    for (Index p = 0; p < count; ++p) {
+      double square = 0.0;
+      each(which ? which[p] : p, [&](Index, double value) { square += value * value; });
+      largest = std::max(largest, square);
     }
-    return double(filled) / (double(seen) * double(features));
+    return largest;
   }
+
+ private:
+  // The share of rows in which each column is not zero; of a dense matrix as about a million
+  // entries tell.
+  std::vector<double> shares_filled() const {
+    std::vector<double> filled(features, rows > 0 ? 0.0 : 1.0);
+    constexpr Index ENTRIES = 1'000'000, ROWS = 32;  // to look at, at least
+    const Index stride =
+        starts ? 1 : std::max<Index>(1, std::min(rows * features / ENTRIES, rows / ROWS));
+    Index seen = 0;
+    for (Index row = 0; row < rows; row += stride, ++seen) {
+      if (starts)
+        for (Index e = starts[row]; e < starts[row + 1]; ++e) ++filled[columns[e]];
+      else
+        for (Index k = 0; k < features; ++k) filled[k] += at(row, k) != 0.0;
+    }
+    if (seen > 0)
+      for (double& share : filled) share /= double(seen);
+    return filled;
+  }
+};
+
+// Memory in which the tiles spread out sparse queries, a line per feature: for each thread its own,
+// all zero while nobody has it. It is kept, for clearing it would cost more than its use, as long
+// as the points that it is for.
+template <class Real>
+class Lines {
+ public:
+  static constexpr Index WIDTH = 32;  // queries at once: two vectors or more of them
+
+  explicit Lines(Index features) : size_(std::size_t(features) * WIDTH * sizeof(Real) + ALIGN) {}
+
+  Real* take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) {
+      all_.emplace_back(std::calloc(size_, 1), &std::free);  // pages that are not used cost nothing
+      void* memory = all_.back().get();
+      if (!memory) throw std::bad_alloc();
+      std::size_t room = size_;
+      idle_.push_back(static_cast<Real*>(std::align(ALIGN, size_ - ALIGN, memory, room)));
+    }
+    Real* lines = idle_.back();
+    idle_.pop_back();
+    return lines;
+  }
+  void give_back(Real* lines) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(lines);
+  }
+
+ private:
+  static constexpr std::size_t ALIGN = 64;
+  std::size_t size_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<void, decltype(&std::free)>> all_;
+  std::vector<Real*> idle_;
 };
 
 // Dense points lie in panels of PANEL columns, feature by feature, so that a vector of columns is
@@ -81,6 +168,7 @@ class Points {
     squares_.assign(padded(), Real(0));
     if (sparse_) starts_.assign(1, 0);
     else values_.assign(std::size_t(padded()) * features_, Real(0));
+    if (sparse_) lines_ = std::make_shared<Lines<Real>>(features_);
     for (Index p = 0; p < count; ++p) {
       double square = 0.0;
       data.each(rows[p], [&](Index k, double entry) {
@@ -104,6 +192,7 @@ class Points {
     other.count_ = Index(chosen.size());
     other.features_ = features_;
     other.sparse_ = sparse_;
+    other.lines_ = lines_;
     other.squares_.assign(other.padded(), Real(0));
     if (sparse_) {
       other.starts_.assign(1, 0);
@@ -141,6 +230,7 @@ class Points {
     other.count_ = 1;
     other.features_ = features_;
     other.sparse_ = sparse_;
+    other.lines_ = lines_;
     other.squares_.assign(other.padded(), Real(0));
     if (sparse_) {
       for (Index k = 0; k < features_; ++k)
@@ -179,6 +269,7 @@ class Points {
   const Index* starts() const { return starts_.data(); }
   const std::int32_t* columns() const { return columns_.data(); }
   const Real* values() const { return values_.data(); }
+  Lines<Real>& lines() const { return *lines_; }
 
   // Panels that together stay in the second-level cache while queries pass over them.
   Index panels_at_once() const {
@@ -196,6 +287,7 @@ class Points {
   std::vector<Real> values_, squares_;
   std::vector<Index> starts_;
   std::vector<std::int32_t> columns_;
+  std::shared_ptr<Lines<Real>> lines_;  // of sparse points
 };
 
 // Kernel values of queries (rows) with points (columns), for some of the panels of columns.

@@ -8,7 +8,7 @@ using Csr = std::tuple<Indices, Indices32, In, Index>;
 
 }  // namespace
 
-DataMatrix data_of(const nb::object& object, const std::optional<In>& center) {
+DataMatrix data_of(const nb::object& object) {
   DataMatrix data;
   if (Csr csr; nb::try_cast(object, csr, false)) {
     const auto& [starts, columns, values, features] = csr;
@@ -34,11 +34,16 @@ DataMatrix data_of(const nb::object& object, const std::optional<In>& center) {
     data.features = Index(dense32.shape(1));
     data.dense32 = dense32.data();
   }
+  return data;
+}
+
+DataMatrix data_for(const KernelFunction& kernel, const nb::object& object,
+                    const std::optional<In>& center) {
+  DataMatrix data = data_of(object);
   require(!center || Index(center->shape(0)) == data.features,
           "center must have an entry per feature");
-  // Skipping zeros pays where most entries are; a center would fill them.
-  data.lay_sparse = data.density() < 0.3;
-  if (center && !data.lay_sparse) data.center = center->data();
+  if (kernel.name != KernelName::precomputed)
+    data.lay_out(kernel, center ? center->data() : nullptr);
   return data;
 }
 

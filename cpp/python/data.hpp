@@ -11,8 +11,11 @@
 
 namespace pairstep {
 
-// A float64 matrix, a float32 matrix, or (starts, columns, values, features) of a CSR matrix. The
-// `center` is taken from every row of dense data.
-DataMatrix data_of(const nb::object& object, const std::optional<In>& center = std::nullopt);
+// A float64 matrix, a float32 matrix, or (starts, columns, values, features) of a CSR matrix.
+DataMatrix data_of(const nb::object& object);
+
+// The same, laid out for a kernel, around `center` where one is given and matters.
+DataMatrix data_for(const KernelFunction& kernel, const nb::object& object,
+                    const std::optional<In>& center);
 
 }  // namespace pairstep

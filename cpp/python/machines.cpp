@@ -52,7 +52,7 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
     const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
     const std::vector<DualArrays>& arrays, double tol, Index max_iter, double seconds,
     std::size_t cache_bytes, int threads, bool single, Rule rule, const nb::object& keep_going) {
-  MachineTask task{data_of(X, center), kernel, tol, max_iter, cache_bytes, single, rule};
+  MachineTask task{data_for(kernel, X, center), kernel, tol, max_iter, cache_bytes, single, rule};
   require(kernel.name != KernelName::precomputed ||
               (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
@@ -89,14 +89,24 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
   return results;
 }
 
+// Whether float32 keeps the error of every sum within `allowed`.
+bool single_suffices(const KernelFunction& kernel, double square, const Matrix& weights,
+                     double allowed) {
+  if (!(allowed > 0) || !fits_single(kernel, square)) return false;
+  std::vector<double> sizes(weights.shape(1), 0.0);
+  for (std::size_t r = 0; r < weights.shape(0); ++r)
+    for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
+  const double error = reach<float>(kernel, square).error;
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](double size) { return error * size <= allowed; });
+}
+
 void add_kernel_(const KernelFunction& function, const nb::object& support,
                  const std::optional<In>& center, const Indices& queries, const Matrix& weights,
                  const nb::object& X, const Indices& columns, const InOutMatrix& sums, int threads,
-                 bool single) {
-  const DataMatrix from = data_of(support, center);
-  DataMatrix to = data_of(X, center);
-  to.lay_sparse = from.lay_sparse;
-  to.center = from.center;
+                 double allowed) {
+  const DataMatrix from = data_for(function, support, center);
+  DataMatrix to = data_of(X);
   const bool precomputed = function.name == KernelName::precomputed;
   require(!precomputed || !to.starts, "a precomputed kernel must be dense");
   const std::vector<Index> asked = indices_within(queries, precomputed ? to.features : from.rows),
@@ -107,7 +117,13 @@ void add_kernel_(const KernelFunction& function, const nb::object& support,
           "weights must be queries x outputs and sums outputs x columns");
   require(precomputed || from.features == to.features, "both must have the same features");
   require(!to.starts == !from.starts, "both must be dense or sparse");
+  to.lay_out_like(from);
   run_native([&](Pulse& pulse, WithoutGil&) {
+    const double square = precomputed || !(allowed > 0)
+                              ? 0.0
+                              : std::max(from.largest_square(asked.data(), Index(asked.size())),
+                                         to.largest_square(given.data(), Index(given.size())));
+    const bool single = !precomputed && single_suffices(function, square, weights, allowed);
     Team team(std::max(threads, 1), pulse);
     const auto add = single ? add_kernel<float> : add_kernel<double>;
     add(function, from, asked, weights.data(), outputs, to, given, sums.data(), Index(given.size()),
@@ -147,6 +163,7 @@ void register_machines(nb::module_& m) {
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def("add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,
-        "weights"_a, "X"_a, "columns"_a, "sums"_a.noconvert(), "threads"_a, "single"_a,
-        "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]).");
+        "weights"_a, "X"_a, "columns"_a, "sums"_a.noconvert(), "threads"_a, "allowed"_a,
+        "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]), in float32 where "
+        "that keeps their error within `allowed`.");
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Self
@@ -18,6 +19,7 @@ from ._validation import Array, finite_number
 from .result import Result, Status
 from .solve.budget import solve_qp
 from .solve.task import NOT_CONVEX
+from .svm.kernels import center_of, gamma_of
 
 
 class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
@@ -123,26 +125,39 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         if X_target is None and np.ndim(y) == 2:
             raise ValueError("y is ignored: give the target sample as fit(X, X_target=...)")
         checks = {"accept_sparse": self._sparse_formats, "dtype": np.float64}
-        X = validate_data(self, X, **checks)
-        X_target = X if X_target is None else validate_data(self, X_target, reset=False, **checks)
+        # What is found is written to a copy, which takes this one's place in one step: a fit that
+        # is refused or interrupted leaves the weights and all else as they were.
+        fitted = copy.copy(self)
+        X = validate_data(fitted, X, **checks)
+        X_target = X if X_target is None else validate_data(fitted, X_target, reset=False, **checks)
         n, n_target = X.shape[0], X_target.shape[0]
-        self.gamma_ = _gamma(self.gamma, X)
+        gamma = self.gamma
+        if gamma not in ("scale", "auto"):
+            gamma = finite_number("gamma", gamma)
+        fitted.gamma_ = gamma_of(gamma, X)
         eps = 1 - 1 / np.sqrt(n) if self.eps is None else finite_number("eps", self.eps)
         if eps < 0:
             raise ValueError(f"eps must not be negative, got {eps:g}")
 
-        sums = (self._kernel(X_target[part], X).sum(axis=0) for part in gen_batches(n_target, 1024))
+        if self.kernel == "rbf":  # distances do not depend on the origin; near it they are exact
+            origin = center_of(X)
+            X, X_target = _moved(X, origin), _moved(X_target, origin)
+        sums = (
+            fitted._kernel(X_target[part], X).sum(axis=0) for part in gen_batches(n_target, 1024)
+        )
         kappa = n / n_target * np.sum(list(sums), axis=0)
-        self.result_: Result = solve_qp(
-            self._kernel(X, X), -kappa, total=(n * (1 - eps), n * (1 + eps)),
+        result: Result = solve_qp(
+            fitted._kernel(X, X), -kappa, total=(n * (1 - eps), n * (1 + eps)),
             upper=self.upper_bound, tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
         # A kernel given as a matrix, or sigmoid, need not be positive semidefinite: then a
         # stationary point is all that is promised, and reached.
-        if self.result_.status != Status.OPTIMAL and NOT_CONVEX not in self.result_.message:
-            warnings.warn(self.result_.message, ConvergenceWarning, stacklevel=2)
-        self.weights_: Array = self.result_.x
-        self.n_iter_ = max(self.result_.n_iter, 1)
+        if result.status != Status.OPTIMAL and NOT_CONVEX not in result.message:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        fitted.result_ = result
+        fitted.weights_ = result.x
+        fitted.n_iter_ = max(result.n_iter, 1)
+        self.__dict__ = fitted.__dict__
         return self
 
     def _kernel(self, X: Any, Y: Any) -> Array:
@@ -162,11 +177,8 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _gamma(gamma: float | str, X: Any) -> float:
-    if gamma == "auto":
-        return 1.0 / int(X.shape[1])
-    if gamma == "scale":
-        squares = X.multiply(X) if scipy.sparse.issparse(X) else X**2
-        variance = float(squares.mean() - X.mean() ** 2)
-        return 1.0 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
-    return finite_number("gamma", gamma)
+def _moved(X: Any, origin: Array) -> Any:
+    """X minus `origin` in every row; a sparse X stays so where the origin is 0."""
+    if not scipy.sparse.issparse(X):
+        return X - origin
+    return X - type(X)(np.ones((X.shape[0], 1))) @ type(X)(origin[None])

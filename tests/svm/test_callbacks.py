@@ -50,7 +50,7 @@ def test_torn_down_after_an_error():
     recorder = Recorder()
     with pytest.raises(ValueError, match="kernel fails"):
         SVC(kernel=failing_kernel).set_callbacks(recorder).fit(X, Y)
-    assert recorder.heard in ([], ["setup", "begin fit", "teardown"])
+    assert recorder.heard in (["setup", "teardown"], ["setup", "begin fit", "teardown"])
     assert not hasattr(SVC(), "_callback_fit_ctx")
 
 

@@ -1,5 +1,9 @@
 """Attributes and decisions: LIBSVM's layout, kernels given as matrices and functions."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -194,3 +198,87 @@ def test_rules(rule):
     np.testing.assert_allclose(
         machine.decision_function(X), expected.decision_function(X), atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "shift"),
+    [
+        ({"kernel": "poly", "degree": 2, "coef0": 1.0}, 100),
+        ({"kernel": "linear"}, 1000),
+        ({"kernel": "rbf", "gamma": 300.0}, 0),
+    ],
+)
+def test_float32_decides_as_float64(settings, shift):
+    """Where sums of large kernel values cancel, float32 arithmetic gives other labels."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 5)) * (1 if shift else 10) + shift).astype(np.float32)
+    y = (X[:, 0] > shift).astype(int) + (X[:, 1] > shift)
+    machine = SVC(**settings).fit(X, y)
+    exact = X.astype(np.float64)
+    np.testing.assert_array_equal(machine.predict(X), machine.predict(exact))
+    np.testing.assert_allclose(
+        machine.decision_function(X), machine.decision_function(exact), atol=machine.tol
+    )
+
+
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("offset", [1e4, 1e7, 1e8])
+def test_violation_of_rows_with_few_entries(offset, container):
+    """Reported as differences of the rows give it, though they lie far from 0."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((200, 8))
+    X[:, :2] = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    X[:, :2] += offset
+    machine = SVC(gamma=1.0, C=10.0).fit(container(X), y)
+    z = np.zeros(200)
+    z[machine.support_] = machine._dense_coefficients()[0]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    prices, lower, upper = K @ z - y, np.where(y > 0, 0, -10), np.where(y > 0, 10, 0)
+    violation = prices[z > lower].max() - prices[z < upper].min()
+    assert violation == pytest.approx(machine.optimality_.kkt_violation[0], abs=1e-9)
+    np.testing.assert_allclose(
+        machine.decision_function(container(X)), K @ z + machine.intercept_, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("Machine", ALL)
+def test_features_that_do_not_occur(Machine, kernel):
+    """A few columns of very many give the same machine, to the last bit."""
+    X, y = IRIS
+    X = scipy.sparse.csr_array(np.where(X > 1.5, X, 0))
+    place = np.array([5, 99, 2**20, 2**22 - 1], np.int32)
+    wide = scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (150, 2**22))
+    narrow, machine = (Machine(kernel=kernel, gamma=0.2).fit(data, y) for data in (X, wide))
+    np.testing.assert_array_equal(
+        machine._dense_coefficients(), narrow._dense_coefficients(), strict=True
+    )
+    np.testing.assert_array_equal(machine.intercept_, narrow.intercept_)
+    np.testing.assert_array_equal(machine.predict(wide), narrow.predict(X))
+
+
+MEMORY = """
+import numpy as np, scipy.sparse
+from pairstep.svm import SVC
+
+def resident():
+    return [int(line.split()[1]) for line in open("/proc/self/status") if "VmRSS" in line][0] / 1024
+
+rng = np.random.default_rng(0)
+SVC(kernel="linear").fit(scipy.sparse.random_array((50, 99), density=0.1, rng=rng), [0, 1] * 25)
+X = scipy.sparse.random_array((400, 2**22), density=1000 / 2**22, rng=rng, format="csr")
+before = resident()
+machine = SVC(kernel="linear").fit(X, rng.integers(0, 2, 400))
+machine.predict(X)
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
+def test_memory_for_wide_data_is_given_back():
+    """The machine keeps 5 MB here; what was used to fit it, 100 MB and more, is gone."""
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    )
+    assert float(result.stdout) < 40

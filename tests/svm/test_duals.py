@@ -99,6 +99,7 @@ def test_infinite_limits():
 )
 def test_margin_and_bias(prices, margin, bias):
     empty = np.zeros(0)
-    solution = Solution(empty, empty, 0.0, 0.0, np.array(prices), 1, Status.OPTIMAL)
+    prices = np.array(prices)
+    solution = Solution(empty, empty, 0.0, 0.0, prices, np.zeros(2), 1, Status.OPTIMAL)
     assert duals.margin(solution) == margin
     assert duals.bias(solution) == bias

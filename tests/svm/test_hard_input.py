@@ -221,9 +221,137 @@ def test_data_that_overflow():
             SVC(kernel=kernel).fit(X, np.tile([0, 1], 5))
 
 
+@pytest.mark.parametrize("n", [60, 1500])
+def test_data_whose_squares_are_large(n):
+    """As they are otherwise: with gamma="scale" a factor of the data does not matter."""
+    X = np.random.default_rng(1).normal(size=(n, 3))
+    y = (X[:, 0] > 0).astype(int)
+    expected = SVC(tol=1e-6).fit(X, y).decision_function(X)
+    for factor in (1e30, 1e100, 1e-30):
+        machine = SVC(tol=1e-6).fit(X * factor, y)
+        check_finite(machine, X * factor)
+        np.testing.assert_allclose(machine.decision_function(X * factor), expected, atol=1e-4)
+    single = (X * 1e25).astype(np.float32)
+    np.testing.assert_allclose(
+        SVC(tol=1e-6).fit(single, y).decision_function(single), expected, atol=1e-4
+    )
+    with pytest.raises(ValueError, match="gamma must be finite, got inf: the variance of X is too"):
+        SVC().fit(X * 1e-160, y)
+
+
+@pytest.mark.parametrize("Machine", ALL)
+@pytest.mark.parametrize(
+    ("settings", "factor"),
+    [
+        ({"gamma": 1e39}, 1e-3), ({"gamma": 1e39}, 1.0), ({"kernel": "poly", "degree": 12}, 1e4),
+        ({"kernel": "poly", "gamma": 1e30}, 1.0), ({"kernel": "sigmoid", "gamma": 1e39}, 1.0),
+        ({"kernel": "sigmoid"}, 1e30), ({"kernel": "linear"}, 1e30), ({}, 1e30),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_decisions_are_never_nan(Machine, settings, factor):
+    """In float32, where intermediate numbers overflow: float64 takes over."""
+    X, y = IRIS[0].astype(np.float32), IRIS[1]
+    machine = Machine(**settings, time_limit=1.0).fit(X, y)
+    new = (X * factor).astype(np.float32)
+    found = decisions(machine, new)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found, decisions(machine, new.astype(np.float64)))
+
+
+def test_decisions_that_overflow():
+    X, y = IRIS
+    for kernel, factor in (("poly", 1e150), ("linear", 1e307)):
+        machine = SVC(kernel=kernel, C=1e3).fit(X, y)
+        with pytest.raises(ValueError, match=r"X\[0\] is too large: its kernel with the support"):
+            machine.predict(X[:5] * factor)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("Machine", ALL)
+def test_an_asymmetric_kernel(Machine, dtype):
+    K = (IRIS[0] @ IRIS[0].T).astype(dtype)
+    nearly = K * (1 + 8 * np.finfo(dtype).eps * RNG.uniform(-1, 1, K.shape).astype(dtype))
+    nu = {"nu": 0.2} if "nu" in Machine().get_params() else {}
+    Machine(kernel="precomputed", **nu).fit(nearly, IRIS[1])
+    K[3, 7] += 1
+    message = r"must be symmetric, but entry \[3, 7\] is \d.* and entry \[7, 3\] is \d"
+    with pytest.raises(ValueError, match="a precomputed kernel " + message):
+        Machine(kernel="precomputed", **nu).fit(K, IRIS[1])
+    with pytest.raises(ValueError, match="the matrix that kernel gives " + message):
+        Machine(kernel=lambda X, Y: K, **nu).fit(*IRIS)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("Machine", [SVC, NuSVC, SVR, NuSVR])
+def test_targets_that_are_not_finite(Machine, bad):
+    X, y = IRIS[0], IRIS[1].astype(float)
+    y[3] = bad
+    for kernel in ("rbf", lambda A, B: A @ B.T):
+        with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
+            Machine(kernel=kernel).fit(X, y)
+
+
+@pytest.mark.parametrize("Machine", ALL)
+def test_weights_that_overflow(Machine):
+    X, y = IRIS
+    with pytest.raises(ValueError, match=r"sample_weight must have a finite sum.* up to 1e\+308"):
+        Machine().fit(X, y, np.full(150, 1e308))
+
+
+@pytest.mark.parametrize("Machine", [SVC, SVR, NuSVR])
+def test_limits_that_overflow(Machine):
+    X, y = IRIS
+    with pytest.raises(ValueError, match=r"finite sum, got C=1e\+10 and weights up to 1e\+300"):
+        Machine(C=1e10).fit(X, y, np.full(150, 1e300))
+    with pytest.raises(ValueError, match="finite sum, got C=1 and weights up to inf"):
+        SVC(class_weight={0: 1e200, 1: 1, 2: 1}).fit(X, y, np.full(150, 1e200))
+
+
+def test_more_than_the_machine_has():
+    """As much memory, and as many iterations, as there can be."""
+    X, y = IRIS
+    expected = SVC().fit(X, y)
+    for settings in ({"cache_size": 1e14}, {"cache_size": 10**400}, {"max_iter": 10**30}):
+        machine = SVC(**settings).fit(X, y)
+        np.testing.assert_array_equal(machine.dual_coef_, expected.dual_coef_)
+
+
+@pytest.mark.parametrize("C", [1e11, 1e12, 1e13])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_intercept_at_a_large_C(C):
+    """A point with both labels has coefficients of C; the intercept is -1 all the same."""
+    machine = SVC(kernel="linear", C=C).fit([[0.0], [0.0], [1.0], [3.0]], [1, -1, -1, 1])
+    assert machine.intercept_[0] == pytest.approx(-1, abs=1e-2)
+
+
+def test_intercept_beside_a_broken_target():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), 0.5 + 0.01 * rng.normal(size=100)
+    y[0] = 1e13
+    machine, theirs = SVR().fit(X, y), sklearn.svm.SVR().fit(X, y)
+    assert machine.intercept_[0] == pytest.approx(theirs.intercept_[0], abs=1e-2)
+
+
+@pytest.mark.parametrize("Machine", [SVC, NuSVC, SVR, NuSVR])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_symmetric_problem_has_no_intercept(Machine, scale):
+    """Exactly none, whatever the unit of the targets: it is a tie."""
+    X = np.array([[-3.0, 1.0], [-1.0, -2.0], [-0.5, 0.3], [0.5, -0.3], [1.0, 2.0], [3.0, -1.0]])
+    y = np.array([-1.0, -2.0, -0.5, 0.5, 2.0, 1.0]) * scale
+    settings = {"C": scale, "tol": 1e-3 * scale} if "C" in Machine().get_params() else {}
+    if Machine in (SVC, NuSVC):
+        settings, y = {}, np.sign(y)
+    elif Machine is SVR:
+        settings["epsilon"] = 0.1 * scale
+    for kernel in ("linear", "rbf"):
+        assert Machine(kernel=kernel, **settings).fit(X, y).intercept_[0] == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"degree": 2**31}, r"'degree' parameter .* range \[0, 2147483647\]"),
         ({"C": 0.0}, "'C' parameter"),
         ({"C": -1.0}, "'C' parameter"),
         ({"kernel": "gauss"}, "'kernel' parameter"),

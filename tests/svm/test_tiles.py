@@ -143,7 +143,7 @@ def kernel_sums(kernel, A, B, weights, *, kind=np.float64, single=False, threads
     sums = np.zeros((weights.shape[1], len(B)))
     _core.add_kernel(
         kernel.native, laid_out(A, kind), center, np.arange(len(A)), weights, laid_out(B, kind),
-        np.arange(len(B)), sums, threads, single,
+        np.arange(len(B)), sums, threads, np.inf if single else 0.0,
     )  # fmt: skip
     return sums
 
@@ -213,7 +213,7 @@ def test_chosen_rows_and_what_is_there_already(threads):
     queries, columns = rng.integers(0, 20, 11), rng.integers(0, 30, 53)
     weights, before = rng.normal(size=(11, 2)), rng.normal(size=(2, 53))
     sums = before.copy()
-    _core.add_kernel(kernel.native, A, None, queries, weights, B, columns, sums, threads, False)
+    _core.add_kernel(kernel.native, A, None, queries, weights, B, columns, sums, threads, 0.0)
     truth = before + weights.T @ true_kernel(kernel, A[queries], B[columns])
     np.testing.assert_allclose(sums, truth, atol=1e-13)
 
@@ -247,6 +247,95 @@ def test_the_origin_does_not_matter_to_distances(single):
     np.testing.assert_allclose(found, truth, atol=1000 * eps)
 
 
+@pytest.mark.parametrize("kind", [np.float64, "csr"])
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e8])
+def test_distances_of_rows_with_few_entries(offset, kind):
+    """Far from 0 they are as exact as among dense rows."""
+    rng = np.random.default_rng(9)
+    A, B = (np.zeros((n, 8)) for n in (60, 70))
+    for X in (A, B):
+        X[:, :2] = rng.normal(size=(len(X), 2)) + offset
+        X[::7, 3] = rng.normal(size=len(X[::7]))
+    kernel, weights = Kernel("rbf", 0.7), rng.normal(size=(60, 2))
+    found = kernel_sums(kernel, A, B, weights, center=A.mean(axis=0), kind=kind)
+    np.testing.assert_allclose(found, weights.T @ true_kernel(kernel, A, B), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float64, "csr"])
+def test_distances_where_a_column_has_gaps(kind):
+    """The mean of a column that most rows fill is near to them, if not to the others."""
+    rng = np.random.default_rng(9)
+    A = np.zeros((60, 8))
+    A[:, 2] = 1e6 + rng.normal(size=60)
+    A[::20, 2] = 0
+    kernel, weights = Kernel("rbf", 0.7), rng.normal(size=(60, 1))
+    found = kernel_sums(kernel, A, A, weights, center=A.mean(axis=0), kind=kind)
+    np.testing.assert_allclose(found, weights.T @ true_kernel(kernel, A, A), atol=1e-5)
+
+
+def test_columns_of_zeros_do_not_matter():
+    rng = np.random.default_rng(10)
+    narrow = rng.normal(size=(50, 2)) + 1e7
+    wide = np.zeros((50, 9))
+    wide[:, [2, 5]] = narrow
+    kernel, weights = Kernel("rbf", 1.0), rng.normal(size=(50, 1))
+    for kind in (np.float64, "csr"):
+        found, expected = (
+            kernel_sums(kernel, X, X, weights, center=X.mean(axis=0), kind=kind)
+            for X in (wide, narrow)
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e12])
+@pytest.mark.parametrize("allowed", [1e-3, 1e-6])
+def test_the_error_is_within_what_is_allowed(kernel, scale, allowed):
+    """Float32 is left where it would not do; where it is kept the answer is as good as asked."""
+    rng = np.random.default_rng(11)
+    A, B = (scale * sparse_data(rng, n, 7) for n in (40, 50))
+    weights = 100 * rng.normal(size=(40, 2))
+    sums = np.zeros((2, 50))
+    _core.add_kernel(
+        kernel.native, A, None, np.arange(40), weights, B, np.arange(50), sums, 1, allowed
+    )
+    exact = true_kernel(kernel, A, B)
+    of_double = np.abs(weights.T) @ rounding(kernel, A, B, 4 * np.finfo(float).eps)
+    np.testing.assert_array_less(np.abs(sums - weights.T @ exact), allowed + 2 * of_double)
+
+
+def test_float32_is_used_where_it_will_do():
+    rng = np.random.default_rng(12)
+    A = rng.normal(size=(40, 5))
+    weights = rng.normal(size=(40, 1))
+    sums = {}
+    for allowed in (0.0, 1e-9, 1e-2):
+        sums[allowed] = np.zeros((1, 40))
+        _core.add_kernel(
+            Kernel("rbf").native, A, None, np.arange(40), weights, A, np.arange(40),
+            sums[allowed], 1, allowed,
+        )  # fmt: skip
+    np.testing.assert_array_equal(sums[0.0], sums[1e-9])
+    assert (sums[0.0] != sums[1e-2]).any()
+
+
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("rbf", 0.1)], ids=str)
+def test_wide_data_are_as_their_columns_that_occur(kernel):
+    """To the last bit, and without memory for the other columns."""
+    rng = np.random.default_rng(13)
+    support, X = (scipy.sparse.random_array((n, 50), density=0.2, rng=rng) for n in (40, 30))
+    place = np.sort(rng.choice(2**22 - 2, 50, replace=False)).astype(np.int32)
+    wide = [
+        scipy.sparse.csr_array((A.data, place[A.indices], A.indptr), (A.shape[0], 2**22 - 1))
+        for A in (support.tocsr(), X.tocsr())
+    ]
+    weights = rng.normal(size=(40, 2))
+    found = decide(wide[0], kernel, weights, wide[1], threads=2)
+    np.testing.assert_array_equal(
+        found, decide(support.tocsr(), kernel, weights, X.tocsr(), threads=2)
+    )
+
+
 @pytest.mark.parametrize("single", [False, True])
 def test_sigmoid_to_a_few_ulp(single, instruction_set):
     """From arguments that cancel in (1 - exp) / (1 + exp) to those where it is one."""
@@ -276,7 +365,7 @@ def test_what_does_not_fit_is_refused(change, message):
     arguments = {
         "kernel": Kernel("rbf").native, "support": np.zeros((20, 3)), "center": None,
         "queries": np.zeros(1, int), "weights": np.zeros((1, 1)), "X": np.zeros((30, 3)),
-        "columns": np.arange(30), "sums": np.zeros((1, 30)), "threads": 1, "single": False,
+        "columns": np.arange(30), "sums": np.zeros((1, 30)), "threads": 1, "allowed": 0.0,
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         _core.add_kernel(**{**arguments, **change})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -16,7 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    get_tags,
+)
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import (
@@ -32,7 +39,7 @@ from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
 from .duals import bias, continue_from
-from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite
+from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite, symmetric
 from .machine import KERNELS, Dual, Kernel, Solution, decide, solve
 from .progress import STEPS, FitProgress
 
@@ -41,7 +48,7 @@ Targets = NDArray[Any]  # numbers, or classes as 0, 1, ...
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions(set(KERNELS)), callable],
-    "degree": [Interval(Integral, 0, None, closed="left")],
+    "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
     "tol": [Interval(Real, 0.0, None, closed="neither")],
@@ -64,6 +71,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "support_columns": ["boolean"],
 }
 
+
+LARGEST = 2**62  # of the numbers of iterations and bytes that the engine takes
 
 DATA_CHECKS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
@@ -152,35 +161,39 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             The fitted machine itself.
         """
         self._validate_params()
-        X, y = self._training_data(X, y)
-        n = _num_samples(X)
-        targets = self._targets(X, y)
-        self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
-        weights = self._weights(X, sample_weight)
-        K = self._matrix(X)
-        duals = self._duals(targets, weights)
-        self._continue(duals)
-
         context = self._init_callback_context(max_subtasks=STEPS)
+        # What the fit finds out is written to a copy, which takes this machine's place in one step:
+        # a fit that is refused or interrupted leaves the machine as it was.
+        fitted = copy.copy(self)
+        X, y = fitted._training_data(X, y)
+        n = _num_samples(X)
+        targets = fitted._targets(X, y)
+        fitted.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+        weights = fitted._weights(X, sample_weight)
+        duals = fitted._duals(targets, weights)
+        fitted._continue(duals)
+        K = fitted._matrix(X)
+
         told = {"estimator": self, "X": X, "y": y}
         if sample_weight is not None:
             told["metadata"] = {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(**told)
+        most = max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter
         solutions = solve(
-            K, self._kernel(), duals, tol=self.tol,
-            max_iter=max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter,
+            K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
-            cache_bytes=int(self.cache_size * 2**20), threads=self._threads(), dtype=self.dtype,
-            rule=self.rule,
+            cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20), threads=self._threads(),
+            dtype=self.dtype, rule=self.rule,
             keep_going=FitProgress(self, context, self.tol, len(duals), bool(self.verbose)),
         )  # fmt: skip
-        coefficients = self._conclude(targets, duals, solutions)
-        self._keep(X, coefficients)
-        self._report(solutions)
+        coefficients = fitted._conclude(targets, duals, solutions)
+        fitted._keep(X, coefficients)
+        fitted._report(solutions)
         if self.warm_start:
             for dual, solution in zip(duals, solutions, strict=True):
                 dual.z = solution.z
-            self._last_duals = duals
+            fitted._last_duals = duals
+        self.__dict__ = fitted.__dict__
         context.call_on_fit_task_end(**told, reconstruction_attributes={})
         return self
 
@@ -190,6 +203,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         self._sparse = scipy.sparse.issparse(X) and not callable(self.kernel)
         supervised = get_tags(self).target_tags.required
         if callable(self.kernel):
+            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
             if supervised:
                 check_consistent_length(X, y)
             return X, y
@@ -214,13 +229,20 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         )
         if not (weights > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return np.asarray(np.maximum(weights, 0.0))
+        weights = np.maximum(weights, 0.0)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(weights.sum()):
+                raise ValueError(
+                    f"sample_weight must have a finite sum, got weights up to {weights.max():g}"
+                )
+        return np.asarray(weights)
 
     def _matrix(self, X: Any) -> Any:
         """What the engine reads: the data, or the kernel matrix that a function makes of them."""
+        # A function will be asked for its kernel with new samples.
+        self._X_fit = X if callable(self.kernel) else None
         if callable(self.kernel):
             n = _num_samples(X)
-            self._X_fit = X  # the function is asked for its kernel with new samples
             self._gamma = 0.0
             X = matrix_of(self.kernel, X, X)
             if X.shape != (n, n):
@@ -229,8 +251,11 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                 )
             if not np.isfinite(X).all():
                 raise ValueError("kernel gives a matrix with NaN or infinite entries")
-            return X
-        self._gamma = 0.0 if self.kernel == "precomputed" else gamma_of(self.gamma, X)
+            return symmetric(X, "the matrix that kernel gives")
+        if self.kernel == "precomputed":
+            self._gamma = 0.0
+            return symmetric(X, "a precomputed kernel")
+        self._gamma = gamma_of(self.gamma, X)
         require_finite(self._kernel(), X)
         return X
 
@@ -297,8 +322,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             X = X[:, support]
         else:
             vectors = self.support_vectors_[support].astype(X.dtype, copy=False)
-        coefficients = np.ascontiguousarray(coefficients)
-        return decide(vectors, kernel, coefficients, X, threads=self._threads())
+        # Decisions are as exact as the fit that they come from; two classes may share one.
+        allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
+        return decide(vectors, kernel, coefficients, X, threads=self._threads(), allowed=allowed)
 
     def _single_decision(self, X: Any) -> Array:
         X = self._new_data(X)
@@ -363,7 +389,9 @@ class SingleMachine(SupportVectorMachine):
     """A machine with one dual: regression and novelty detection."""
 
     def _targets(self, X: Any, y: Any) -> Targets:
-        return np.asarray(column_or_1d(y, warn=True), np.float64)
+        targets = np.asarray(column_or_1d(y, warn=True), np.float64)
+        assert_all_finite(targets, input_name="y")
+        return targets
 
     @abstractmethod
     def _dual(self, targets: Targets, weights: Array) -> Dual:

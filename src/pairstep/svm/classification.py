@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import assert_all_finite, column_or_1d, compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +34,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 
     def _targets(self, X: Any, y: Any) -> Targets:
         labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
         check_classification_targets(y)
         classes, targets = np.unique(labels, return_inverse=True)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=labels)
@@ -242,7 +243,8 @@ class SVC(Classifier):
         self.support_columns = support_columns
 
     def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
-        limit = weights * self.class_weight_[targets]
+        with np.errstate(over="ignore"):
+            limit = weights * self.class_weight_[targets]
         if len(np.unique(targets[limit > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class."

@@ -20,6 +20,7 @@ PARAMETERS = {
     "tolerance": """\
     tol : float
         The fit ends when the KKT violation is at most `tol`, recomputed in float64 from the data.
+        Decisions on float32 samples use float32 only where that cannot be off by more than `tol`.
 """,
     "memory": """\
     shrinking : bool

@@ -18,7 +18,14 @@ from .machine import Dual, Solution
 
 def limits(C: float, weights: Array) -> Array:
     """C times the weights; 0 where there is no weight, also if C is infinite."""
-    return np.multiply(C, weights, where=weights > 0, out=np.zeros(len(weights)))
+    with np.errstate(over="ignore"):
+        limit = np.multiply(C, weights, where=weights > 0, out=np.zeros(len(weights)))
+        if math.isfinite(C) and not np.isfinite(limit.sum()):
+            raise ValueError(
+                f"C times the weights must have a finite sum, got C={C:g} and weights up to "
+                f"{weights.max():g}"
+            )
+    return limit
 
 
 def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
@@ -73,10 +80,12 @@ def one_class(limit: Array, nu: float) -> Dual:
 
 
 def bias(solution: Solution) -> float:
-    """What the decision function adds: minus the price, or minus the mean of both groups'."""
+    """What the decision function adds: minus the price, or minus the mean of both groups'.
+
+    0 where rounding may have made it anything else, so that a symmetric problem has none.
+    """
     value = -float(solution.multiplier.mean())
-    rounding = 1e-12 * float(np.abs([solution.gradient, solution.z]).max(initial=0.0))
-    return value if abs(value) > rounding else 0.0
+    return value if abs(value) > solution.rounding.max() else 0.0
 
 
 def margin(solution: Solution) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .. import _core
 from .._validation import Array
 from .machine import Kernel
 
@@ -22,12 +23,13 @@ def gamma_of(gamma: float | str, X: Any) -> float:
     if gamma == "auto":
         return 1.0 / int(X.shape[1])
     if gamma == "scale":
-        variance = _variance(X)
+        variance = variance_of(X)
         return 1.0 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
     return float(gamma)
 
 
-def _variance(X: Any) -> float:
+def variance_of(X: Any) -> float:
+    """The variance of all entries, zeros included, by their distances from the mean."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not scipy.sparse.issparse(X):
             return float(X.var(dtype=np.float64))
@@ -37,22 +39,51 @@ def _variance(X: Any) -> float:
         return float(((stored - mean) ** 2).sum() / size + zeros * mean**2)
 
 
-def matrix_of(kernel: Callable[[Any, Any], Any], X: Any, Y: Any) -> Array:
+def center_of(X: Any) -> Array:
+    """A point that all rows are near to, if there is one: the mean.
+
+    Of a sparse X it is 0 in columns that fewer than half of the rows fill: moving them by the mean
+    would fill the others and gain less than a bit.
+    """
+    mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    if scipy.sparse.issparse(X):
+        mean[2 * np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
+    return mean
+
+
+def matrix_of(kernel: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
     """What a function gives as the kernel of all rows of X with all rows of Y."""
     K = kernel(X, Y)
-    if scipy.sparse.issparse(K):
-        K = K.toarray()
-    return np.asarray(K, dtype=np.float64, order="C")
+    K = K.toarray() if scipy.sparse.issparse(K) else np.asarray(K)
+    return np.asarray(K, np.float32 if K.dtype == np.float32 else np.float64, order="C")
+
+
+def symmetric(K: Any, name: str) -> Any:
+    """The kernel matrix, rid of rounding's asymmetry; an error if it is visibly asymmetric."""
+    amount, largest, i, j, _ = _core.asymmetry(K)
+    if amount > (1e-4 if K.dtype == np.float32 else 1e-8) * largest:
+        raise ValueError(
+            f"{name} must be symmetric, but entry [{i}, {j}] is {K[i, j]:.6g} and entry "
+            f"[{j}, {i}] is {K[j, i]:.6g}"
+        )
+    return K if amount == 0 else (K + K.T) / 2
 
 
 def require_finite(kernel: Kernel, X: Any) -> None:
     """Raise if the data are so large that the kernel overflows."""
-    if kernel.name == "precomputed":
-        return  # an entry of X, which is finite
-    rows = X.multiply(X).sum(axis=1) if scipy.sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     with np.errstate(over="ignore", invalid="ignore"):
+        if scipy.sparse.issparse(X):
+            X = X.astype(np.float64)
+            rows = X.multiply(X).sum(axis=1)
+        else:
+            rows = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         largest = float(np.max(rows))
         if kernel.name == "poly":
             largest = (np.float64(kernel.gamma) * largest + abs(kernel.coef0)) ** kernel.degree
-    if not np.isfinite(largest) or not np.isfinite(kernel.gamma):
+    if not np.isfinite(largest):
         raise ValueError(NOT_FINITE)
+    if not np.isfinite(kernel.gamma):
+        raise ValueError(
+            f"gamma must be finite, got {kernel.gamma:g}: the variance of X is too small for "
+            'gamma="scale"'
+        )

@@ -73,6 +73,7 @@ class Solution:
     kkt_violation: float
     duality_gap: float
     multiplier: Array  # the price at which each group trades: minus the bias
+    rounding: Array  # by how much each of these prices may be off for the rounding of its terms
     n_iter: int
     status: Status
 
@@ -96,7 +97,7 @@ def solve(
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
-    data, center = _laid_out(X, kernel)
+    (data,), center = _laid_out(kernel, X)
     points, arrays = [], []
     for dual in duals:
         z = np.array(dual.z, np.float64)
@@ -113,46 +114,120 @@ def solve(
     )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for (point, z, gradient), (stop, n_iter, _) in zip(points, outcomes, strict=True):
+    for dual, (point, z, gradient), (stop, n_iter, _) in zip(duals, points, outcomes, strict=True):
         violation, gap, _, multiplier = _core.certify(point, gradient)
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
             status = Status.TIME_LIMIT
-        solutions.append(Solution(z, gradient, violation, gap, multiplier, n_iter, status))
+        rounding = _rounding(data, center, kernel, dual, z, gradient, multiplier)
+        solutions.append(
+            Solution(z, gradient, violation, gap, multiplier, rounding, n_iter, status)
+        )
     return solutions
 
 
-def decide(support: Any, kernel: Kernel, coefficients: Array, X: Any, *, threads: int) -> Array:
+def _rounding(
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, z: Array, gradient: Array,
+    multiplier: Array,
+) -> Array:  # fmt: skip
+    """By how much the price of each group may be off for rounding.
+
+    The terms of a price are the linear one and K_ij z_j: those of the account whose price is
+    nearest to its group's are looked at, and only where the prices are so small that their
+    rounding can matter.
+    """
+    rounding = np.zeros(len(multiplier))
+    if abs(multiplier.mean()) > 1e-6 * np.abs([gradient, dual.linear]).max():
+        return rounding
+    used = z != 0
+    rows = dual.rows[used]
+    kink = np.zeros(len(z)) if dual.kink is None else dual.kink
+    for k, price in enumerate(multiplier):
+        group = np.arange(dual.starts[k], dual.starts[k + 1])
+        nearest = group[np.argmin(np.abs(np.abs(gradient - price)[group] - kink[group]))]
+        row = np.zeros((1, len(rows)))
+        _core.add_kernel(
+            kernel.native, data, center, dual.rows[[nearest]], np.ones((1, 1)), data, rows, row, 1,
+            0.0,
+        )  # fmt: skip
+        terms = np.abs(row[0]) @ np.abs(z[used]) + abs(dual.linear[nearest])
+        # Thousands of moves have led to these z, and each of them has rounded.
+        rounding[k] = 1e-12 * (terms + kink[nearest])
+    return rounding
+
+
+def decide(
+    support: Any,
+    kernel: Kernel,
+    coefficients: Array,
+    X: Any,
+    *,
+    threads: int,
+    allowed: float = 0.0,
+) -> Array:
     """The kernel of each row of X with the support rows, times `coefficients`.
 
     `support` has a row per support vector and `coefficients` a column per output; with a
-    precomputed kernel `support` is None and X holds the support columns only.
+    precomputed kernel `support` is None and X holds the support columns only. Float32 arithmetic
+    is used where it is certain to keep the error of every sum within `allowed`.
     """
     count, outputs = coefficients.shape
-    data = _laid_out(X, kernel)[0]
-    known, center = (data, None) if support is None else _laid_out(support, kernel)
+    if support is None:
+        (data,), center = _laid_out(kernel, X)
+        known = data
+    else:
+        (known, data), center = _laid_out(kernel, support, X)
     sums = np.zeros((outputs, X.shape[0]))
     _core.add_kernel(
         kernel.native, known, center,
         np.arange(count), np.ascontiguousarray(coefficients, np.float64), data,
-        np.arange(X.shape[0]), sums, threads, X.dtype == np.float32,
+        np.arange(X.shape[0]), sums, threads, allowed,
     )  # fmt: skip
+    finite = np.isfinite(sums).all(axis=0)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(
+            f"X[{row}] is too large: its kernel with the support vectors overflows (its largest "
+            f"entry is {abs(X[[row]]).max():g})"
+        )
     return sums.T
 
 
-def _laid_out(X: Any, kernel: Kernel) -> tuple[Any, Array | None]:
-    """X as the native code takes it, and the point to move the origin to.
+def _laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
+    """Matrices as the native code takes them, and the point to move the origin to.
 
-    Distances do not depend on the origin; near the mean of the data they lose fewer digits. The
-    mean is rounded, so that it is the same however X is stored.
+    Sparse ones are given without the columns that are stored in none of them. Distances do not
+    depend on the origin; near the mean of the (first) data they lose fewer digits. The mean is
+    rounded, so that it is the same however X is stored.
     """
+    if scipy.sparse.issparse(matrices[0]):
+        matrices = _narrow(matrices)
     center: Array | None = None
     if kernel.name == "rbf":
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        center = mean.astype(np.float32).astype(np.float64)
+        mean = np.asarray(matrices[0].mean(axis=0, dtype=np.float64)).ravel()
+        fraction, exponent = np.frexp(mean)
+        center = np.ldexp(fraction.astype(np.float32).astype(np.float64), exponent)
+    return [_native(X) for X in matrices], center
+
+
+def _narrow(matrices: Sequence[Any]) -> tuple[Any, ...]:
+    """CSR matrices without the columns that none of them has an entry in."""
+    used = np.zeros(matrices[0].shape[1], bool)
+    for X in matrices:
+        used[X.indices] = True
+    columns = np.flatnonzero(used)
+    place = np.empty(len(used), np.int32)
+    place[columns] = np.arange(len(columns))
+    return tuple(
+        scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (X.shape[0], len(columns)))
+        for X in matrices
+    )
+
+
+def _native(X: Any) -> Any:
     if scipy.sparse.issparse(X):
         return (
             X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64),
             X.shape[1],
-        ), center  # fmt: skip
-    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64), center
+        )  # fmt: skip
+    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)

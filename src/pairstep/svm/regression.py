@@ -184,4 +184,4 @@ class NuSVR(Regressor):
     def _dual(self, targets: Targets, weights: Array) -> Dual:
         if math.isinf(self.C):
             raise ValueError("C must be finite: nu is a share of it; got C=inf")
-        return nu_regression(targets, self.C * weights, self.nu)
+        return nu_regression(targets, limits(self.C, weights), self.nu)
