@@ -12,7 +12,7 @@ import scipy.sparse
 from .. import _core, threads
 from .._validation import Array
 from ..constraints import Layout, SumBox
-from ..objectives import LeastSquares
+from ..objectives import LeastSquares, inner
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
 
@@ -20,7 +20,6 @@ SLAB = 512  # right-hand sides certified at a time: few enough for the residuals
 PAUSE = 0.2  # seconds between two looks at signals and the clock
 
 
-@threads.one_blas_thread()  # the same bits whatever the number of threads
 def solve_batch(
     A: Any,
     B: Array,
@@ -41,7 +40,7 @@ def solve_batch(
     problem = objective.in_accounts(layout)
     gram = problem.block(np.arange(problem.n))
     right = B if valid.all() else np.where(valid, B, 0.0)
-    linear = -np.ascontiguousarray((problem.A.T @ right).T)
+    linear = -np.ascontiguousarray(inner(problem.A, right).T)
     start = _start(problem, layout, linear)
     setup_time = time.perf_counter() - began
 
@@ -94,9 +93,9 @@ def _certified(
         rows = z[at]
         plain = layout.source is None and layout.weights is None
         x[:, at] = rows.T if plain else np.stack([layout.to_coordinates(r) for r in rows], axis=1)
-        residual = objective.A @ x[:, at]
+        residual = inner(objective.A.T, x[:, at])
         residual -= B[:, at]
-        gradient = (objective.A.T @ residual).T + objective.ridge * x[:, at].T
+        gradient = inner(objective.A, residual).T + objective.ridge * x[:, at].T
         prices = gradient if plain else np.stack([layout.prices(g) for g in gradient])
         fun[at] = 0.5 * np.einsum("ij,ij->j", residual, residual)
         fun[at] += 0.5 * objective.ridge @ x[:, at] ** 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES
-from ..threads import one_blas_thread
 from . import block, greedy, loop
 from .steps import Length, Step, plan
 from .task import NOT_CONVEX, Callback, Outcome, Task
@@ -133,10 +131,7 @@ def minimize(
         finish=automatic and step_plan.length == Length.EXACT,
     )
     setup_time = time.perf_counter() - began
-    # The finish factorises; on a handful of accounts BLAS uses one thread anyway.
-    with one_blas_thread() if task.finish and layout.n > 64 else nullcontext():
-        outcome = gear.run(task)
-    return _report(objective, task, outcome, setup_time)
+    return _report(objective, task, gear.run(task), setup_time)
 
 
 _UNUSED: Any = None  # the generator of rules that draw nothing

@@ -23,7 +23,6 @@ from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
-from ..threads import one_blas_thread
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 KERNELS: tuple[str, ...] = get_args(KernelName)  # in the order of the native code
@@ -101,12 +100,11 @@ def solve(
             z, np.empty_like(z),
         ))  # fmt: skip
     began = time.perf_counter()
-    with one_blas_thread():
-        outcomes = _core.solve_duals(
-            data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
-            np.dtype(dtype) == np.float32, RULES["libsvm" if rule == "auto" else rule].code,
-            keep_going,
-        )  # fmt: skip
+    outcomes = _core.solve_duals(
+        data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
+        np.dtype(dtype) == np.float32, RULES["libsvm" if rule == "auto" else rule].code,
+        keep_going,
+    )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
     for dual, (*_, z, gradient), (code, n_iter, _) in zip(duals, arrays, outcomes, strict=True):
