@@ -341,7 +341,8 @@ def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
     """max g'(x - s) over the feasible s, by linear programming; inf where that is unbounded.
 
     A linear programming solver takes small prices for 0, so they are first counted from a level
-    (which a fixed sum allows) and in units of the violation.
+    (which a fixed sum allows) and in units of the violation; or, as it takes huge ones for infinite,
+    of a small part of the largest.
     """
     unit, g = kkt_violation(p, x), p.gradient(x)
     if unit == 0:
@@ -349,6 +350,7 @@ def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
     for k in np.flatnonzero(p.low == p.high):
         prices = (g / p.weights)[p.groups == k]
         g = g - 0.5 * (prices.min() + prices.max()) * p.matrix[k]
+    unit = max(unit, 1e-10 * np.abs(g).max())
     least = least_over_feasible(p, g / unit)
     return float(g @ x - unit * least)
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "blas.hpp"
+#include "../isa/dispatch.hpp"
 
 namespace pairstep {
 
@@ -22,26 +22,24 @@ Convex convex_along(const double* hessian, Index n, const std::vector<Index>& in
     member.push_back(i);
     first.push_back(reference);
   }
-  int size = int(member.size()), info = 0;
+  const Index size = Index(member.size());
   if (size == 0) return Convex::yes;
   std::vector<double> reduced(std::size_t(size) * size);
   double largest = 0.0;
-  for (int a = 0; a < size; ++a) {
+  for (Index a = 0; a < size; ++a) {
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
-    for (int b = a; b < size; ++b)  // the lower triangle, by columns
-      reduced[std::size_t(a) * size + b] =
+    for (Index b = a; b < size; ++b)  // the lower triangle, by columns
+      reduced[a * size + b] =
           of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
     largest = std::max({largest, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
   }
   if (std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
     return Convex::yes;
-  char lower = 'L';
   for (const auto& [ridge, verdict] :
        {std::pair{1e-14, Convex::yes}, std::pair{1e-9, Convex::but_for_rounding}}) {
     std::vector<double> factor = reduced;
-    for (int a = 0; a < size; ++a) factor[std::size_t(a) * size + a] += ridge * largest;
-    blas.dpotrf(&lower, &size, factor.data(), &size, &info);
-    if (info == 0) return verdict;
+    for (Index a = 0; a < size; ++a) factor[a * size + a] += ridge * largest;
+    if (isa().cholesky(factor.data(), size, size)) return verdict;
   }
   return Convex::no;
 }

@@ -22,6 +22,22 @@ struct TileKernels {
 };
 struct Batch;
 
+struct Columns;
+
+// Products of matrices work on blocks of SIDE columns and DEPTH rows: packed, such a block stays in
+// the second-level cache while others pass by. The strips of every instruction set divide SIDE / 4.
+constexpr Index SIDE = 96, DEPTH = 256;
+
+// out = left' right, or out += if `add`, for packed blocks of `rows` and `columns` columns; out has
+// its rows `stride` apart. What is below its diagonal is not needed where `upper` is set.
+struct BlockProduct {
+  const double *left, *right;
+  Index rows, columns, depth;
+  double* out;
+  Index stride;
+  bool add, upper;
+};
+
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
@@ -36,6 +52,11 @@ struct InstructionSet {
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);
   void (*outliers)(const Ledger& ledger, Index begin, Index end, Index count, Outliers& found);
+  // See core/inner.hpp and cholesky.hpp.
+  void (*pack)(const Columns&, Index first, Index count, Index begin, Index end, double* to);
+  void (*multiply)(const BlockProduct&);
+  bool (*cholesky)(double* matrix, Index n, Index stride);
+  void (*cholesky_solve)(const double* factor, Index n, Index stride, double* b, Index count);
   TileKernels<float> single;
   TileKernels<double> twice;
 

@@ -27,23 +27,6 @@ inline void add_multiple(double t, const double* x, double* y, Index n) {
   for (Index p = 0; p < n; ++p) y[p] += t * x[p];
 }
 
-// Memory for numbers that are written before they are read: clearing it first would cost more than
-// some of the work in it.
-class Scratch {
- public:
-  double* data() const { return data_.get(); }
-  // Forgets what it holds if it has to grow.
-  void fit(Index size) {
-    if (size <= size_) return;
-    data_ = std::make_unique_for_overwrite<double[]>(std::size_t(size));
-    size_ = size;
-  }
-
- private:
-  std::unique_ptr<double[]> data_;
-  Index size_ = 0;
-};
-
 // The Cholesky factor of the Hessian on a set of accounts. Sets that differ by a few accounts are
 // had from each other by updates, at the cost of a solve each.
 class Factor {
@@ -80,10 +63,8 @@ class Factor {
   // side by side, for each is a chain of divisions.
   void solve(double* b, Index count) const {
     const Index k = size();
-    if (count > 8) {  // many groups: there LAPACK reads the factor less often
-      int order = int(k), columns = int(count), stride = int(stride_), info;
-      char lower = 'L';
-      blas.dpotrs(&lower, &order, &columns, columns_.data(), &stride, b, &order, &info);
+    if (count > 16) {  // many groups: strips of them read the factor less often
+      cholesky_solve(columns_.data(), k, stride_, b, count);
       return;
     }
     forward(b, count);
@@ -165,11 +146,9 @@ class Factor {
   }
 
   bool rebuild(const std::vector<Index>& accounts) {
-    int k = int(accounts.size()), info = 1;
-    char lower = 'L';
+    const Index k = Index(accounts.size());
     accounts_.clear();
     reserve(k);
-    int stride = int(stride_);
     for (ridge_ = RIDGE; ridge_ < 1e-5; ridge_ *= 100) {
       for (Index c = 0; c < k; ++c) {
         const double* row = hessian_ + accounts[c] * n_;
@@ -177,8 +156,7 @@ class Factor {
         for (Index r = c; r < k; ++r) column[r] = row[accounts[r]];
         column[c] = ridged(accounts[c]);
       }
-      blas.dpotrf(&lower, &k, columns_.data(), &stride, &info);
-      if (info != 0) continue;
+      if (!cholesky(columns_.data(), k, stride_, room_)) continue;
       accounts_ = accounts;
       return true;
     }
@@ -192,6 +170,7 @@ class Factor {
   std::vector<Index> accounts_;
   std::vector<char> wanted_;
   Scratch columns_;  // of the factor, `stride_` apart
+  Scratch room_;     // to factorise in
   std::vector<double> row_;
   Index stride_ = 0;
 };

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <new>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -22,8 +23,8 @@
 #include <immintrin.h>
 #endif
 
-#include "../core/blas.hpp"
 #include "../core/feasible.hpp"
+#include "../core/inner.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
 #include "../oracles/points.hpp"

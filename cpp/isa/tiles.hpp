@@ -2,42 +2,6 @@
 // function on them while they are in the first-level cache, and then what is to become of them.
 // Included once per instruction set.
 
-template <class Real>
-struct Vector {
-  typedef Real type __attribute__((vector_size(PAIRSTEP_BYTES)));
-  static constexpr Index width = PAIRSTEP_BYTES / sizeof(Real);
-};
-
-template <class V, class Real>
-inline V load_as(const Real* p) {
-  V value;
-  std::memcpy(&value, p, sizeof(V));
-  return value;
-}
-
-using Floats = Vector<float>::type;
-using Doubles = Vector<double>::type;
-
-// a * b + c, rounded once where the processor can.
-inline Floats multiply_add(Floats a, Floats b, Floats c) {
-#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
-  return _mm256_fmadd_ps(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
-#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
-  return _mm512_fmadd_pd(a, b, c);
-#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
-  return _mm256_fmadd_pd(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-
 // exp(x) = 2^n exp(r) with |r| <= log(2)/2: adding 1.5 * 2^(mantissa bits) rounds x / log(2) to n
 // and leaves n in the low bits, from where a shift carries it into the exponent.
 inline Floats exponential(Floats x) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "../core/inner.hpp"
 #include "points.hpp"
 #include "prices.hpp"
 
@@ -33,7 +34,9 @@ class GramOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     const std::size_t q = members.size();
     if (matrix_.starts) sparse_block(members, hessian);
-    else dense_block(members, hessian);
+    else
+      gram({matrix_.dense, matrix_.rows, Index(q), matrix_.features, 1, members.data()}, hessian,
+           team());
     for (std::size_t a = 0; a < q; ++a) hessian[a * (q + 1)] += ridge_[members[a]];
   }
 
@@ -94,18 +97,6 @@ class GramOracle final : public LocalOracle {
       isa().of<double>().add_rows(lines.data(), residual_.data(), rows(), part * STRIPE,
                                   std::min((part + 1) * STRIPE, n), sums);
     });
-  }
-
-  void dense_block(const std::vector<Index>& members, double* hessian) {
-    const std::size_t q = members.size();
-    std::fill_n(hessian, q * q, 0.0);
-    std::vector<double> line(q);
-    for (Index p = 0; p < matrix_.rows; ++p) {
-      for (std::size_t a = 0; a < q; ++a)
-        line[a] = matrix_.dense[p * matrix_.features + members[a]];
-      for (std::size_t a = 0; a < q; ++a)
-        for (std::size_t b = 0; b < q; ++b) hessian[a * q + b] += line[a] * line[b];
-    }
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {

@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "../core/blas.hpp"
 #include "../core/certify.hpp"
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
+#include "../core/inner.hpp"
 #include "../isa/dispatch.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -121,7 +121,7 @@ nb::tuple asymmetry(const Array& matrix, Pass pass) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   Asymmetry found;
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without;
     found = pass(matrix.data(), Index(matrix.shape(0)));
   }
   return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
@@ -182,23 +182,60 @@ nb::object certify_rows(const Matrix& gradient, const Matrix& x, const In& lower
   return to_numpy(std::move(rows), {count, 3});
 }
 
-template <class Function>
-void take(const nb::dict& exported, const char* name, Function& function) {
-  const nb::object capsule = exported[name];
-  function = reinterpret_cast<Function>(
-      PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr())));
-  if (!function) throw nb::python_error();
+using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+
+Columns columns_of(const Strided& matrix) {
+  return {matrix.data(), Index(matrix.shape(0)), Index(matrix.shape(1)), matrix.stride(0),
+          matrix.stride(1)};
 }
 
-void use_blas(const nb::dict& of_blas, const nb::dict& of_lapack) {
-  take(of_lapack, "dpotrf", blas.dpotrf);
-  take(of_lapack, "dpotrs", blas.dpotrs);
-  take(of_blas, "dsymv", blas.dsymv);
+// NumPy's, for it has huge pages.
+InOutMatrix new_matrix(Index rows, Index columns) {
+  return nb::cast<InOutMatrix>(
+      nb::module_::import_("numpy").attr("empty")(nb::make_tuple(rows, columns)));
+}
+
+InOutMatrix inner_(const Strided& left, const Strided& right, int threads) {
+  require(left.shape(0) == right.shape(0), "left and right must have the same number of rows");
+  const InOutMatrix product = new_matrix(Index(left.shape(1)), Index(right.shape(1)));
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team team(threads, pulse);
+    inner(columns_of(left), columns_of(right), product.data(), team);
+  });
+  return product;
+}
+
+InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, int threads) {
+  Columns all = columns_of(matrix);
+  if (columns) {
+    for (std::size_t k = 0; k < columns->shape(0); ++k)
+      require((*columns)(k) >= 0 && (*columns)(k) < all.count, "column out of range");
+    all.count = Index(columns->shape(0));
+    all.which = columns->data();
+  }
+  const InOutMatrix product = new_matrix(all.count, all.count);
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team team(threads, pulse);
+    gram(all, product.data(), team);
+  });
+  return product;
+}
+
+bool cholesky_(const InOutMatrix& matrix) {
+  require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
+  const WithoutGil without;
+  return isa().cholesky(matrix.data(), Index(matrix.shape(0)), Index(matrix.shape(1)));
+}
+
+void cholesky_solve_(const Matrix& factor, const InOutMatrix& b) {
+  require(factor.shape(0) == factor.shape(1) && b.shape(1) == factor.shape(0),
+          "factor must be n x n and b count x n");
+  const WithoutGil without;
+  isa().cholesky_solve(factor.data(), Index(factor.shape(0)), Index(factor.shape(0)), b.data(),
+                       Index(b.shape(0)));
 }
 
 }  // namespace
-
-Blas pairstep::blas;
 
 void register_machines(nb::module_& m);  // machines.cpp
 void register_solvers(nb::module_& m);   // solvers.cpp
@@ -293,8 +330,16 @@ NB_MODULE(_core, m) {
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
   m.def("certify_rows", &certify_rows, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "starts"_a,
         "KKT violation, Frank-Wolfe gap and the same nearby, of each row.");
-  m.def("use_blas", &use_blas, "blas"_a, "lapack"_a,
-        "Take the routines from the exported pointers of SciPy's cython_blas and cython_lapack.");
+  m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
+        "left' right, with the same bits for any number of threads.");
+  m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a,
+        "The inner products of columns (None: of all), with the same bits for any number of "
+        "threads.");
+  m.def("cholesky", &cholesky_, "matrix"_a.noconvert(),
+        "Factorise U'U = matrix in place, U on and above the diagonal; False if the matrix is not "
+        "positive definite.");
+  m.def("cholesky_solve", &cholesky_solve_, "factor"_a, "b"_a.noconvert(),
+        "Solve U'U x = b in place for each row of b.");
   m.def("instruction_set", [] { return std::string(isa().name); }, "The instruction set in use.");
   m.def(
       "instruction_sets",

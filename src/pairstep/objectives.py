@@ -277,6 +277,13 @@ def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:
     return largest
 
 
+def inner(left: Any, right: Array) -> Array:
+    """``left' right``, the same bits whatever the number of threads; `left` may be sparse."""
+    if scipy.sparse.issparse(left):
+        return np.asarray(left.T @ right)
+    return _core.inner(left, right, threads.worth(left.size * right.shape[1]))
+
+
 class LeastSquares:
     """The function ``|Ax - b|^2 / 2 + ridge |x|^2 / 2``.
 
@@ -391,11 +398,15 @@ class LeastSquares:
 
     def block(self, indices: Indices) -> Array:
         """Rows and columns of the Gram matrix."""
-        columns = self.A if len(indices) == self.n else self.A[:, indices]
-        gram = columns.T @ columns
-        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
+        all_of_them = len(indices) == self.n
+        if scipy.sparse.issparse(self.A):
+            columns = self.A if all_of_them else self.A[:, indices]
+            gram = np.ascontiguousarray((columns.T @ columns).toarray())
+        else:
+            workers = threads.worth(len(self.A) * len(indices) ** 2 / 2)
+            gram = _core.gram(self.A, None if all_of_them else indices, workers)
         gram[np.diag_indices(len(indices))] += self.ridge[indices]
-        return np.ascontiguousarray(gram)
+        return gram
 
     def two_coordinate_constant(self) -> float:
         """L2, exactly; a block of rows of the Gram matrix at a time where it does not fit."""
@@ -403,8 +414,9 @@ class LeastSquares:
             return _core.two_coordinate_constant(self.hessian)
 
         def rows_of(rows: slice) -> Array:
-            block = self.A[:, rows].T @ self.A
-            return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block)
+            if scipy.sparse.issparse(self.A):
+                return np.asarray((self.A[:, rows].T @ self.A).toarray())
+            return inner(self.A[:, rows], self.A)
 
         return largest_pair(self.lipschitz, rows_of)
 

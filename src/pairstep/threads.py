@@ -1,14 +1,9 @@
-"""How many threads native loops and BLAS may use."""
+"""How many threads native loops may use."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 
 def available() -> int:
@@ -30,36 +25,7 @@ def available() -> int:
     return limit
 
 
-class _Solves:
-    """The solves under way that hold BLAS to one thread, and how to let it go."""
-
-    lock = threading.Lock()
-    count = 0
-    limiter: Any = None
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController  # a dependency of scikit-learn
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: its small factorisations are faster so, and repeat bit by bit.
-
-    The limit belongs to the process, so the first solve sets it and the last one lifts it.
-    """
-    with _Solves.lock:
-        _Solves.count += 1
-        if _Solves.count == 1:
-            _Solves.limiter = _blas().limit(limits=1)
-            _Solves.limiter.__enter__()
-    try:
-        yield
-    finally:
-        with _Solves.lock:
-            _Solves.count -= 1
-            if _Solves.count == 0:
-                _Solves.limiter.__exit__(None, None, None)
+def worth(multiplications: float) -> int:
+    """As many as so much work is worth: to start a thread costs about two million."""
+    wanted = int(multiplications / 2**21)
+    return 1 if wanted < 2 else min(wanted, available())

@@ -13,7 +13,7 @@ import scipy.sparse
 from .. import _core, threads
 from .._validation import LARGE_FACTOR, Array
 from ..constraints import Layout, SumBox
-from ..objectives import LeastSquares
+from ..objectives import LeastSquares, inner
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
 from .task import GAIN, ROUNDING
@@ -41,7 +41,7 @@ def solve_batch(
     problem = objective.in_accounts(layout)
     gram = problem.block(np.arange(problem.n))
     right = B if valid.all() else np.where(valid, B, 0.0)
-    linear = -np.ascontiguousarray((problem.A.T @ right).T)
+    linear = -np.ascontiguousarray(inner(problem.A, right).T)
     start = _start(problem, layout, linear)
     setup_time = time.perf_counter() - began
 
@@ -91,9 +91,9 @@ def _certified(
         at = slice(first, min(first + SLAB, count))
         rows = z[at]
         x[:, at] = rows.T if plain else np.stack([layout.to_coordinates(r) for r in rows], axis=1)
-        residual = objective.A @ x[:, at]
+        residual = inner(objective.A.T, x[:, at])
         residual -= B[:, at]
-        gradient = (objective.A.T @ residual).T + objective.ridge * x[:, at].T
+        gradient = inner(objective.A, residual).T + objective.ridge * x[:, at].T
         prices = gradient if plain else np.stack([layout.prices(g) for g in gradient])
         fun[at] = 0.5 * np.einsum("ij,ij->j", residual, residual)
         fun[at] += 0.5 * objective.ridge @ x[:, at] ** 2

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 
-from scipy.linalg import cython_blas, cython_lapack
-
 from .. import _core
 from ..objectives import value_and_gradient
 from ..result import Status
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
-
-_core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
 Stop = _core.Stop
 

@@ -134,8 +134,7 @@ def minimize(
         finish=automatic and step_plan.length == Length.exact,
     )
     setup_time = time.perf_counter() - began
-    outcome = gear.run(task)
-    return _report(objective, task, outcome, setup_time)
+    return _report(objective, task, gear.run(task), setup_time)
 
 
 _UNUSED: Any = None  # the generator of rules that draw nothing

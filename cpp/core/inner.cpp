@@ -1,0 +1,106 @@
+#include "inner.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+namespace {
+
+Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
+
+// Some rows of a matrix, packed block by block.
+class Packed {
+ public:
+  explicit Packed(const Columns& columns)
+      : columns_(columns),
+        blocks_(parts(columns.count, SIDE)),
+        width_(blocks_ == 1 ? parts(columns.count, SIDE / 4) * (SIDE / 4) : SIDE),
+        depth_(std::min(columns.rows, DEPTH)),
+        chunks_(std::clamp(AT_ONCE / (blocks_ * width_ * depth_), Index(1),
+                           parts(columns.rows, depth_))),
+        memory_(chunks_ * blocks_ * width_ * depth_) {}
+
+  Index blocks() const { return blocks_; }
+  Index rows_at_once() const { return chunks_ * depth_; }
+  // The rows [first, last), which are not more than `rows_at_once`.
+  void hold(Index first, Index last, Team& team) {
+    first_ = first;
+    last_ = last;
+    team.run(chunks() * blocks_, [&](Index k) {
+      const Index begin = first_ + k / blocks_ * depth_, block = k % blocks_;
+      isa().pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
+                 memory_.data() + k * width_ * depth_);
+    });
+  }
+  Index chunks() const { return parts(last_ - first_, depth_); }
+  Index begin_of(Index chunk) const { return first_ + chunk * depth_; }
+  Index depth_of(Index chunk) const { return std::min(depth_, last_ - begin_of(chunk)); }
+  const double* block(Index chunk, Index block) {
+    return memory_.data() + (chunk * blocks_ + block) * width_ * depth_;
+  }
+  // Columns of a block.
+  Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
+
+ private:
+  static constexpr Index AT_ONCE = 1 << 22;  // numbers, to bound the memory
+  const Columns& columns_;
+  Index blocks_, width_, depth_, chunks_, first_ = 0, last_ = 0;
+  Aligned memory_;
+};
+
+}  // namespace
+
+void gram(const Columns& columns, double* out, Team& team) {
+  const Index n = columns.count;
+  if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
+  Packed packed(columns);
+  std::vector<std::pair<Index, Index>> pairs;
+  for (Index i = 0; i < packed.blocks(); ++i)
+    for (Index j = i; j < packed.blocks(); ++j) pairs.emplace_back(i, j);
+  for (Index first = 0; first < columns.rows; first += packed.rows_at_once()) {
+    const Index last = std::min(first + packed.rows_at_once(), columns.rows);
+    packed.hold(first, last, team);
+    team.run(Index(pairs.size()), [&](Index k) {
+      const auto [i, j] = pairs[k];
+      double* block = out + i * SIDE * n + j * SIDE;
+      for (Index chunk = 0; chunk < packed.chunks(); ++chunk)
+        isa().multiply({packed.block(chunk, i), packed.block(chunk, j), packed.size(i),
+                        packed.size(j), packed.depth_of(chunk), block, n,
+                        packed.begin_of(chunk) > 0, i == j});
+      if (last < columns.rows) return;
+      for (Index c = j * SIDE; c < j * SIDE + packed.size(j); ++c)
+        for (Index r = i * SIDE; r < std::min(i * SIDE + packed.size(i), c); ++r)
+          out[c * n + r] = out[r * n + c];
+    });
+  }
+}
+
+void inner(const Columns& left, const Columns& right, double* out, Team& team) {
+  if (left.rows == 0 || left.count == 0 || right.count == 0)
+    return std::fill(out, out + left.count * right.count, 0.0);
+  Packed packed(left);
+  const Index blocks = parts(right.count, SIDE), jobs = std::min(blocks, Index(4 * team.size()));
+  for (Index first = 0; first < left.rows; first += packed.rows_at_once()) {
+    packed.hold(first, std::min(first + packed.rows_at_once(), left.rows), team);
+    team.run(jobs, [&](Index job) {
+      Aligned passing(SIDE * std::min(left.rows, DEPTH));
+      for (Index j = job * blocks / jobs; j < (job + 1) * blocks / jobs; ++j) {
+        const Index size = std::min(SIDE, right.count - j * SIDE);
+        for (Index chunk = 0; chunk < packed.chunks(); ++chunk) {
+          const Index begin = packed.begin_of(chunk), depth = packed.depth_of(chunk);
+          isa().pack(right, j * SIDE, size, begin, begin + depth, passing.data());
+          for (Index i = 0; i < packed.blocks(); ++i)
+            isa().multiply({packed.block(chunk, i), passing.data(), packed.size(i), size, depth,
+                            out + i * SIDE * right.count + j * SIDE, right.count, begin > 0,
+                            false});
+        }
+      }
+    });
+  }
+}
+
+}  // namespace pairstep

@@ -1,0 +1,23 @@
+// Inner products of the columns of matrices. The bits depend neither on the number of threads nor
+// on what else goes on in the process, as those of a BLAS do.
+#pragma once
+
+#include "team.hpp"
+#include "types.hpp"
+
+namespace pairstep {
+
+// Columns of a matrix, all or those of a list: entry (k, j) is data[k * down + which[j] * across].
+struct Columns {
+  const double* data;
+  Index rows, count, down, across;
+  const Index* which = nullptr;
+};
+
+// out = left' right, by rows.
+void inner(const Columns& left, const Columns& right, double* out, Team& team);
+
+// out = columns' columns.
+void gram(const Columns& columns, double* out, Team& team);
+
+}  // namespace pairstep

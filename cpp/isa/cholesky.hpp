@@ -1,0 +1,243 @@
+// The Cholesky factorisation of a symmetric matrix, and solves with it. Both work on strips; see
+// strips.hpp. Included once per instruction set.
+
+// Memory for numbers that are written before they are read: clearing it first would cost more than
+// some of the work in it.
+class Scratch {
+ public:
+  double* data() const { return data_.get(); }
+  // Forgets what it holds if it has to grow.
+  void fit(Index size) {
+    if (size <= size_) return;
+    data_.reset();
+    data_.reset(new (std::align_val_t(64)) double[std::size_t(size)]);
+    size_ = size;
+  }
+
+ private:
+  struct Delete {
+    void operator()(double* p) const { ::operator delete[](p, std::align_val_t(64)); }
+  };
+  std::unique_ptr<double[], Delete> data_;
+  Index size_ = 0;
+};
+
+// The lower triangle of a matrix in strips of rows: a line per column, up to the strip's last row.
+// Above the diagonal and beyond the matrix there are numbers that mean nothing.
+struct Lower {
+  double* strips;
+  double* inverse;  // 1 / the diagonal of the factor
+  Index n;
+
+  double* strip(Index s) const { return strips + STRIP * STRIP * (s * (s + 1) / 2); }
+  // The rows from r on, a multiple of GROUP.
+  double* group(Index r) const { return strip(r / STRIP) + r % STRIP; }
+  Index count() const { return (n + STRIP - 1) / STRIP; }
+};
+
+// Call f(line, column, first, last) for each line and the part of the matrix's column beside it, of
+// which [first, last) is in the lower triangle.
+template <class Line>
+inline void for_each_line(const Lower& lower, double* matrix, Index stride, Line f) {
+  for (Index s = 0; s < lower.count(); ++s) {
+    const Index top = s * STRIP, last = std::min(STRIP, lower.n - top);
+    double* column = matrix + top;
+    for (Index k = 0; k < top + last; ++k, column += stride)
+      f(lower.strip(s) + k * STRIP, column, std::max(Index(0), k - top), last);
+  }
+}
+
+// The factor of the rows [offset, offset + count) of a tile in memory, and with them of the rows
+// below. False if a pivot is not a positive number.
+inline bool eliminate(double* tile, Index offset, Index count, double* inverse) {
+  const Index first = offset / WIDTH * WIDTH;
+  for (Index q = 0; q < count; ++q) {
+    double* line = tile + q * STRIP;
+    const double pivot = line[offset + q];
+    if (!(pivot > 0 && pivot < INFINITY)) return false;
+    const double root = std::sqrt(pivot);
+    inverse[q] = 1.0 / root;
+    for (Index r = first; r < STRIP; r += WIDTH)
+      store(line + r, load<Lanes>(line + r) * inverse[q]);
+    line[offset + q] = root;
+    for (Index p = q + 1; p < count; ++p) {
+      const Lanes factor = all<Lanes>(line[offset + p]);
+      for (Index r = first; r < STRIP; r += WIDTH) {
+        double* at = tile + p * STRIP + r;
+        store(at, multiply_subtract(factor, load<Lanes>(line + r), load<Lanes>(at)));
+      }
+    }
+  }
+  std::fill(inverse + count, inverse + GROUP, 0.0);
+  return true;
+}
+
+// tile := L^-1 tile, or L'^-1 tile if BACKWARD, where lines[q * stride + p] is L[p, q], or L[q, p].
+template <bool BACKWARD, Index V>
+[[gnu::always_inline]] inline void divide(Tile<V>& tile, const double* lines, Index stride,
+                                          const double* inverse) {
+#pragma GCC unroll 8
+  for (Index step = 0; step < GROUP; ++step) {
+    const Index q = BACKWARD ? GROUP - 1 - step : step;
+    for (Index v = 0; v < V; ++v) tile.at[q][v] *= inverse[q];
+#pragma GCC unroll 8
+    for (Index left = step + 1; left < GROUP; ++left) {
+      const Index p = BACKWARD ? GROUP - 1 - left : left;
+      const Lanes factor = all<Lanes>(lines[q * stride + p]);
+      for (Index v = 0; v < V; ++v)
+        tile.at[p][v] = multiply_subtract(factor, tile.at[q][v], tile.at[p][v]);
+    }
+  }
+}
+
+// What the columns [from, from + depth) take from the columns [begin, end) of a strip.
+template <Index V>
+inline void subtract_earlier(const Lower& lower, Index s, Index begin, Index end, Index from,
+                             Index depth) {
+  double* strip = lower.strip(s);
+  for (Index c = begin; c < end; c += GROUP) {
+    double* to = strip + c * STRIP;
+    const Tile<V> taken =
+        multiply<V>(lower.group(c) + from * STRIP, STRIP, strip + from * STRIP, depth);
+    store_tile(load_tile<V>(to, STRIP) - taken, to, STRIP);
+  }
+}
+
+// What the columns [begin, end) of a strip take from each other, from left to right, and then the
+// factor there. False if a pivot is not a positive number.
+template <Index V>
+inline bool factorise_own(const Lower& lower, Index s, Index begin, Index end) {
+  double* strip = lower.strip(s);
+  for (Index c = begin; c < end; c += GROUP) {
+    double *group = lower.group(c), *to = strip + c * STRIP;
+    Tile<V> tile = load_tile<V>(to, STRIP) -
+                   multiply<V>(group + begin * STRIP, STRIP, strip + begin * STRIP, c - begin);
+    const bool diagonal = c / STRIP == s;
+    if (!diagonal) divide<false>(tile, group + c * STRIP, STRIP, lower.inverse + c);
+    store_tile(tile, to, STRIP);
+    if (diagonal && !eliminate(to, c % STRIP, std::min(GROUP, lower.n - c), lower.inverse + c))
+      return false;
+  }
+  return true;
+}
+
+// Block columns from left to right. First what all columns before a block take from it, by chunks
+// that stay in the second-level cache; then, strip by strip, what its own columns take.
+inline bool factorise(const Lower& lower) {
+  const auto rows = [&](Index s) { return std::min(STRIP, lower.n - s * STRIP); };
+  for (Index begin = 0; begin < lower.n; begin += SIDE) {
+    const auto end = [&](Index s) { return std::min({begin + SIDE, lower.n, (s + 1) * STRIP}); };
+    for (Index k = 0; k < begin; k += DEPTH)
+      for (Index s = begin / STRIP; s < lower.count(); ++s)
+        with_vectors(rows(s), [&](auto vectors) {
+          subtract_earlier<vectors()>(lower, s, begin, end(s), k, std::min(DEPTH, begin - k));
+        });
+    for (Index s = begin / STRIP; s < lower.count(); ++s)
+      if (!with_vectors(rows(s), [&](auto vectors) {
+            return factorise_own<vectors()>(lower, s, begin, end(s));
+          }))
+        return false;
+  }
+  return true;
+}
+
+// The same for a matrix so small that laying it out costs more than it saves.
+inline bool factorise_small(double* matrix, Index n, Index stride) {
+  for (Index c = 0; c < n; ++c) {
+    double* column = matrix + c * stride;
+    if (!(column[c] > 0 && column[c] < INFINITY)) return false;
+    column[c] = std::sqrt(column[c]);
+    const double inverse = 1.0 / column[c];
+    for (Index r = c + 1; r < n; ++r) column[r] *= inverse;
+    for (Index p = c + 1; p < n; ++p)
+      for (Index r = p; r < n; ++r) matrix[p * stride + r] -= column[p] * column[r];
+  }
+  return true;
+}
+
+// Factorise a symmetric matrix in place: its lower triangle, by columns `stride` apart, becomes the
+// factor. What is above the diagonal is neither read nor changed. False if the matrix is not
+// positive definite, or not finite; then what it holds means nothing.
+inline bool cholesky(double* matrix, Index n, Index stride, Scratch& room) {
+  if (n <= 28) return factorise_small(matrix, n, stride);
+  const Index strips = (n + STRIP - 1) / STRIP, padded = strips * STRIP;
+  room.fit(padded * (padded + STRIP) / 2 + padded);
+  const Lower lower{room.data() + padded, room.data(), n};
+  for_each_line(lower, matrix, stride,
+                [&](double* line, const double* column, Index first, Index last) {
+                  for (Index r = 0; r < STRIP; ++r)
+                    line[r] = r >= first && r < last ? column[r] : 0.0;
+                });
+  if (n % GROUP) {  // columns that fill the last group
+    double* strip = lower.strip(strips - 1);
+    std::fill(strip + n * STRIP, strip + (n + GROUP - n % GROUP) * STRIP, 0.0);
+  }
+  if (!factorise(lower)) return false;
+  for_each_line(lower, matrix, stride,
+                [&](const double* line, double* column, Index first, Index last) {
+                  for (Index r = 0; r < STRIP; ++r)
+                    if (r >= first && r < last) column[r] = line[r];
+                });
+  return true;
+}
+
+bool cholesky(double* matrix, Index n, Index stride) {
+  Scratch room;
+  return cholesky(matrix, n, stride, room);
+}
+
+// b := (L L')^-1 b, for `count` vectors of length n one after the other in memory, where L has its
+// columns `stride` apart. The vectors are the columns of strips.
+void cholesky_solve(const double* factor, Index n, Index stride, double* b, Index count) {
+  const Index padded = (n + GROUP - 1) / GROUP * GROUP, strips = (count + STRIP - 1) / STRIP;
+  Aligned columns(strips * padded * STRIP), lines(padded * GROUP);
+  std::fill_n(columns.data(), strips * padded * STRIP, 0.0);
+  const auto line_of = [&](Index j, Index k) -> double& {
+    return columns[(j / STRIP * padded + k) * STRIP + j % STRIP];
+  };
+  for (Index j = 0; j < count; ++j)
+    for (Index k = 0; k < n; ++k) line_of(j, k) = b[j * n + k];
+  const auto inside = [&](Index r, Index c) { return r < n && c <= r; };
+  double inverse[GROUP] = {};
+  const auto invert_diagonal = [&](Index c) {
+    for (Index g = 0; g < GROUP; ++g)
+      inverse[g] = c + g < n ? 1.0 / factor[(c + g) * stride + c + g] : 0.0;
+  };
+  // Take from the group of rows r what `lines` say of the rows [from, from + depth), which are
+  // solved for; then solve for the group where its triangle is given.
+  const auto solve = [&]<bool BACKWARD>(Index r, Index from, Index depth, const double* triangle) {
+    for (Index s = 0; s < strips; ++s)
+      with_vectors(std::min(STRIP, count - s * STRIP), [&](auto vectors) {
+        constexpr Index V = vectors();
+        double *strip = columns.data() + s * padded * STRIP, *to = strip + r * STRIP;
+        Tile<V> tile =
+            load_tile<V>(to, STRIP) - multiply<V>(lines.data(), GROUP, strip + from * STRIP, depth);
+        if (triangle) divide<BACKWARD>(tile, triangle, GROUP, inverse);
+        store_tile(tile, to, STRIP);
+      });
+  };
+  for (Index begin = 0; begin < padded; begin += SIDE) {
+    const Index end = std::min(begin + SIDE, padded);
+    for (Index r = begin; r < padded; r += GROUP) {
+      const Index known = std::min(r, end);
+      for (Index k = begin; k < std::min(r + GROUP, end); ++k)
+        for (Index g = 0; g < GROUP; ++g)
+          lines[(k - begin) * GROUP + g] = inside(r + g, k) ? factor[k * stride + r + g] : 0.0;
+      if (r < end) invert_diagonal(r);
+      solve.template operator()<false>(r, begin, known - begin,
+                                       r < end ? &lines[(r - begin) * GROUP] : nullptr);
+    }
+  }
+  for (Index c = padded - GROUP; c >= 0; c -= GROUP) {
+    // The triangle behind the rest, as `solve` reads the rest from the start of `lines`.
+    const Index next = c + GROUP, depth = padded - next;
+    for (Index g = 0; g < GROUP; ++g)
+      for (Index k = c; k < padded; ++k)
+        lines[(k < next ? depth + k - c : k - next) * GROUP + g] =
+            inside(k, c + g) ? factor[(c + g) * stride + k] : 0.0;
+    invert_diagonal(c);
+    solve.template operator()<true>(c, next, depth, &lines[depth * GROUP]);
+  }
+  for (Index j = 0; j < count; ++j)
+    for (Index k = 0; k < n; ++k) b[j * n + k] = line_of(j, k);
+}
