@@ -353,13 +353,11 @@ class BlockGear {
     return constants;
   }
 
-  // 1 / L2, or 1 / L1 for the rules of the 1-norm; libsvm's rule does not ask for it.
+  // 1 / L2, or 1 / L1 for the rules of the 1-norm; not all ask for it.
   double step_size() const {
-    if (task_.rule == Rule::libsvm || task_.rule == Rule::gs_s) return 1.0;
+    if (!task_.rule->uses_alpha && !task_.rule->weighted) return 1.0;
     const double l2 = isa().two_coordinate_constant(block_.data(), Index(members_.size()));
-    const bool one_norm = task_.rule == Rule::gs_1 || task_.rule == Rule::gs_1_lipschitz ||
-                          task_.rule == Rule::gs_1_ratio;
-    return l2 > 0 ? (one_norm ? 2.0 : 1.0) / l2 : 1.0;
+    return l2 > 0 ? (task_.rule->one_norm ? 2.0 : 1.0) / l2 : 1.0;
   }
 
   // The greedy gear on the working set; returns by how much the objective falls.

@@ -31,7 +31,7 @@ struct MachineTask {
   Index max_iter;
   std::size_t cache_bytes;
   bool single;  // kernel rows in float32
-  Rule rule;
+  const Rule* rule;
 };
 
 // Between the thread that waits and those that work.

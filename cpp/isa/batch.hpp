@@ -28,7 +28,7 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end) {
                 batch.lower, batch.upper,    nullptr,      nullptr};
     Greedy task{};
     task.hessian = batch.hessian;
-    task.choice = {Rule::libsvm, 1.0, nullptr, nullptr, 0};
+    task.choice = {Rules::find<libsvm::Libsvm>(), 1.0, nullptr, nullptr, 0};
     task.step = Step::exact;
     task.max_iter = batch.max_iter;
     task.seconds = INFINITY;

@@ -2,6 +2,7 @@
 // functions, chosen when it is first asked for.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -24,6 +25,7 @@ struct Batch;
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
+  std::span<const Rule> rules;  // the same for every set; a rule's code is its place
   void (*propose)(const Point&, const Choice&, Move&);
   Stop (*greedy)(Point&, Greedy&);
   void (*solve_chunk)(const Batch&, Index begin, Index end);

@@ -237,14 +237,8 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
                finish();
     if (finished) continue;
 
-    if (is_unguided(choice.rule)) {
-      const auto [i, j] = unguided_pair(point, choice, weighted);
-      move.clear();
-      if (i >= 0) {
-        const double width =
-            choice.rule == Rule::random_lipschitz ? choice.lipschitz[i] + choice.lipschitz[j] : 2.0;
-        towards_cheaper(static_cast<const Ledger&>(ledger), i, j, width / choice.alpha, move);
-      }
+    if (!choice.rule->guided()) {
+      unguided_move(static_cast<const Ledger&>(ledger), point, choice, weighted, move);
     } else {
       move.clear();
       for (Index group = 0; group < point.n_groups; ++group) {
@@ -258,7 +252,7 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
         };
         const double* lipschitz = choice.lipschitz ? choice.lipschitz + begin : nullptr;
         choose(ledger.slice(begin, end), &ends[group], choice, lipschitz, curvature, other);
-        if (other.decrease > move.decrease) {
+        if (other.beats(move)) {
           for (Index& i : other.index) i += begin;
           std::swap(move, other);
         }
@@ -304,7 +298,7 @@ inline Stop greedy_on(Point& point, Greedy& task, Bench& bench) {
       if (!(std::abs(task.value) < 1e300)) return Stop::unbounded;
       if (changed) update(hessian, point, ledger, move, ends);
     }
-    if (!changed && !is_unguided(choice.rule)) return Stop::no_progress;
+    if (!changed && choice.rule->guided()) return Stop::no_progress;
     // The violation of a greedy method is not monotone; what counts is that something still falls.
     const bool progress =
         decrease > 1e-16 * std::abs(task.value) || task.violation < 0.999 * best_violation;

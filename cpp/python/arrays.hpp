@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../core/types.hpp"
+#include "../isa/dispatch.hpp"
 
 namespace pairstep {
 
@@ -45,6 +46,11 @@ inline void require_starts(const Indices& starts, std::size_t n) {
           "starts must go from 0 to n");
   for (std::size_t k = 1; k < size; ++k)
     require(starts(k - 1) <= starts(k), "starts must not fall");
+}
+
+inline const Rule& rule_of(int code) {
+  require(code >= 0 && code < int(isa().rules.size()), "unknown rule");
+  return isa().rules[code];
 }
 
 }  // namespace pairstep

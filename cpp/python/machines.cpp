@@ -97,11 +97,11 @@ std::vector<std::tuple<int, Index, double>> solve_duals(
     double tol, Index max_iter, double seconds, std::size_t cache_bytes, int threads, bool single,
     int rule, const nb::object& keep_going) {
   MachineTask task{data_of(X, center), kernel_of(kernel), tol, max_iter, cache_bytes, single,
-                   Rule(rule)};
+                   &rule_of(rule)};
   require(task.kernel.name != KernelName::precomputed ||
               (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
-  require(rule >= int(Rule::gs_s) && rule <= int(Rule::libsvm), "unknown rule, or an unguided one");
+  require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual_of(dual, task.data));
   const Index count = Index(duals.size());

@@ -56,18 +56,31 @@ BitGenerator* bit_generator_of(const std::optional<nb::capsule>& capsule) {
 Choice choice_of(int rule, double alpha, const std::optional<In>& lipschitz,
                  const std::optional<nb::capsule>& bit_generator, Index turn, Index n) {
   require(!lipschitz || Index(lipschitz->shape(0)) == n, "lipschitz must have the length of x");
-  require(rule >= 0 && rule <= int(Rule::libsvm), "unknown rule");
-  Choice choice{Rule(rule), alpha, lipschitz ? lipschitz->data() : nullptr,
-                bit_generator_of(bit_generator), turn};
-  const bool draws = choice.rule == Rule::random || choice.rule == Rule::random_lipschitz;
-  require(!draws || choice.random, "this rule needs a random generator");
-  const bool weighted = choice.rule == Rule::random_lipschitz ||
-                        choice.rule == Rule::gs_q_lipschitz ||
-                        choice.rule == Rule::gs_1_lipschitz || choice.rule == Rule::ratio ||
-                        choice.rule == Rule::gs_1_ratio;
-  require(!weighted || choice.lipschitz, "this rule needs lipschitz");
+  const Choice choice{&rule_of(rule), alpha, lipschitz ? lipschitz->data() : nullptr,
+                      bit_generator_of(bit_generator), turn};
+  require(!choice.rule->draws || choice.random, "this rule needs a random generator");
+  require(!choice.rule->weighted || choice.lipschitz, "this rule needs lipschitz");
   require(turn >= 0, "turn must not be negative");
   return choice;
+}
+
+nb::list rules() {
+  nb::list result;
+  for (const Rule& rule : isa().rules) {
+    nb::dict about;
+    about["code"] = rule.code;
+    about["weighted"] = rule.weighted;
+    about["uses_alpha"] = rule.uses_alpha;
+    about["one_norm"] = rule.one_norm;
+    about["curved"] = rule.curved;
+    about["draws"] = rule.draws;
+    about["in_turn"] = rule.in_turn;
+    nb::list names;
+    names.append(rule.name);
+    if (rule.alias) names.append(rule.alias);
+    result.append(nb::make_tuple(names, about));
+  }
+  return result;
 }
 
 nb::tuple propose(int rule, const In& gradient, const In& x, const In& lower, const In& upper,
@@ -318,6 +331,7 @@ void register_machines(nb::module_& m);  // machines.cpp
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, no state.";
+  m.def("rules", &rules, "Every rule: its names, and what is known of it.");
   m.def("propose", &propose, "rule"_a, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "kink"_a.none(),
         "pivot"_a.none(), "starts"_a, "alpha"_a, "lipschitz"_a.none(), "bit_generator"_a.none(),
         "turn"_a,

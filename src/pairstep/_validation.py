@@ -29,7 +29,9 @@ def require_finite(name: str, values: Array) -> None:
     """Raise if any entry is NaN or infinite."""
     # One reduction instead of a temporary: the sum of squares is finite for all sane input.
     flat = values.reshape(-1)
-    if math.isfinite(float(flat @ flat)) or np.isfinite(flat).all():
+    with np.errstate(over="ignore"):
+        square = float(flat @ flat)
+    if math.isfinite(square) or np.isfinite(flat).all():
         return
     at = int(np.argmin(np.isfinite(flat)))
     place = ", ".join(str(int(k)) for k in np.unravel_index(at, values.shape))

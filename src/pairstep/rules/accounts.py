@@ -26,6 +26,16 @@ class Accounts:
     up_room: Array
     lipschitz: Array
 
+    def some(self, which: Indices) -> Accounts:
+        """A few of the accounts."""
+        return Accounts(
+            self.down_price[which],
+            self.up_price[which],
+            self.down_room[which],
+            self.up_room[which],
+            self.lipschitz[which],
+        )
+
     @property
     def sellers(self) -> Array:
         """Down-prices, -inf where nothing can be taken out."""
@@ -35,6 +45,37 @@ class Accounts:
     def buyers(self) -> Array:
         """Up-prices, +inf where nothing can be put in."""
         return np.where(self.up_room > 0, self.up_price, np.inf)
+
+
+Kinks = tuple[Array, Array]  # weights and places
+
+
+def ends_at(z: Array, lower: Array, upper: Array, kinks: Kinks | None) -> tuple[Array, Array]:
+    """Where each account ends up if it is emptied, and if it is filled: the next kink or bound."""
+    if kinks is None:
+        return lower, upper
+    pivot = kinks[1]
+    floor = np.where(z > pivot, np.maximum(lower, pivot), lower)
+    return floor, np.where(z < pivot, np.minimum(upper, pivot), upper)
+
+
+def accounts_at(
+    gradient: Array,
+    z: Array,
+    lower: Array,
+    upper: Array,
+    kinks: Kinks | None,
+    lipschitz: Array | None = None,
+) -> Accounts:
+    """Prices and rooms at a point: what kinks add to the gradient, and how far each may go."""
+    floor, ceiling = ends_at(z, lower, upper, kinks)
+    down = up = gradient
+    if kinks is not None:
+        weight, pivot = kinks
+        down = gradient + np.where(z > pivot, weight, -weight)
+        up = gradient + np.where(z >= pivot, weight, -weight)
+    constants = np.ones_like(z) if lipschitz is None else lipschitz
+    return Accounts(down, up, z - floor, ceiling - z, constants)
 
 
 def box_accounts(
