@@ -10,6 +10,8 @@ from .. import _core
 from .._validation import Array, finite_number, positive_number
 from ..result import Progress, Status
 from ..rules import Move
+from ..rules.accounts import no_move
+from .ask import ask
 from .steps import Length
 from .task import Outcome, Task
 
@@ -74,7 +76,11 @@ def _run(task: Task) -> Outcome:
 
 
 def propose(task: Task, gradient: Array, alpha: float) -> Move:
-    """Ask the native rule for its move."""
+    """Ask the rule for its move."""
+    if not task.rule.native:
+        move = ask(task, gradient, alpha)
+        # Up is no way to go: the steps below count on a slope.
+        return move if slope_of(task, move, gradient) > 0 else no_move()
     generator = task.rng.bit_generator.capsule if task.rule.draws else None
     indices, delta, decrease, _ = _core.propose(
         task.rule.code, gradient, *task.place(), alpha, task.plan.lipschitz, generator, task.n_iter

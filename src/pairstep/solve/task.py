@@ -14,7 +14,7 @@ from .._validation import Array
 from ..constraints import Indices, Layout
 from ..objectives import Objective, value_and_gradient
 from ..result import History, Progress, Status
-from ..rules import RULES, Rule
+from ..rules import Rule
 from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
@@ -34,7 +34,7 @@ class Task:
 
     objective: Objective
     layout: Layout
-    rule_name: str
+    rule: Rule
     plan: StepPlan
     z: Array
     tol: float
@@ -47,11 +47,6 @@ class Task:
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
-
-    @property
-    def rule(self) -> Rule:
-        """The rule's description."""
-        return RULES[self.rule_name]
 
     @property
     def elapsed(self) -> float:
