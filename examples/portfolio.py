@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from _data import Array, find, made_up_market, numbers
 from _picture import BLACK, BLUE, GREEN, GREY, RED, label, panels, run, save
-from pairstep.solve.path import path
 
 import pairstep
+from pairstep.solve.path import path
 
 WEEKS = 13
 AVERSIONS = np.geomspace(100.0, 0.7, 60)

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from oracles import kkt_violation, problem, sum_error_in_ulps
-from pairstep.solve.path import path
 
 from pairstep import FactorModel, LeastSquares, Quadratic, Simplex, SumBox, minimize
+from pairstep.solve.path import path
 
 N = 60
 RNG = np.random.default_rng(11)

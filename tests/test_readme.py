@@ -126,9 +126,9 @@ def test_names_in_contributing_exist():
     text = text_of("CONTRIBUTING.md")
     for name, path in [
         ("RULES = {", "src/pairstep/rules/__init__.py"),
-        ("enum class Rule", "cpp/core/types.hpp"),
+        ("struct Rule {", "cpp/core/types.hpp"),
         ("enum class Step", "cpp/core/types.hpp"),
-        ("void choose(", "cpp/isa/rules/rules.hpp"),
+        ("class Units", "cpp/isa/selection/units.hpp"),
         ("class Objective(Protocol)", "src/pairstep/objectives.py"),
         ("STEPS = (", "src/pairstep/solve/steps.py"),
         ("def plan(", "src/pairstep/solve/steps.py"),
@@ -139,7 +139,6 @@ def test_names_in_contributing_exist():
         ("STEPS = (", "tests/test_minimize.py"),
         ("NORM = {", "tests/rules/test_rules.py"),
         ("class Layout", "src/pairstep/constraints.py"),
-        ("int(Rule::libsvm)", "cpp/python/module.cpp"),
         ("int(Step::exact)", "cpp/python/module.cpp"),
     ]:
         assert f"`{path}`" in text, path

@@ -31,18 +31,20 @@ class Aligned {
   double* data_;
 };
 
-enum class Rule : int {
-  random,
-  random_lipschitz,
-  cyclic,
-  gs_s,
-  gs_q,
-  gs_1,
-  gs_q_lipschitz,
-  gs_1_lipschitz,
-  ratio,
-  gs_1_ratio,
-  libsvm
+// What is known of a rule. Each is described where it is defined, in isa/rules, and nowhere else.
+struct Rule {
+  const char* name;
+  const char* alias = nullptr;  // another name it goes by
+  bool weighted = false;        // needs coordinate-wise Lipschitz constants
+  bool uses_alpha = false;      // what it chooses depends on the step size
+  bool one_norm = false;        // measures moves in the 1-norm
+  bool curved = false;          // takes the curvature of pairs from the Hessian where it is at hand
+  bool draws = false;           // random numbers
+  bool in_turn = false;         // counts the pairs that came before
+  int code = -1;                // its place in the list of all
+
+  // Whether it looks at the prices to choose.
+  constexpr bool guided() const { return !(draws || in_turn); }
 };
 
 // A change of a few coordinates that leaves their sum as it is.
@@ -56,6 +58,10 @@ struct Move {
     index.clear();
     delta.clear();
     decrease = 0.0;
+  }
+  // A move that gains too little for a number is still better than none.
+  bool beats(const Move& other) const {
+    return !index.empty() && (other.index.empty() || decrease > other.decrease);
   }
   void add(Index i, double change) {
     index.push_back(i);
@@ -87,9 +93,9 @@ struct Point {
   const double* pivot;  // where they are
 };
 
-// How a rule is to choose: its name, the step size of its model and what else it draws on.
+// How a rule is to choose: which, the step size of its model and what else it draws on.
 struct Choice {
-  Rule rule;
+  const Rule* rule;
   double alpha;
   const double* lipschitz;  // coordinate-wise constants; null means all 1
   BitGenerator* random;     // for the random rules

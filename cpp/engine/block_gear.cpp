@@ -144,7 +144,7 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};
-  const BlockOutcome outcome = solve_block(point_, set_, block_.data(), task_.rule, effort, pulse);
+  const BlockOutcome outcome = solve_block(point_, set_, block_.data(), *task_.rule, effort, pulse);
   iterations += std::max<Index>(outcome.iterations, 1);
   least_curvature = std::min(least_curvature, outcome.least_curvature);
   if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;

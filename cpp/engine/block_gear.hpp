@@ -13,7 +13,7 @@ namespace pairstep {
 
 struct BlockTask {
   const double* totals;  // of each group
-  Rule rule;
+  const Rule* rule;
   // Whether blocks are cheap against rounds: then the free accounts are in every working set, the
   // finish is tried from the start, and each block is solved well.
   bool eager;

@@ -23,19 +23,17 @@ std::vector<double> constants_of(const double* hessian, std::size_t q) {
   return constants;
 }
 
-// 1 / L2, or 1 / L1 for the rules of the 1-norm; libsvm and gs-s do not ask for it.
-double step_size(const double* hessian, Index q, Rule rule) {
-  if (rule == Rule::libsvm || rule == Rule::gs_s) return 1.0;
+// 1 / L2, or 1 / L1 for the rules of the 1-norm; not all ask for it.
+double step_size(const double* hessian, Index q, const Rule& rule) {
+  if (!rule.uses_alpha && !rule.weighted) return 1.0;
   const double l2 = isa().two_coordinate_constant(hessian, q);
-  const bool one_norm =
-      rule == Rule::gs_1 || rule == Rule::gs_1_lipschitz || rule == Rule::gs_1_ratio;
-  return l2 > 0 ? (one_norm ? 2.0 : 1.0) / l2 : 1.0;
+  return l2 > 0 ? (rule.one_norm ? 2.0 : 1.0) / l2 : 1.0;
 }
 
 }  // namespace
 
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
-                         Rule rule, const Effort& effort, Pulse& pulse) {
+                         const Rule& rule, const Effort& effort, Pulse& pulse) {
   const std::vector<Index>& members = set.members;
   const std::size_t q = members.size();
   const auto pick = [&](const double* from) {
@@ -65,7 +63,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
                     point.kink ? pivot.data() : nullptr};
   GreedyTask task{};
   task.hessian = hessian;
-  task.choice = {rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0, nullptr};
+  task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0, nullptr};
   task.step = Step::exact;
   task.patience = 1000 + 10 * Index(q);
   task.finish = effort.finish;

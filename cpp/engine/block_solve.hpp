@@ -23,6 +23,6 @@ struct BlockOutcome {
 };
 
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
-                         Rule rule, const Effort& effort, Pulse& pulse);
+                         const Rule& rule, const Effort& effort, Pulse& pulse);
 
 }  // namespace pairstep

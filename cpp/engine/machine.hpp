@@ -27,7 +27,7 @@ struct MachineTask {
   Index max_iter;
   std::size_t cache_bytes;
   bool single;  // kernel rows in float32
-  Rule rule;
+  const Rule* rule;
 };
 
 // What is told of duals on the way.

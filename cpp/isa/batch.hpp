@@ -10,7 +10,7 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse
   const Index n = batch.n;
   GreedyTask task{};
   task.hessian = batch.hessian;
-  task.choice.rule = Rule::libsvm;
+  task.choice.rule = Rules::find<libsvm::Libsvm>();
   task.choice.alpha = 1.0;
   task.step = Step::exact;
   task.patience = 1000 + 10 * n;

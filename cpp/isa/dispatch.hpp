@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -41,6 +42,7 @@ struct BlockProduct {
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
+  std::span<const Rule> rules;  // the same for every set; a rule's code is its place
   void (*propose)(const Point&, const Choice&, Move&);
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
   void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);

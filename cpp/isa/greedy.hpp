@@ -146,10 +146,10 @@ class Greedy final : public GreedyRun {
       if (endless_) return Stop::unbounded;
       if (!after_finish_) {
         choose_move();
-        if (move_.index.empty() && !is_unguided(choice_.rule)) return Stop::no_progress;
+        if (move_.index.empty() && choice_.rule->guided()) return Stop::no_progress;
         const bool changed = !move_.index.empty() && step();
         if (endless_) return Stop::unbounded;
-        if (!changed && !is_unguided(choice_.rule)) return Stop::no_progress;
+        if (!changed && choice_.rule->guided()) return Stop::no_progress;
       }
       ++iterations;
       ++choice_.turn;
@@ -221,14 +221,7 @@ class Greedy final : public GreedyRun {
   void choose_move() {
     move_.clear();
     const Book book(ledger_);
-    if (is_unguided(choice_.rule)) {
-      const auto [i, j] = unguided_pair(point_, choice_, weighted_);
-      if (i < 0) return;
-      const double width = choice_.rule == Rule::random_lipschitz
-                               ? choice_.lipschitz[i] + choice_.lipschitz[j]
-                               : 2.0;
-      return towards_cheaper(book, i, j, width / choice_.alpha, move_);
-    }
+    if (!choice_.rule->guided()) return unguided_move(book, point_, choice_, weighted_, move_);
     const Index n = point_.n;
     for (Index group = 0; group < point_.n_groups; ++group) {
       if (!ends_[group].open()) continue;
@@ -237,11 +230,11 @@ class Greedy final : public GreedyRun {
         const double* row = task_.hessian + (begin + i) * n + begin;
         __builtin_prefetch(row + p + AHEAD);
         const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
-        return maximum(both - 2.0 * load<T>(row + p), FLAT * both);
+        return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
       };
       const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
       choose(book.slice(begin, end), &ends_[group], choice_, lipschitz, curvature, other_);
-      if (other_.decrease > move_.decrease) {
+      if (other_.beats(move_)) {
         for (Index& i : other_.index) i += begin;
         std::swap(move_, other_);
       }
@@ -276,7 +269,7 @@ class Greedy final : public GreedyRun {
     }
     double length = 1.0;
     if (task_.step != Step::model) {
-      const double flat = FLAT * scale, assumed = assumed_curvature(task_, move_, bend);
+      const double flat = FLAT_AGAINST * scale, assumed = assumed_curvature(task_, move_, bend);
       // Nothing holds such a move but rounding, unless its slope is no more than that.
       endless_ = limit == INFINITY && assumed <= flat && 2.0 * slope > threshold_ * size;
       length = std::min(slope / std::max(assumed, flat), limit);

@@ -2,7 +2,7 @@
 // try to the next. Included once per instruction set.
 
 // A curvature that is this small against the diagonal is what rounding makes of none.
-constexpr double FLAT = 1e-13;
+constexpr double FLAT_AGAINST = 1e-13;
 
 // A fall that is this small against the objective is rounding.
 constexpr double ROUNDING = 1e-16;
@@ -351,7 +351,7 @@ class Newton {
       scale += std::abs(block_.data()[a * (size + 1)]) * d_[a] * d_[a];
       length += std::abs(d_[a]);
     }
-    return dot(d_.data(), bent_.data(), size) <= FLAT * scale &&
+    return dot(d_.data(), bent_.data(), size) <= FLAT_AGAINST * scale &&
            -2.0 * dot(d_.data(), price_.data(), size) > threshold * length;
   }
 

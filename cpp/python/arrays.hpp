@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../core/types.hpp"
+#include "../isa/dispatch.hpp"
 
 namespace pairstep {
 
@@ -36,6 +37,12 @@ template <class T>
 nb::object to_numpy(std::vector<T>&& values) {
   const std::size_t size = values.size();
   return to_numpy(std::move(values), {size});
+}
+
+// A rule by its code.
+inline const Rule& rule_of(int code) {
+  require(code >= 0 && code < int(isa().rules.size()), "unknown rule");
+  return isa().rules[std::size_t(code)];
 }
 
 // The groups of n accounts: starts goes from 0 to n and does not fall.

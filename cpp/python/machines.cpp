@@ -51,11 +51,13 @@ struct DualArrays {
 std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
     const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
     const std::vector<DualArrays>& arrays, double tol, Index max_iter, double seconds,
-    std::size_t cache_bytes, int threads, bool single, Rule rule, const nb::object& keep_going) {
-  MachineTask task{data_for(kernel, X, center), kernel, tol, max_iter, cache_bytes, single, rule};
+    std::size_t cache_bytes, int threads, bool single, int rule, const nb::object& keep_going) {
+  MachineTask task{
+      data_for(kernel, X, center), kernel, tol, max_iter, cache_bytes, single, &rule_of(rule)};
   require(kernel.name != KernelName::precomputed ||
               (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
+  require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
   const Index count = Index(duals.size());

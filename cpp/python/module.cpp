@@ -23,6 +23,25 @@ using namespace nb::literals;
 
 namespace {
 
+nb::list rules() {
+  nb::list result;
+  for (const Rule& rule : isa().rules) {
+    nb::dict about;
+    about["code"] = rule.code;
+    about["weighted"] = rule.weighted;
+    about["uses_alpha"] = rule.uses_alpha;
+    about["one_norm"] = rule.one_norm;
+    about["curved"] = rule.curved;
+    about["draws"] = rule.draws;
+    about["in_turn"] = rule.in_turn;
+    nb::list names;
+    names.append(rule.name);
+    if (rule.alias) names.append(rule.alias);
+    result.append(nb::make_tuple(names, about));
+  }
+  return result;
+}
+
 nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArrays& choice,
                   Index turn) {
   const Point at = point.with(gradient);
@@ -243,18 +262,6 @@ void register_solvers(nb::module_& m);   // solvers.cpp
 namespace {
 
 void register_types(nb::module_& m) {
-  nb::enum_<Rule>(m, "Rule")
-      .value("random", Rule::random)
-      .value("random_lipschitz", Rule::random_lipschitz)
-      .value("cyclic", Rule::cyclic)
-      .value("gs_s", Rule::gs_s)
-      .value("gs_q", Rule::gs_q)
-      .value("gs_1", Rule::gs_1)
-      .value("gs_q_lipschitz", Rule::gs_q_lipschitz)
-      .value("gs_1_lipschitz", Rule::gs_1_lipschitz)
-      .value("ratio", Rule::ratio)
-      .value("gs_1_ratio", Rule::gs_1_ratio)
-      .value("libsvm", Rule::libsvm);
   nb::enum_<Step>(m, "Step", "The curvature that the length of a move is computed with.")
       .value("model", Step::model)
       .value("norm", Step::norm)
@@ -281,7 +288,7 @@ void register_types(nb::module_& m) {
       .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices>(),
            "x"_a.noconvert(), "lower"_a, "upper"_a, "kink"_a.none(), "pivot"_a.none(), "starts"_a);
   nb::class_<ChoiceArrays>(m, "Choice", "How a rule is to choose.")
-      .def(nb::init<Rule, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
+      .def(nb::init<int, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
            "lipschitz"_a.none(), "generator"_a.none());
 }
 
@@ -293,6 +300,7 @@ NB_MODULE(_core, m) {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Closing::begin));
   register_types(m);
   register_solvers(m);
+  m.def("rules", &rules, "Every rule: its names, and what is known of it.");
   m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
         "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
         "of a coordinate that is outside its bounds or not finite, or -1.");

@@ -29,15 +29,11 @@ Point PointArrays::with(const In& gradient) const {
   return with(gradient.data());
 }
 
-ChoiceArrays::ChoiceArrays(Rule rule, double alpha, std::optional<In> lipschitz,
+ChoiceArrays::ChoiceArrays(int rule, double alpha, std::optional<In> lipschitz,
                            nb::object generator)
-    : rule(rule), alpha(alpha), lipschitz(lipschitz), generator(generator) {
-  const bool draws = rule == Rule::random || rule == Rule::random_lipschitz;
-  require(!draws || !generator.is_none(), "this rule needs a random generator");
-  const bool weighted = rule == Rule::random_lipschitz || rule == Rule::gs_q_lipschitz ||
-                        rule == Rule::gs_1_lipschitz || rule == Rule::ratio ||
-                        rule == Rule::gs_1_ratio;
-  require(!weighted || lipschitz, "this rule needs lipschitz");
+    : rule(&rule_of(rule)), alpha(alpha), lipschitz(lipschitz), generator(generator) {
+  require(!this->rule->draws || !generator.is_none(), "this rule needs a random generator");
+  require(!this->rule->weighted || lipschitz, "this rule needs lipschitz");
 }
 
 Choice ChoiceArrays::of(Index n, Index turn) const {

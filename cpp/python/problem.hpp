@@ -26,12 +26,12 @@ struct PointArrays {
 
 // How a rule is to choose; the generator is NumPy's own.
 struct ChoiceArrays {
-  Rule rule;
+  const Rule* rule;
   double alpha;
   std::optional<In> lipschitz;
   nb::object generator;
 
-  ChoiceArrays(Rule rule, double alpha, std::optional<In> lipschitz, nb::object generator);
+  ChoiceArrays(int rule, double alpha, std::optional<In> lipschitz, nb::object generator);
 
   Choice of(Index n, Index turn) const;
 };

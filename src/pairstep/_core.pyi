@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
 def propose(
     rule: int,
     gradient: Array,

@@ -2,12 +2,16 @@
 
 Each rule stands here twice: in readable NumPy, the executable specification, one file per idea;
 and in C++ (`cpp/isa/rules`), which makes the same moves and is what `propose` and the solvers run.
+What a rule is called and what it needs is said in C++; its NumPy form is the function of its name
+in any module here (`gs_q` for "gs-q"), and is found by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,57 +27,79 @@ from .._validation import (
     require_finite,
     require_no_nan,
 )
-from .accounts import Array, Move, box_accounts, no_move
-from .gs_1 import gs_1
-from .gs_1_lipschitz import gs_1_lipschitz
-from .gs_q import gs_q
-from .gs_q_lipschitz import gs_q_lipschitz
-from .gs_s import gs_s
-from .libsvm import libsvm
-from .ratio import gs_1_ratio, gs_s_ratio
-from .unguided import cyclic, random, random_lipschitz
+from .accounts import Accounts, Array, Move, box_accounts, no_move
+from .units import guided_in_units, in_units
 
-__all__ = ["RULES", "Move", "Rule", "propose", "specification"]
+__all__ = ["RULES", "Accounts", "Move", "PythonRule", "Rule", "propose", "specification"]
+
+PythonRule = Callable[[Accounts, float], Move]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule's native code, its specification, and what it needs.
+    """A rule's name, its specification, its native code (-1 where there is none), its needs.
 
-    `weighted` rules need coordinate-wise Lipschitz constants (libsvm takes them where they are
-    known); `draws` and `in_turn` say what an unguided rule draws on; `one_norm` rules measure
-    moves in the 1-norm, which doubles their step size (L1 = L2 / 2).
+    `weighted` rules need coordinate-wise Lipschitz constants; `uses_alpha` says that the choice
+    depends on the step size; `one_norm` rules measure moves in the 1-norm, which doubles their
+    step size (L1 = L2 / 2); `curved` rules take the curvature of pairs from the Hessian where it
+    is at hand; `draws` and `in_turn` say what an unguided rule draws on.
     """
 
-    code: int
+    name: str
     in_numpy: Callable[..., Move]
+    code: int = -1
     weighted: bool = False
+    uses_alpha: bool = False
+    one_norm: bool = False
+    curved: bool = False
     draws: bool = False
     in_turn: bool = False
-    one_norm: bool = False
-    uses_alpha: bool = False
 
     @property
     def guided(self) -> bool:
         """Whether the rule looks at the prices to choose."""
         return not (self.draws or self.in_turn)
 
+    @property
+    def native(self) -> bool:
+        """Whether the native core knows the rule."""
+        return self.code >= 0
 
-RULES = {
-    "random": Rule(0, random, draws=True),
-    "random-lipschitz": Rule(1, random_lipschitz, draws=True, weighted=True),
-    "cyclic": Rule(2, cyclic, in_turn=True),
-    "greedy": Rule(3, gs_s),
-    "gs-s": Rule(3, gs_s),
-    "gs-q": Rule(4, gs_q, uses_alpha=True),
-    "gs-1": Rule(5, gs_1, one_norm=True, uses_alpha=True),
-    "gs-q-lipschitz": Rule(6, gs_q_lipschitz, weighted=True),
-    "gs-1-lipschitz": Rule(7, gs_1_lipschitz, weighted=True, one_norm=True),
-    "ratio": Rule(8, gs_s_ratio, weighted=True),
-    "gs-s-ratio": Rule(8, gs_s_ratio, weighted=True),
-    "gs-1-ratio": Rule(9, gs_1_ratio, weighted=True, one_norm=True),
-    "libsvm": Rule(10, libsvm),
-}
+    def asked(self, rng: np.random.Generator | None, turn: int) -> PythonRule:
+        """The NumPy form, given what an unguided rule draws on."""
+        extra = (rng,) if self.draws else (turn,) if self.in_turn else ()
+        return lambda accounts, alpha: self.in_numpy(accounts, alpha, *extra)
+
+
+def _all_rules() -> Iterator[Rule]:
+    """Every rule of the native core with its NumPy form, once for each of its names."""
+    modules = [
+        import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)
+    ]
+    for names, about in _core.rules():
+        function = names[0].replace("-", "_")
+        found = [getattr(module, function) for module in modules if hasattr(module, function)]
+        if not found:
+            raise ImportError(f"rule {names[0]!r} has no NumPy form: no {function}() in {__name__}")
+        for name in names:
+            yield Rule(name, found[0], **about)
+
+
+RULES = {rule.name: rule for rule in _all_rules()}
+
+
+def rule_of(rule: str | PythonRule) -> Rule:
+    """Describe a rule that is given by its name or as a Python function.
+
+    The functions in this package are known with their needs; of any other it is assumed that its
+    choice depends on the step size.
+    """
+    if isinstance(rule, str):
+        return RULES[rule]
+    for known in RULES.values():
+        if known.in_numpy is rule:
+            return replace(known, code=-1)
+    return Rule(getattr(rule, "__name__", repr(rule)), rule, uses_alpha=True)
 
 
 def propose(
@@ -128,7 +154,7 @@ def propose(
     indices, delta, decrease, suspect = _core.propose(
         _core.Point(task.x, task.lower, task.upper, None, None, starts),
         task.gradient,
-        _core.Choice(_core.Rule(RULES[rule].code), task.alpha, task.lipschitz, generator),
+        _core.Choice(RULES[rule].code, task.alpha, task.lipschitz, generator),
         turn,
     )
     if suspect >= 0:
@@ -153,9 +179,11 @@ def specification(
     _require_valid(task)
     if len(task.x) < 2:
         return no_move()
-    accounts = box_accounts(task.gradient, task.x, task.lower, task.upper, task.lipschitz)
-    extra = (task.rng,) if RULES[rule].draws else (turn,) if RULES[rule].in_turn else ()
-    return RULES[rule].in_numpy(accounts, task.alpha, *extra)
+    spec = RULES[rule]
+    constants = task.lipschitz if spec.weighted or spec.curved else None
+    accounts = box_accounts(task.gradient, task.x, task.lower, task.upper, constants)
+    ask = guided_in_units if spec.guided else in_units
+    return ask(spec.asked(task.rng, turn), accounts, task.alpha)
 
 
 @dataclass(frozen=True)

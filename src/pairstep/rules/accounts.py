@@ -26,6 +26,16 @@ class Accounts:
     up_room: Array
     lipschitz: Array
 
+    def some(self, which: Indices) -> Accounts:
+        """A few of the accounts."""
+        return Accounts(
+            self.down_price[which],
+            self.up_price[which],
+            self.down_room[which],
+            self.up_room[which],
+            self.lipschitz[which],
+        )
+
     @property
     def sellers(self) -> Array:
         """Down-prices, -inf where nothing can be taken out."""

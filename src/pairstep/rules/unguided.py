@@ -23,7 +23,7 @@ def random_lipschitz(accounts: Accounts, alpha: float, rng: np.random.Generator)
     total = np.cumsum(constants)
     i = min(int(np.searchsorted(total, first * total[-1], side="right")), len(total) - 1)
     others = np.cumsum(np.where(np.arange(len(total)) == i, 0.0, constants))
-    j = int(np.searchsorted(others, second * others[-1], side="right"))
+    j = min(int(np.searchsorted(others, second * others[-1], side="right")), len(total) - 1)
     curvature = (constants[i] + constants[j]) / alpha
     return towards_cheaper(accounts, i, j, float(curvature))
 

@@ -23,9 +23,7 @@ WITHOUT_END = 2**62  # rounds
 def run(task: Task) -> Outcome:
     """Run the block gear to its end."""
     layout = task.layout
-    solve = _core.BlockSolve(
-        oracle_of(task), task.point, layout.totals, _core.Rule(task.rule.code), True
-    )
+    solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, task.rule.code, True)
     task.start_at(task.objective.gradient(task.z))
     watched = task.callback is not None or task.record
     best, fruitless = math.inf, 0

@@ -10,7 +10,8 @@ from .. import _core
 from .._validation import Array, finite_number, positive_number
 from ..result import Progress, Status
 from ..rules import Move
-from ..rules.accounts import accounts_at, ends_at
+from ..rules.accounts import accounts_at, ends_at, no_move
+from .ask import ask
 from .steps import BACKTRACKING, Length
 from .task import NO_PROGRESS, Outcome, Task
 
@@ -81,7 +82,11 @@ def _run(task: Task) -> Outcome:
 
 
 def propose(task: Task, gradient: Array, alpha: float) -> Move:
-    """Ask the native rule for its move."""
+    """Ask the rule for its move."""
+    if not task.rule.native:
+        move = ask(task, gradient, alpha)
+        # Up is no way to go: the steps below count on a slope.
+        return move if slope_of(task, move, gradient) > 0 else no_move()
     choice = task.choice if alpha == task.plan.alpha else task.choice_with(alpha)
     indices, delta, decrease, _ = _core.propose(task.point, gradient, choice, task.n_iter)
     return Move(indices, delta, decrease)

@@ -14,7 +14,7 @@ from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
-from ..rules import RULES
+from ..rules import RULES, PythonRule, rule_of
 from . import block, greedy, loop
 from .steps import BACKTRACKING, Length, Step, plan
 from .task import NOT_CONVEX, Callback, Outcome, Seen, Task
@@ -37,7 +37,7 @@ def minimize(
     objective: Objective,
     constraint: SumBox,
     *,
-    rule: str = "auto",
+    rule: str | PythonRule = "auto",
     step: Step = "auto",
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
@@ -55,9 +55,15 @@ def minimize(
         What to minimise.
     constraint : SumBox or Simplex
         The sum and the bounds.
-    rule : str
+    rule : str or callable
         Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
-        second-order choice where the Hessian is at hand and gs-1 elsewhere.
+        second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
+        ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
+        share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
+        kink; of several groups the move with the largest `decrease` counts) and the step size
+        alpha. Its move must keep the sum and stay within the distances. No move, or one along
+        which the objective does not fall, ends the solve. The functions in `pairstep.rules` that
+        specify the named rules can be given too.
     step : str, float or callable
         How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
         from the progress so far to a step size. "auto" is exact for quadratics and backtracking
@@ -92,6 +98,16 @@ def minimize(
     >>> result = pairstep.minimize(risk, pairstep.Simplex())
     >>> str(result.status), result.x.round(6)
     ('optimal', array([0.571429, 0.285714, 0.142857]))
+
+    A rule of one's own: from the largest derivative to the smallest.
+
+    >>> def steepest(accounts, alpha):
+    ...     i, j = np.argmax(accounts.sellers), np.argmin(accounts.buyers)
+    ...     gap = accounts.sellers[i] - accounts.buyers[j]
+    ...     amount = min(alpha * gap / 2, accounts.down_room[i], accounts.up_room[j])
+    ...     return pairstep.Move(np.array([i, j]), np.array([-amount, amount]), amount * gap)
+    >>> pairstep.minimize(risk, pairstep.Simplex(), rule=steepest).x.round(6)
+    array([0.571429, 0.285714, 0.142857])
     """
     began = time.perf_counter()
     _require_members(objective, constraint)
@@ -99,7 +115,7 @@ def minimize(
     problem = objective.in_accounts(layout)
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
-    automatic = rule == "auto"
+    automatic = isinstance(rule, str) and rule == "auto"
     # Without lower bounds most variables are free, and a working set of a few does not do.
     sparse = bool(np.isfinite(layout.lower).all())
     blocks = (
@@ -110,10 +126,13 @@ def minimize(
     )
     if automatic:
         rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
-    choice("rule", rule, ("auto", *RULES))
-    step_plan = plan(rule, step, problem)
+    if not callable(rule):
+        choice("rule", rule, ("auto", *RULES))
+    chosen = rule_of(rule)
+    step_plan = plan(chosen, step, problem)
     native = blocks or (
-        step_plan.length is not BACKTRACKING
+        chosen.native
+        and step_plan.length is not BACKTRACKING
         and step_plan.next_alpha is None
         and problem.hessian is not None
     )
@@ -121,14 +140,14 @@ def minimize(
     task = Task(
         objective=problem,
         layout=layout,
-        rule_name=rule,
+        rule=chosen,
         plan=step_plan,
         z=_start(layout, x0) if x0 is not None or not automatic else _sparse_start(problem, layout),
         tol=not_negative("tol", tol),
         max_iter=iterations(max_iter, 1_000_000 if native else 100_000),
         time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
         callback=callback,
-        rng=np.random.default_rng(seed) if RULES[rule].draws else _UNUSED,
+        rng=np.random.default_rng(seed) if chosen.draws else _UNUSED,
         record=bool(history),
         # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
         finish=automatic and step_plan.length == Length.exact,

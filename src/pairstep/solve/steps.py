@@ -25,7 +25,7 @@ from .. import _core
 from .._validation import Array, choice, finite_number, positive_number
 from ..objectives import Objective
 from ..result import Progress
-from ..rules import RULES, Rule
+from ..rules import Rule
 
 Step = str | float | Callable[[Progress], float]
 
@@ -61,9 +61,8 @@ class StepPlan:
     next_alpha: Callable[[Progress], float] | None = None
 
 
-def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
+def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
     """Resolve a step, or say what is missing for it."""
-    rule = RULES[rule_name]
     if isinstance(step, str):
         choice("step", step, STEPS)
         if step == "auto":
@@ -77,25 +76,28 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
             "Hessian; use step='backtracking'"
         )
     uses_constants = rule.weighted or step == "lipschitz"
-    constants = _constants(rule_name, step, objective) if uses_constants else None
+    constants = _constants(rule, step, objective) if uses_constants else None
+    if constants is None and not rule.native:  # a function sees them where they are known
+        known = objective.lipschitz
+        constants = known if known is not None and known.min() > 0 else None
     # gs-q and gs-1 choose by a model that needs a step size, whatever the length of the step.
     alpha = 1.0
     if rule.uses_alpha and isinstance(step, str) and step != "backtracking":
-        alpha = _one_over_l2(rule, step, rule_name, objective)
+        alpha = _one_over_l2(rule, step, objective)
 
     if callable(step):
-        length = Length.norm if rule_name == "libsvm" else Length.model
+        length = Length.norm if rule.curved else Length.model
         return StepPlan(length, lipschitz=constants, next_alpha=step)
     if isinstance(step, float):
-        if rule_name == "libsvm":  # its own model has the Hessian's curvature
-            return StepPlan(Length.norm, one_norm_constant=1 / (2 * step))
+        if rule.curved:  # its own model has the Hessian's curvature
+            return StepPlan(Length.norm, lipschitz=constants, one_norm_constant=1 / (2 * step))
         return StepPlan(Length.model, step, lipschitz=constants)
     if step == "1/L2":
-        alpha = _one_over_l2(rule, step, rule_name, objective)
-        if rule.weighted or rule_name == "libsvm":
+        alpha = _one_over_l2(rule, step, objective)
+        if rule.weighted or rule.curved:
             one_norm = 1 / alpha if rule.one_norm else 1 / (2 * alpha)
             return StepPlan(Length.norm, 1.0, one_norm, constants)
-        return StepPlan(Length.model, alpha)
+        return StepPlan(Length.model, alpha, lipschitz=constants)
     if step == "lipschitz":
         return StepPlan(Length.lipschitz, alpha, lipschitz=constants)
     if step == "exact":
@@ -104,8 +106,8 @@ def plan(rule_name: str, step: Step, objective: Objective) -> StepPlan:
     return StepPlan(BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
 
 
-def _constants(rule_name: str, step: Step, objective: Objective) -> Array:
-    user = f"rule {rule_name!r}" if RULES[rule_name].weighted else f"step {step!r}"
+def _constants(rule: Rule, step: Step, objective: Objective) -> Array:
+    user = f"rule {rule.name!r}" if rule.weighted else f"step {step!r}"
     constants = objective.lipschitz
     if constants is None:
         raise ValueError(
@@ -123,11 +125,11 @@ def _constants(rule_name: str, step: Step, objective: Objective) -> Array:
     return np.where(constants > 0, constants, positive.min() if len(positive) else 1.0)
 
 
-def _one_over_l2(rule: Rule, step: Step, rule_name: str, objective: Objective) -> float:
+def _one_over_l2(rule: Rule, step: Step, objective: Objective) -> float:
     l2 = objective.two_coordinate_constant()
     if l2 is None:
         raise ValueError(
-            f"rule {rule_name!r} with step {step!r} needs the 2-coordinate constant L2: give "
+            f"rule {rule.name!r} with step {step!r} needs the 2-coordinate constant L2: give "
             f"lipschitz to {objective!r}, or use step='backtracking'"
         )
     alpha = 1 / l2 if l2 > 0 else 1.0

@@ -16,7 +16,7 @@ from .._validation import Array
 from ..constraints import Layout
 from ..objectives import Objective, value_and_gradient
 from ..result import History, Progress, Status
-from ..rules import RULES, Rule
+from ..rules import Rule
 from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
@@ -47,7 +47,7 @@ class Task:
 
     objective: Objective
     layout: Layout
-    rule_name: str
+    rule: Rule
     plan: StepPlan
     z: Array
     tol: float
@@ -62,11 +62,6 @@ class Task:
     rows: list[Array] = field(default_factory=list)
     strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
     vanishing: float = 0.0  # see `start_at`
-
-    @property
-    def rule(self) -> Rule:
-        """The rule's description."""
-        return RULES[self.rule_name]
 
     @property
     def elapsed(self) -> float:
@@ -108,7 +103,7 @@ class Task:
     def choice_with(self, alpha: float) -> Any:
         """The same with another step size."""
         generator = self.rng.bit_generator.capsule if self.rule.draws else None
-        return _core.Choice(_core.Rule(self.rule.code), alpha, self.plan.lipschitz, generator)
+        return _core.Choice(self.rule.code, alpha, self.plan.lipschitz, generator)
 
     def settle(self) -> None:
         """Make the sums of z exact."""

@@ -109,7 +109,7 @@ def solve(
     began = time.perf_counter()
     outcomes = _core.solve_duals(
         data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
-        np.dtype(dtype) == np.float32, _core.Rule(RULES["libsvm" if rule == "auto" else rule].code),
+        np.dtype(dtype) == np.float32, RULES["libsvm" if rule == "auto" else rule].code,
         keep_going,
     )  # fmt: skip
     solutions = []

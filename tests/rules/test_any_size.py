@@ -1,0 +1,258 @@
+"""Rules on numbers of any size: subnormal, huge, tied, endless; compared in exact arithmetic."""
+
+import itertools
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracles import EPS, Case, cases
+
+from pairstep import propose
+from pairstep.rules import RULES, specification
+
+TINY = 5e-324  # the smallest number there is
+FORMS = {"native": propose, "numpy": specification}
+GUIDED = [name for name, rule in RULES.items() if rule.guided]
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+sizes = st.one_of(
+    st.sampled_from([TINY, 1e-320, 2.3e-308, 1e-300, 1e-150, 1.0, 2.0, 1e150, 1e300, 1.7e308]),
+    st.floats(-300, 300).map(lambda power: 10.0**power),
+    st.floats(0.1, 10.0),
+)
+prices = st.one_of(st.just(0.0), st.integers(-2, 2).map(float), sizes, sizes.map(lambda p: -p))
+rooms = st.one_of(st.just(0.0), st.just(math.inf), st.just(0.5), sizes)
+
+
+@st.composite
+def any_case(draw, most=50):
+    """A point with prices, rooms, constants and a step size of any size."""
+    n = draw(st.integers(1, most))
+    # Few different numbers give ties; many of one size give the ordinary case.
+    price, room, constant = (
+        draw(st.one_of(st.lists(kind, min_size=1, max_size=3).map(st.sampled_from), st.just(kind)))
+        for kind in (prices, rooms, sizes)
+    )
+    gradient, down, up, lipschitz = (
+        np.array(draw(st.lists(kind, min_size=n, max_size=n)))
+        for kind in (price, room, room, constant)
+    )
+    return Case(gradient, np.zeros(n), -down, up, draw(sizes), lipschitz)
+
+
+def ask(form, rule, case, k=0):
+    positional, named = case.arguments(weighted=RULES[rule].weighted or RULES[rule].curved)
+    return form(rule, *positional, **named, rng=k, turn=k)
+
+
+def width(case, rule, i, j):
+    """Of the rule's model d gap - width d^2 / (2 alpha) of a pair."""
+    norm_is_weighted = RULES[rule].weighted or RULES[rule].curved
+    one, other = (Fraction(case.lipschitz[k]) if norm_is_weighted else Fraction(1) for k in (i, j))
+    if RULES[rule].one_norm:
+        return (Fraction(math.sqrt(one)) + Fraction(math.sqrt(other))) ** 2
+    return one + other
+
+
+def exact(number):
+    """As a fraction; an endless room is larger than any amount."""
+    return Fraction(number) if math.isfinite(number) else Fraction(2) ** 5000
+
+
+def exact_amount(case, rule, i, j):
+    gap = Fraction(case.gradient[i]) - Fraction(case.gradient[j])
+    full = Fraction(case.alpha) * gap / width(case, rule, i, j)
+    return gap, full, min(full, exact(case.down[i]), exact(case.up[j]))
+
+
+def exact_gain(case, rule, i, j):
+    gap, full, amount = exact_amount(case, rule, i, j)
+    return amount * gap * (1 - amount / (2 * full))
+
+
+def tradeable(case):
+    """The pairs that gain, seller first."""
+    sellers, buyers = np.flatnonzero(case.down > 0), np.flatnonzero(case.up > 0)
+    return [(i, j) for i, j in itertools.product(sellers, buyers)
+            if case.gradient[i] > case.gradient[j]]  # fmt: skip
+
+
+def unit_of_gain(case, rule, pairs):
+    """The widest gap times the largest amount that anyone may trade."""
+    gap = max(Fraction(case.gradient[i]) - Fraction(case.gradient[j]) for i, j in pairs)
+    room = min(max(exact(case.down[i]) for i, _ in pairs), max(exact(case.up[j]) for _, j in pairs))
+    weighs = RULES[rule].weighted or RULES[rule].curved
+    least = Fraction(case.lipschitz.min()) if weighs else Fraction(1)
+    return gap * min(room, Fraction(case.alpha) * gap / least)
+
+
+def comparable(case, rule, pairs):
+    """Whether the numbers of the case are within some 2^500 of each other, where it matters."""
+    spread = np.log2(case.lipschitz.max()) - np.log2(case.lipschitz.min())
+    best = max(exact_gain(case, rule, i, j) for i, j in pairs)
+    return spread < 500 and best > unit_of_gain(case, rule, tradeable(case)) / 2**500
+
+
+def assert_contract(form, rule, case, move):
+    what = f"{rule}, {form.__name__}: {move} for {case!r}"
+    count = len(move.indices)
+    assert count == len(move.delta), what
+    assert count != 1, what
+    assert len(set(move.indices.tolist())) == count, what
+    assert ((move.indices >= 0) & (move.indices < case.n)).all(), what
+    assert np.isfinite(move.delta).all(), what
+    assert (move.delta != 0).all(), what
+    assert 0 <= move.decrease < math.inf, what
+    down, up = case.down[move.indices], case.up[move.indices]
+    assert (np.where(move.delta < 0, -move.delta <= down * (1 + 4 * EPS), True)).all(), what
+    assert (np.where(move.delta > 0, move.delta <= up * (1 + 4 * EPS), True)).all(), what
+    total = sum(map(Fraction, move.delta.tolist()), Fraction(0))
+    size = sum(abs(Fraction(d)) for d in move.delta.tolist())
+    assert abs(total) <= 4 * case.n * (Fraction(EPS) * size + Fraction(TINY)), what
+    return what
+
+
+@both_forms
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=any_case(), rule=st.sampled_from(sorted(RULES)), k=st.integers(0, 1000))
+def test_a_move_keeps_its_contract(form, case, rule, k):
+    move = ask(form, rule, case, k)
+    what = assert_contract(form, rule, case, move)
+    pairs = tradeable(case)
+    if not pairs:
+        assert not len(move.indices), what
+    elif RULES[rule].guided and not len(move.indices):
+        # Nothing, only where the widest gap moves less than the smallest number.
+        i = max((i for i, _ in pairs), key=lambda i: case.gradient[i])
+        j = min((j for _, j in pairs), key=lambda j: case.gradient[j])
+        assert exact_amount(case, rule, i, j)[2] <= 4 * Fraction(TINY), what
+
+
+@both_forms
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=any_case(most=8), rule=st.sampled_from(["gs-q", "gs-q-lipschitz", "libsvm"]))
+def test_the_best_pair_in_exact_arithmetic(form, case, rule):
+    pairs = tradeable(case)
+    if rule == "libsvm" and pairs:
+        dearest = max(case.gradient[i] for i, _ in pairs)
+        pairs = [(i, j) for i, j in pairs if case.gradient[i] == dearest]
+    if not pairs or not comparable(case, rule, pairs):
+        return
+    move = ask(form, rule, case)
+    if not len(move.indices):
+        return  # what moves less than the smallest number is the test above
+    i, j = move.indices[np.argsort(move.delta)]
+    if rule == "libsvm":
+        pairs = [pair for pair in pairs if pair[0] == i]
+    best = max(exact_gain(case, rule, a, b) for a, b in pairs)
+    gain = exact_gain(case, rule, int(i), int(j))
+    assert gain >= best * (1 - Fraction(1, 10**9)), f"{rule}: {move} for {case!r}"
+    amount = exact_amount(case, rule, int(i), int(j))[2]
+    error = abs(Fraction(abs(move.delta[0])) - min(amount, Fraction(sys.float_info.max)))
+    assert error <= Fraction(1e-12) * amount + Fraction(TINY), f"{rule}: {move} for {case!r}"
+
+
+def exact_duality_gap(case, rule, move):
+    """`oracles.duality_gap` in fractions: (gap, decrease) of the model in the rule's 1-norm."""
+    n = case.n
+    weighted = RULES[rule].weighted
+    weight = [Fraction(math.sqrt(L)) if weighted else Fraction(1) for L in case.lipschitz.tolist()]
+    g, alpha = [Fraction(p) for p in case.gradient.tolist()], Fraction(case.alpha)
+    pairs = tradeable(case)
+    steepest = max((g[i] - g[j]) / (weight[i] + weight[j]) for i, j in pairs)
+    down = [min(exact(case.down[k]), alpha * steepest / weight[k]) for k in range(n)]
+    up = [min(exact(case.up[k]), alpha * steepest / weight[k]) for k in range(n)]
+    delta = dict(zip(move.indices.tolist(), map(Fraction, move.delta.tolist()), strict=True))
+    norm = sum(weight[k] * abs(d) for k, d in delta.items())
+    rho = norm / alpha
+    dear, cheap = ([g[k] + s * rho * weight[k] for k in range(n)] for s in (-1, 1))
+    loss = min(
+        sum(down[k] * max(dear[k] - level, 0) + up[k] * max(level - cheap[k], 0) for k in range(n))
+        for level in dear + cheap
+    )
+    level = g[int(np.argmin(case.gradient))]  # the changes sum to 0 but for rounding
+    decrease = -sum((g[k] - level) * d for k, d in delta.items()) - norm**2 / (2 * alpha)
+    return alpha * rho**2 / 2 + loss - decrease, decrease
+
+
+@both_forms
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=any_case(most=7), rule=st.sampled_from(["gs-1", "gs-1-lipschitz"]))
+def test_steepest_descent_in_exact_arithmetic(form, case, rule):
+    pairs = tradeable(case)
+    if not pairs or not comparable(case, rule, pairs):
+        return
+    move = ask(form, rule, case)
+    # A few of the smallest number are too coarse to be optimal; so is what must be cut to a number.
+    if not len(move.indices) or not 1e-290 < np.abs(move.delta).min() < 1e300:
+        return
+    gap, decrease = exact_duality_gap(case, rule, move)
+    assert gap <= decrease / 10**8, f"{rule}: {move} for {case!r}"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=any_case(), rule=st.sampled_from(sorted(set(GUIDED) - {"gs-s-ratio", "ratio"})))
+def test_native_and_numpy_gain_the_same(case, rule):
+    if rule == "gs-1-ratio" and len(np.unique(case.gradient)) < case.n:
+        return  # equal ratios: several walks are right
+    native, numpy = ask(propose, rule, case), ask(specification, rule, case)
+    what = f"{rule}: {native} and {numpy} for {case!r}"
+    pairs = tradeable(case)
+    if pairs and comparable(case, rule, pairs) and 1e-290 < numpy.decrease < 1e300:
+        assert native.decrease == pytest.approx(numpy.decrease, rel=1e-7), what
+
+
+@both_forms
+@pytest.mark.parametrize("rule", RULES)
+def test_no_choice_depends_on_the_units(rule, form):
+    """Prices and amounts times powers of 2: the same accounts, by amounts times that power."""
+    rng = np.random.default_rng(20)
+    for k, case in enumerate(cases(seed=21, count=60 if form is propose else 20)):
+        move = ask(form, rule, case, k)
+        for _ in range(3):
+            price = int(rng.integers(-900, 901))
+            amount = int(np.clip(price + rng.integers(-850, 851), -900, 900))
+            constant = 2 * int(rng.integers(-200, 201)) if RULES[rule].weighted else 0
+            constant = int(np.clip(constant, -900 - amount + price, 900 - amount + price)) // 2 * 2
+            other = Case(
+                *(np.ldexp(a, e) for a, e in zip(
+                    (case.gradient, case.x, case.lower, case.upper),
+                    (price, amount, amount, amount), strict=True)),
+                float(np.ldexp(case.alpha, amount - price + constant)),
+                np.ldexp(case.lipschitz, constant),
+            )  # fmt: skip
+            scaled = ask(form, rule, other, k)
+            what = f"{rule}: 2^{price}, 2^{amount}, 2^{constant}: {move}, {scaled} for {case!r}"
+            assert np.array_equal(scaled.indices, move.indices), what
+            assert np.array_equal(scaled.delta, np.ldexp(move.delta, amount)), what
+
+
+HANGS = """
+import numpy as np
+from pairstep import propose
+move = propose("gs-1-lipschitz", [1, 0], [5e-324, .5], 0, 1, alpha=1, lipschitz=[1e-4, 1e-4])
+assert move.indices.tolist() == [0, 1] and move.delta.tolist() == [-5e-324, 5e-324], move
+"""
+
+UNDERFLOWS = """
+import numpy as np
+from pairstep import propose
+from pairstep.rules import RULES
+rng = np.random.default_rng(0)
+for rule in RULES:
+    for n in (2, 3, 40):
+        g, x, L = 1e-200 * rng.random(n), 1e-200 * rng.random(n), 1e-200 * (1 + rng.random(n))
+        move = propose(rule, g, x, 0.0, 1e-200, alpha=1e300, lipschitz=L, rng=0)
+        assert RULES[rule].guided <= (len(move.indices) >= 2), (rule, n, move)
+"""
+
+
+@pytest.mark.parametrize("program", [HANGS, UNDERFLOWS], ids=["hangs", "underflows"])
+def test_gains_that_underflow(program):
+    """In a process of its own: it never returned, or read before the beginning of an array."""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)

@@ -1,0 +1,168 @@
+"""A rule as a Python function: the path it makes, what it sees, and what it may not answer."""
+
+import numpy as np
+import pytest
+
+from pairstep import Kinked, Move, Quadratic, Simplex, Smooth, SumBox, minimize
+from pairstep.rules import RULES
+
+RNG = np.random.default_rng(0)
+N = 12
+A = RNG.normal(size=(20, N))
+H = A.T @ A
+C = RNG.normal(size=N)
+SMOOTH = Smooth(lambda x: 0.5 * x @ H @ x + C @ x, lambda x: H @ x + C, lipschitz=np.diag(H).copy())
+GROUPS = np.arange(N) % 3
+PROBLEMS = {
+    "one sum": (SMOOTH, SumBox(1.0, -0.2, 0.4)),
+    "groups": (SMOOTH, SumBox([1.0, 0.5, 0.0], -0.5, 0.6, groups=GROUPS)),
+    "kinks": (Kinked(SMOOTH, np.linspace(0.0, 2.0, N), np.full(N, 0.05)), SumBox(1.0, -0.2, 0.4)),
+}
+NUMPY = {name: rule.in_numpy for name, rule in RULES.items()}
+# Not those whose NumPy form draws in each group, or sees constants that a name does not ask for;
+# and of ratios the mean of the prices is taken without kinks natively.
+COMPARED = [
+    (rule, problem)
+    for rule in sorted(set(RULES) - {"random", "random-lipschitz", "cyclic", "libsvm"})
+    for problem in PROBLEMS
+    if not (rule.endswith("ratio") and problem == "kinks")
+]
+
+
+def path(problem, rule, step):
+    """Every point that a solve visits, and its result."""
+    points = []
+    result = minimize(*PROBLEMS[problem], rule=rule, step=step, seed=0, max_iter=60,
+                      callback=lambda progress: points.append(progress.x.copy()))  # fmt: skip
+    return np.array(points), result
+
+
+@pytest.mark.parametrize("step", ["1/L2", "lipschitz", "backtracking"])
+@pytest.mark.parametrize(("rule", "problem"), COMPARED)
+def test_the_numpy_form_makes_the_path_of_the_named_rule(rule, problem, step):
+    native, by_name = path(problem, rule, step)
+    numpy, by_function = path(problem, NUMPY[rule], step)
+    assert by_name.n_iter == by_function.n_iter > 0
+    assert numpy == pytest.approx(native, rel=1e-9, abs=1e-11)
+    assert str(by_name.status) == str(by_function.status)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_every_numpy_form_solves_a_problem(rule):
+    expected = minimize(SMOOTH, SumBox(1.0, -0.2, 0.4)).fun
+    result = minimize(SMOOTH, SumBox(1.0, -0.2, 0.4), rule=NUMPY[rule], seed=0)
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_function_sees_one_group_and_its_kinks():
+    seen = []
+
+    def look(accounts, alpha):
+        seen.append(accounts)
+        return Move(np.empty(0, int), np.empty(0), 0.0)
+
+    start, weight = np.array([0.0, 0.25, 0.75, 0.125, 0.875]), np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    gradient = np.arange(5.0)
+    objective = Kinked(Smooth(lambda x: gradient @ x, lambda x: gradient), weight, np.full(5, 0.25))
+    result = minimize(
+        objective, SumBox([1.0, 1.0], 0.0, 1.0, groups=[0, 0, 0, 1, 1]), rule=look, x0=start
+    )
+    assert result.status == "stalled"
+    first, second = seen
+    assert first.down_price.tolist() == [0.0, 0.0, 4.0]  # gradient -+ weight
+    assert first.up_price.tolist() == [0.0, 2.0, 4.0]
+    assert first.down_room.tolist() == [0.0, 0.25, 0.5]
+    assert first.up_room.tolist() == [0.25, 0.75, 0.25]
+    assert second.down_price.tolist() == [0.0, 8.0]
+    assert second.up_room.tolist() == [0.125, 0.125]
+    assert first.lipschitz.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_function_sees_the_constants_where_they_are_known():
+    seen = []
+
+    def look(accounts, alpha):
+        seen.append((accounts.lipschitz.tolist(), alpha))
+        return Move(np.empty(0, int), np.empty(0), 0.0)
+
+    minimize(Quadratic(np.diag([1.0, 2.0, 3.0])), Simplex(), rule=look, step=0.25)
+    minimize(Quadratic(np.diag([0.0, 2.0, 3.0])), Simplex(), rule=look)
+    assert seen == [([1.0, 2.0, 3.0], 0.25), ([1.0, 1.0, 1.0], 1 / 2.5)]
+
+
+def test_the_best_group_moves():
+    """Three groups, of which the last offers most."""
+    visited = []
+
+    def offer(accounts, alpha):
+        k = len(visited) % 3
+        visited.append(k)
+        return Move(np.array([0, 1]), np.array([0.1, -0.1]), float(k))
+
+    gradient = np.array([0.0, 1.0] * 3)
+    f = Smooth(lambda x: gradient @ x, lambda x: gradient)
+    groups = np.repeat([0, 1, 2], 2)
+    result = minimize(f, SumBox([1.0] * 3, groups=groups), rule=offer, step=1.0, max_iter=1)
+    assert result.x == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.6, 0.4])
+
+
+def test_going_up_is_no_move():
+    def uphill(accounts, alpha):
+        i, j = np.argmin(accounts.down_price), np.argmax(accounts.up_price)
+        return Move(np.array([i, j]), np.array([-0.01, 0.01]), 1.0)
+
+    for step in ("exact", "backtracking", "1/L2", 0.1):
+        result = minimize(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=uphill, step=step)
+        assert result.status == "stalled"
+        assert result.x == pytest.approx([1 / 3] * 3)
+
+
+def moves(indices, delta, decrease=1.0):
+    return Move(np.array(indices), np.array(delta), decrease)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (moves([0, 3], [-0.1, 0.1]), ["index 3", "3 accounts"]),
+        (moves([-1, 1], [-0.1, 0.1]), ["index -1", "3 accounts"]),
+        (moves([1, 1], [-0.1, 0.1]), ["index 1 twice"]),
+        (moves([0, 1], [-0.1, 0.2]), ["sum to 0", "0.1", "0.3"]),
+        (moves([0, 1], [-0.5, 0.5]), ["-0.5", "index 0", "room for 0.333"]),
+        (moves([0, 1], [0.5, -0.5]), ["-0.5", "index 1", "room for 0.333"]),
+        (moves([0, 1], [np.nan, 0.1]), ["not finite"]),
+        (moves([0, 1], [-0.1, 0.1], np.nan), ["not finite"]),
+        (moves([0, 1, 2], [-0.1, 0.1]), ["one delta per index", "(3,)", "(2,)"]),
+    ],
+)
+def test_what_is_not_a_move_is_refused(answer, words):
+    def odd(accounts, alpha):
+        return answer
+
+    with pytest.raises(ValueError, match="rule odd") as refusal:
+        minimize(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=odd)
+    for word in words:
+        assert word in str(refusal.value)
+
+
+@pytest.mark.parametrize("answer", [None, (np.array([0, 1]), np.array([-0.1, 0.1]))])
+def test_what_is_no_move_at_all_is_refused(answer):
+    with pytest.raises(TypeError, match="must return a Move"):
+        minimize(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=lambda a, alpha: answer)
+
+
+def test_indices_must_be_whole_numbers():
+    with pytest.raises(TypeError, match="whole numbers"):
+        minimize(
+            Quadratic(np.diag([1.0, 2.0])), Simplex(),
+            rule=lambda a, alpha: moves([0.0, 1.0], [-0.1, 0.1]),
+        )  # fmt: skip
+
+
+def test_an_error_in_a_rule_comes_through():
+    def fails(accounts, alpha):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        minimize(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=fails)
