@@ -341,8 +341,8 @@ def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
     """max g'(x - s) over the feasible s, by linear programming; inf where that is unbounded.
 
     A linear programming solver takes small prices for 0, so they are first counted from a level
-    (which a fixed sum allows) and in units of the violation; or, as it takes huge ones for infinite,
-    of a small part of the largest.
+    (which a fixed sum allows) and in units of the violation; or, as it takes huge ones for
+    infinite, of a small part of the largest.
     """
     unit, g = kkt_violation(p, x), p.gradient(x)
     if unit == 0:

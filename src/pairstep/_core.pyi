@@ -1,6 +1,7 @@
-"""Native core of pairstep: functions over arrays, no state."""
+"""Native core of pairstep: functions over arrays, and solves that can be paused."""
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -9,55 +10,120 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+class Step(Enum):
+    model = 0
+    norm = 1
+    lipschitz = 2
+    exact = 3
+
+class Stop(Enum):
+    converged = 0
+    out_of_iterations = 1
+    out_of_time = 2
+    no_progress = 3
+    unbounded = 4
+
+class BlockStop(Enum):
+    optimal = 0
+    max_iter = 1
+    stopped = 2
+    imprecise = 3
+    unbounded = 4
+    paused = 5
+
+class Convex(Enum):
+    no = 0
+    but_for_rounding = 1
+    yes = 2
+
+class KernelName(Enum):
+    linear = 0
+    poly = 1
+    rbf = 2
+    sigmoid = 3
+    precomputed = 4
+
+class Point:
+    def __init__(
+        self,
+        x: Array,
+        lower: Array,
+        upper: Array,
+        kink: Array | None,
+        pivot: Array | None,
+        starts: Indices,
+    ) -> None: ...
+
+class Choice:
+    def __init__(
+        self, rule: int, alpha: float, lipschitz: Array | None, generator: object
+    ) -> None: ...
+
+class GreedySolve:
+    def __init__(
+        self,
+        hessian: Array | None,
+        point: Point,
+        gradient: Array,
+        value: float,
+        choice: Choice,
+        step: Step,
+        one_norm_constant: float,
+        patience: int,
+        finish: bool,
+        record: bool,
+    ) -> None: ...
+    def renew(self, gradient: Array, value: float) -> None: ...
+    def run(self, threshold: float, max_iter: int, seconds: float) -> Stop: ...
+    def take_history(self) -> Array: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def violation(self) -> float: ...
+    @property
+    def least_curvature(self) -> float: ...
+    @property
+    def curved(self) -> tuple[int, int]: ...
+
+class Oracle: ...
+
+class BlockSolve:
+    def __init__(
+        self, oracle: object, point: Point, totals: Array, rule: int, eager: bool
+    ) -> None: ...
+    def run(self, tol: float, max_iter: int, rounds: int, seconds: float) -> BlockStop: ...
+    def conclude(self) -> None: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def moved(self) -> int: ...
+    @property
+    def violation(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def least_curvature(self) -> float: ...
+
+class Kernel:
+    def __init__(self, name: KernelName, gamma: float, coef0: float, degree: int) -> None: ...
+
+class Dual:
+    def __init__(
+        self, rows: Indices, linear: Array, point: Point, totals: Array, gradient: Array
+    ) -> None: ...
+
+def gram_oracle(
+    A: object, b: Array, ridge: Array, c: Array, point: Point, threads: int
+) -> Oracle: ...
+def matrix_oracle(Q: object, linear: Array, point: Point, threads: int) -> Oracle: ...
 def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
 def propose(
-    rule: int,
-    gradient: Array,
-    x: Array,
-    lower: Array,
-    upper: Array,
-    kink: Array | None,
-    pivot: Array | None,
-    starts: Indices,
-    alpha: float,
-    lipschitz: Array | None,
-    bit_generator: object,
-    turn: int,
+    point: Point, gradient: Array, choice: Choice, turn: int
 ) -> tuple[Indices, Array, float, int]: ...
-def greedy(
-    hessian: Array,
-    gradient: Array,
-    x: Array,
-    lower: Array,
-    upper: Array,
-    kink: Array | None,
-    pivot: Array | None,
-    starts: Indices,
-    rule: int,
-    alpha: float,
-    lipschitz: Array | None,
-    bit_generator: object,
-    step: int,
-    one_norm_constant: float,
-    threshold: float,
-    iterations: int,
-    max_iter: int,
-    seconds: float,
-    value: float,
-    patience: int,
-    finish: bool,
-    record: bool,
-) -> tuple[int, int, float, float, float, tuple[int, int], Array]: ...
-def certify(
-    gradient: Array,
-    x: Array,
-    lower: Array,
-    upper: Array,
-    kink: Array | None,
-    pivot: Array | None,
-    starts: Indices,
-) -> tuple[float, float, Array]: ...
-def convex_along(hessian: Array, index: Indices | None, starts: Indices) -> int: ...
+def certify(point: Point, gradient: Array) -> tuple[float, float, float, Array]: ...
+def convex_along(hessian: Array, index: Indices | None, starts: Indices) -> Convex: ...
 def first_odd(lower: Array, upper: Array, limit: float) -> int: ...
 def spans(
     lower: Array, upper: Array, starts: Indices, low: Array, high: Array
@@ -89,16 +155,17 @@ def batch(
     totals: Array,
     tol: float,
     max_iter: int,
+    seconds: float,
     threads: int,
-) -> tuple[Array, Indices]: ...
+) -> tuple[Array, Indices, NDArray[np.uint8]]: ...
 def certify_rows(
     gradient: Array, x: Array, lower: Array, upper: Array, starts: Indices
 ) -> Array: ...
 def solve_duals(
     X: object,
     center: Array | None,
-    kernel: tuple[int, float, float, int],
-    duals: Sequence[tuple[object, ...]],
+    kernel: Kernel,
+    duals: Sequence[Dual],
     tol: float,
     max_iter: int,
     seconds: float,
@@ -107,9 +174,9 @@ def solve_duals(
     single: bool,
     rule: int,
     keep_going: Callable[[float, int, int], bool] | None,
-) -> list[tuple[int, int, float]]: ...
+) -> list[tuple[BlockStop, int, float]]: ...
 def add_kernel(
-    kernel: tuple[int, float, float, int],
+    kernel: Kernel,
     support: object,
     center: Array | None,
     queries: Indices,
@@ -125,6 +192,6 @@ def inner(left: Array, right: Array, threads: int) -> Array: ...
 def gram(matrix: Array, columns: Indices | None, threads: int) -> Array: ...
 def cholesky(matrix: Array) -> bool: ...
 def cholesky_solve(factor: Array, b: Array) -> None: ...
-def kernels() -> str: ...
-def kernel_names() -> list[str]: ...
-def use_kernels(name: str) -> bool: ...
+def instruction_set() -> str: ...
+def instruction_sets() -> list[str]: ...
+def use_instruction_set(name: str) -> bool: ...

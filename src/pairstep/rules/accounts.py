@@ -49,8 +49,8 @@ class Accounts:
     @property
     def is_free(self) -> NDArray[np.bool_]:
         """Where both prices are one, with room both ways."""
-        moves = (self.down_room > 0) & (self.up_room > 0)
-        return moves & (self.down_price == self.up_price)
+        moves = np.minimum(self.down_room, self.up_room) > 0
+        return np.asarray(moves & (self.down_price == self.up_price))
 
 
 Kinks = tuple[Array, Array]  # weights and places

@@ -57,10 +57,9 @@ class ObjectiveOracle:
         at = self.accounts()
         chosen = at.is_free if with_free else np.zeros(len(self.z), bool)
         for begin, end in zip(self.starts[:-1], self.starts[1:], strict=True):
-            most = min(count, end - begin)
+            rest = max(end - begin - count, 0)  # who are not among the best
             for score in (at.sellers[begin:end], -at.buyers[begin:end]):
-                best = np.argpartition(score, -most)[-most:] if most else []
-                chosen[begin + np.asarray(best, int)] = True
+                chosen[begin + np.argsort(score, kind="stable")[rest:]] = True
         found = np.flatnonzero(chosen)
         return found, self.gradient[found], self.scale()
 
