@@ -480,9 +480,14 @@ def test_what_is_written_to_is_never_a_copy(kind):
     with pytest.raises(TypeError, match="bare_updates"):
         _core.bare_updates(np.eye(4), bad, np.array([0, 1]))
     X, rows = np.ones((4, 2)), np.arange(4)
-    kernel = Kernel("rbf", 1.0, 0.0, 3).native
+    kernel = Kernel("rbf").native
     with pytest.raises(TypeError, match="add_kernel"):
-        _core.add_kernel(kernel, X, None, rows, np.ones((4, 1)), X, rows, bad[None], 1, False)
+        _core.add_kernel(kernel, X, None, rows, np.ones((4, 1)), X, rows, bad[None], 1, 0.0)
+    with pytest.raises(TypeError, match="incompatible"):
+        _core.Point(bad, -ones, ones, None, None, starts)
+    point = _core.Point(np.zeros(4), -ones, ones, None, None, starts)
+    with pytest.raises(TypeError, match="incompatible"):
+        _core.Dual(rows, ones, point, np.zeros(1), bad)
 
 
 # ------------------------------------------------------------------ as many iterations as it takes

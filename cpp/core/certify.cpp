@@ -51,6 +51,20 @@ double gain_of(const std::vector<Stretch>& sellers, const std::vector<Stretch>& 
 
 }  // namespace
 
+Terms terms_of(const Point& point, const double* linear) {
+  double largest = 0.0, product = 0.0, constant = 0.0;
+  for (Index i = 0; i < point.n; ++i) {
+    const double fixed = linear ? linear[i] : 0.0, moving = point.gradient[i] - fixed;
+    largest = std::max({largest, std::abs(moving), std::abs(fixed)});
+    product += point.x[i] * moving;
+    constant += point.x[i] * fixed;
+  }
+  if (point.kink)
+    for (Index i = 0; i < point.n; ++i) largest = std::max(largest, point.kink[i]);
+  if (!linear) return {largest, 0.0};
+  return {largest, std::max(0.5 * std::abs(product), std::abs(constant))};
+}
+
 Certificate certify(const Point& point) {
   Certificate certificate;
   std::vector<Stretch> sellers, buyers;

@@ -18,4 +18,12 @@ struct Certificate {
 
 Certificate certify(const Point& point);
 
+// The sizes of the terms that cancel, of a quadratic whose gradient at 0 is `linear`: |Qx|, |c| and
+// the kinks in the gradient, |x'Qx|/2 and |c'x| in the objective. Of other functions (null) the
+// gradient itself, and nothing.
+struct Terms {
+  double gradient = 0.0, objective = 0.0;
+};
+Terms terms_of(const Point& point, const double* linear);
+
 }  // namespace pairstep

@@ -55,14 +55,28 @@ nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArra
                         move.decrease, move.suspect);
 }
 
-nb::tuple certify_(const PointArrays& point, const In& gradient) {
+const double* linear_of(const std::optional<In>& linear, const Point& at) {
+  require(!linear || Index(linear->shape(0)) == at.n, "linear must have the length of x");
+  return linear ? linear->data() : nullptr;
+}
+
+double scale(const PointArrays& point, const In& gradient, const std::optional<In>& linear) {
   const Point at = point.with(gradient);
+  return terms_of(at, linear_of(linear, at)).gradient;
+}
+
+nb::tuple certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear) {
+  const Point at = point.with(gradient);
+  const double* constant = linear_of(linear, at);
   Certificate certificate;
+  Terms terms;
   {
     const WithoutGil without;
     certificate = certify(at);
+    terms = terms_of(at, constant);
   }
   return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
+                        terms.gradient, terms.objective,
                         to_numpy(std::move(certificate.multiplier)));
 }
 
@@ -304,8 +318,11 @@ NB_MODULE(_core, m) {
   m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
         "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
         "of a coordinate that is outside its bounds or not finite, or -1.");
-  m.def("certify", &certify_, "point"_a, "gradient"_a,
-        "KKT violation, Frank-Wolfe gap, the same nearby, multiplier per group.");
+  m.def("certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
+        "KKT violation, Frank-Wolfe gap, the same nearby, the size of the terms that cancel in the "
+        "gradient and in the objective, multiplier per group.");
+  m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
+        "The size of the terms that cancel in the gradient.");
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
         "Is a quadratic convex along all moves of these accounts (None: of all) within their "
         "groups?");

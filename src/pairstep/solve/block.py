@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..objectives import value_and_gradient
 from ..result import Status
 from .oracle import ObjectiveOracle
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Seen, Task
@@ -24,7 +25,7 @@ def run(task: Task) -> Outcome:
     """Run the block gear to its end."""
     layout = task.layout
     solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, task.rule.code, True)
-    task.start_at(task.objective.gradient(task.z))
+    task.start_at(*value_and_gradient(task.objective, task.z))
     watched = task.callback is not None or task.record
     best, fruitless = math.inf, 0
     if task.record:

@@ -20,8 +20,7 @@ def run(task: Task) -> Outcome:
     """Run the greedy gear to its end."""
     objective, plan = task.objective, task.plan
     value, gradient = value_and_gradient(objective, task.z)
-    task.start_at(gradient)
-    threshold = task.threshold_of(gradient)
+    threshold = task.start_at(value, gradient)
     solve = _core.GreedySolve(
         objective.hessian, task.point, gradient, value, task.choice, plan.length,
         plan.one_norm_constant, task.patience, task.finish, task.record,
@@ -56,7 +55,7 @@ def run(task: Task) -> Outcome:
             if stop == Stop.converged and not task.aim_lower(seen):
                 return Outcome(Status.STALLED, remark or NO_PROGRESS)
             refreshed_at, best = task.n_iter, min(best, seen.violation)
-            threshold = task.threshold_of(seen.gradient)
+            threshold = task.threshold_at(seen)
             solve.renew(seen.gradient, seen.value)
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER, remark)

@@ -26,18 +26,19 @@ def _run(task: Task) -> Outcome:
     objective, layout, z = task.objective, task.layout, task.z
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
-    task.start_at(gradient)
+    task.start_at(value, gradient)
     moved, idle, best = 0, 0, math.inf
     # No minimum is that far from where it is looked for: only a function without one leads there.
     far = 1e100 * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
     while True:
-        violation = task.violation_of(gradient)
+        seen = task.seen_at(value, gradient)
+        violation = seen.violation
         if task.record:
             interior = int(((z > layout.lower) & (z < layout.upper)).sum())
             task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED)
-        if violation <= task.threshold_of(gradient):
+        if violation <= task.threshold_at(seen):
             task.settle()
             seen = task.look()
             value, gradient = seen.value, seen.gradient

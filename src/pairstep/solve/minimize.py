@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _core
 from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
@@ -17,7 +16,7 @@ from ..result import Result, Status
 from ..rules import RULES, PythonRule, rule_of
 from . import block, greedy, loop
 from .steps import BACKTRACKING, Length, Step, plan
-from .task import NOT_CONVEX, Callback, Outcome, Seen, Task
+from .task import NOT_CONVEX, Callback, Outcome, Task
 
 MESSAGES = {
     Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
@@ -169,10 +168,10 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
         prices = layout.prices(gradient)
-        seen = Seen(value, prices, *_core.certify(task.point, prices))
+        seen = task.seen_at(value, prices)
     if status == Status.STALLED and task.is_optimal(seen) and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
-    threshold = task.tolerance_of(seen.gradient)
+    threshold = task.tolerance_at(seen)
     message = MESSAGES[status].format(
         violation=seen.violation, threshold=threshold, n_iter=task.n_iter
     )

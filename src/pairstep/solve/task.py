@@ -38,6 +38,8 @@ class Seen(NamedTuple):
     violation: float
     bound: float  # the Frank-Wolfe gap
     nearby: float  # the same where no account goes further than the largest is
+    scale: float  # the size of the terms that cancel in the gradient
+    size: float  # and of those that cancel in the objective, where they are known
     multiplier: Array  # one per group
 
 
@@ -61,7 +63,8 @@ class Task:
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
     strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
-    vanishing: float = 0.0  # see `start_at`
+    least_scale: float = 0.0  # see `start_at`
+    first_value: float = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -112,66 +115,54 @@ class Task:
 
     def look(self) -> Seen:
         """What the problem says of z."""
-        value, gradient = value_and_gradient(self.objective, self.z)
-        return Seen(value, gradient, *_core.certify(self.point, gradient))
+        return self.seen_at(*value_and_gradient(self.objective, self.z))
+
+    def seen_at(self, value: float, gradient: Array) -> Seen:
+        """The same, given value and gradient."""
+        return Seen(value, gradient, *_core.certify(self.point, gradient, self.objective.linear))
 
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
-        return float(_core.certify(self.point, gradient)[0])
+        return _core.certify(self.point, gradient)[0]
 
-    @cached_property
-    def _start(self) -> tuple[float, float]:
-        """The objective at the start, and the largest derivative there or at the even spread."""
-        spread = self.layout.project(np.zeros(self.layout.n))
-        with np.errstate(all="ignore"):
-            value = float(self.objective.value(self.z))
-            sizes = [float(np.abs(self.objective.gradient(z)).max()) for z in (self.z, spread)]
-        return value, max((size for size in sizes if math.isfinite(size)), default=0.0)
+    def start_at(self, value: float, gradient: Array) -> float:
+        """Take the measure of the problem at the start; returns the violation to aim at.
 
-    def scale_of(self, gradient: Array) -> float:
-        """The size of the terms that cancel in the gradient: ``max(|Qx|, |c|)``, and the kinks.
-
-        Of a function that is not quadratic the terms are not known. The gradient itself stands for
-        them, and a small share of what it was elsewhere, for it may be 0 at the optimum.
+        Tolerances are relative to the terms that cancel in the gradient: |Qx|, |c| and the kinks.
+        Of a function that is not quadratic they are not known: the gradient itself stands for
+        them, and a small share of what it was elsewhere, for it may be 0 at the optimum. Where all
+        terms vanish at the optimum, a millionth of what would have done at the start does.
         """
-        linear = self.objective.linear
-        if linear is None:
-            scale = max(float(np.abs(gradient).max()), ELSEWHERE * self._start[1])
-        else:
-            scale = max(float(np.abs(gradient - linear).max()), float(np.abs(linear).max()))
-        kinks = self.objective.kinks
-        return scale if kinks is None else max(scale, float(kinks[0].max()))
+        scale = _core.scale(self.point, gradient, self.objective.linear)
+        self.least_scale = 1e-6 * scale
+        if self.objective.linear is None:
+            spread = self.layout.project(np.zeros(self.layout.n))
+            with np.errstate(all="ignore"):
+                other = float(np.abs(self.objective.gradient(spread)).max())
+            scale = max(scale, other if math.isfinite(other) else 0.0)
+            self.least_scale = ELSEWHERE * scale
+        self.first_value = value
+        return self.tol * scale
 
-    def start_at(self, gradient: Array) -> None:
-        """Take the measure of the terms at the start.
-
-        Where all of them vanish at the optimum nothing is left there to compare a violation with:
-        then a millionth of what would have done at the start does.
-        """
-        self.vanishing = 1e-6 * self.tol * self.scale_of(gradient)
-
-    def threshold_of(self, gradient: Array) -> float:
-        """The violation to aim at."""
-        return max(self.strictness * self.tol * self.scale_of(gradient), 0.5 * self.vanishing)
-
-    def tolerance_of(self, gradient: Array) -> float:
+    def tolerance_at(self, seen: Seen) -> float:
         """The violation up to which a point may be called optimal."""
-        return max(self.tol * self.scale_of(gradient), self.vanishing)
+        return self.tol * max(seen.scale, self.least_scale)
+
+    def threshold_at(self, seen: Seen) -> float:
+        """The violation to aim at."""
+        return self.strictness * self.tolerance_at(seen)
 
     def is_optimal(self, seen: Seen) -> bool:
         """Whether a point may be called optimal, as far as its derivatives tell."""
-        if seen.violation > self.tolerance_of(seen.gradient):
+        if seen.violation > self.tolerance_at(seen):
             return False
-        noise = max(ROUNDING * self.scale_of(seen.gradient), self.vanishing)
+        noise = ROUNDING * max(seen.scale, self.least_scale)
         return seen.nearby <= self._gain_allowed(seen) or seen.violation <= noise
 
     def _gain_allowed(self, seen: Seen) -> float:
-        linear = self.objective.linear
-        if linear is None:
-            size = max(abs(seen.value), abs(self._start[0] - seen.value))
-        else:  # x'Qx/2 and c'x, the terms that cancel in the objective
-            product, constant = self.z @ (seen.gradient - linear), self.z @ linear
-            size = max(abs(float(product)) / 2, abs(float(constant)), abs(seen.value))
+        size = max(seen.size, abs(seen.value))
+        if self.objective.linear is None:
+            size = max(size, abs(self.first_value - seen.value))
         return GAIN * self.tol * size
 
     def aim_lower(self, seen: Seen) -> bool:
@@ -179,7 +170,7 @@ class Task:
 
         Only to be asked where the violation aimed at was reached and the point is not optimal.
         """
-        if seen.violation > self.tolerance_of(seen.gradient):
+        if seen.violation > self.tolerance_at(seen):
             return True  # the running gradient was off: the aim is right
         allowed = self._gain_allowed(seen)
         self.strictness *= min(max(0.5 * allowed / seen.nearby, 1e-3), 0.1)

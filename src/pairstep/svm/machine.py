@@ -115,7 +115,7 @@ def solve(
     solutions = []
     late = time.perf_counter() - began >= time_limit
     for dual, (point, z, gradient), (stop, n_iter, _) in zip(duals, points, outcomes, strict=True):
-        violation, gap, _, multiplier = _core.certify(point, gradient)
+        violation, gap, _, _, _, multiplier = _core.certify(point, gradient)
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
             status = Status.TIME_LIMIT
