@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard cpp/*/*.[chi][pn][pc] cpp/*/*/*.hpp)
-SOURCES := pyproject.toml CMakeLists.txt $(NATIVE)
+SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/isa/rules  # the folder: a rule may go, too
 
 # Real data sets, where they are laid beside the project; tests and examples skip without them.
 ifneq ($(wildcard ../shared/data),)

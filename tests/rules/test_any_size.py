@@ -175,7 +175,7 @@ def exact_duality_gap(case, rule, move):
         sum(down[k] * max(dear[k] - level, 0) + up[k] * max(level - cheap[k], 0) for k in range(n))
         for level in dear + cheap
     )
-    level = g[int(np.argmin(case.gradient))]  # the changes sum to 0 but for rounding
+    level = max(g[k] for k, d in delta.items() if d > 0)  # the changes sum to 0 but for rounding
     decrease = -sum((g[k] - level) * d for k, d in delta.items()) - norm**2 / (2 * alpha)
     return alpha * rho**2 / 2 + loss - decrease, decrease
 
@@ -193,6 +193,8 @@ def test_steepest_descent_in_exact_arithmetic(form, case, rule):
         return
     gap, decrease = exact_duality_gap(case, rule, move)
     assert gap <= decrease / 10**8, f"{rule}: {move} for {case!r}"
+    if 1e-290 < decrease < 1e300:
+        assert move.decrease == pytest.approx(float(decrease), rel=1e-9), f"{rule} for {case!r}"
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -230,6 +232,37 @@ def test_no_choice_depends_on_the_units(rule, form):
             what = f"{rule}: 2^{price}, 2^{amount}, 2^{constant}: {move}, {scaled} for {case!r}"
             assert np.array_equal(scaled.indices, move.indices), what
             assert np.array_equal(scaled.delta, np.ldexp(move.delta, amount)), what
+
+
+def test_a_sale_far_above_a_purchase_does_not_hide_what_it_saves():
+    """Counted from the cheapest price, the sums cancel and the decrease comes out below 0."""
+    case = Case(
+        gradient=np.array([-1e140, -1.8e294, -2.7e168]),
+        x=np.zeros(3),
+        lower=np.array([-1.6e280, -np.inf, -3.3e-82]),
+        upper=np.array([1.7e-194, 5.2e-182, 2.3e281]),
+        alpha=2.3e-308,
+        lipschitz=np.array([0.4, 0.7, 0.8]),
+    )
+    for form in FORMS.values():
+        move = ask(form, "gs-1-lipschitz", case)
+        gap, decrease = exact_duality_gap(case, "gs-1-lipschitz", move)
+        assert move.decrease == pytest.approx(float(decrease), rel=1e-9)
+        assert gap <= decrease / 10**9
+
+
+def test_an_account_is_in_a_move_once():
+    """Account 2, of almost no constant, sells at one price of norm and buys at the next."""
+    case = Case(
+        gradient=np.array([-0.04, 0.05, 0.967, 0.982, -0.32, 0.38, -0.89, -0.37]),
+        x=np.zeros(8),
+        lower=-np.array([np.inf, 0, 4.3e94, 3.2e-28, 6e-142, 1.7e-197, np.inf, 0]),
+        upper=np.array([1.4e45, 0, np.inf, 2.5e46, 0, np.inf, 2.7e-245, 4e-132]),
+        alpha=1.5e-323,
+        lipschitz=np.array([7e148, 1e237, 3e-273, 1e-131, 5e278, 1.5e35, 2e-249, 4e59]),
+    )
+    for form in FORMS.values():
+        assert_contract(form, "gs-1-lipschitz", case, ask(form, "gs-1-lipschitz", case))
 
 
 HANGS = """

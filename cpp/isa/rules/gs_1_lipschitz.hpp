@@ -190,42 +190,51 @@ void steepest(const A& a, const Extremes& ends, const double* lipschitz, double 
   std::tie(below, above) = balance(sellers, buyers, alpha, below, above);
 
   // At a step of the norm both one-sided matchings are optimal: combine them to N = alpha rho.
-  std::vector<std::array<double, 2>> change;  // by both matchings, sellers first, then buyers
-  std::vector<Index> who;
+  struct Change {
+    Index index;
+    double by[2];  // in the matching at `below`, and in that at `above`
+  };
+  std::vector<Change> changes;
   double norms[2];
   for (int side = 0; side < 2; ++side) {
     norms[side] = match(sellers, buyers, side ? above : below, sold, bought);
-    std::vector<std::pair<Index, double>> amounts;
-    const auto by_index = [](const auto& p, const auto& q) { return p.first < q.first; };
-    for (std::size_t s = 0; s < sellers.size(); ++s)
-      amounts.push_back({sellers[s].index, -sold[s]});
-    std::sort(amounts.begin(), amounts.end(), by_index);
-    const auto middle = Index(amounts.size());
-    for (std::size_t b = 0; b < buyers.size(); ++b) amounts.push_back({buyers[b].index, bought[b]});
-    std::sort(amounts.begin() + middle, amounts.end(), by_index);
-    change.resize(amounts.size());
-    who.resize(amounts.size());
-    for (std::size_t k = 0; k < amounts.size(); ++k) {
-      who[k] = amounts[k].first;
-      change[k][side] = amounts[k].second;
-    }
+    const auto enter = [&](Index p, double amount) {
+      if (amount != 0) changes.push_back({p, {side ? 0.0 : amount, side ? amount : 0.0}});
+    };
+    for (std::size_t s = 0; s < sellers.size(); ++s) enter(sellers[s].index, -sold[s]);
+    for (std::size_t b = 0; b < buyers.size(); ++b) enter(buyers[b].index, bought[b]);
   }
+  // One change for each account: where constants are far apart it may sell in one matching and buy
+  // in the other.
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& p, const Change& q) { return p.index < q.index; });
+  std::size_t count = 0;
+  for (const Change& change : changes)
+    if (count > 0 && changes[count - 1].index == change.index)
+      for (int side = 0; side < 2; ++side) changes[count - 1].by[side] += change.by[side];
+    else changes[count++] = change;
+  changes.resize(count);
   const double spread = norms[0] - norms[1];
   const double mix =
       spread > 0 ? std::min(std::max((alpha * above - norms[1]) / spread, 0.0), 1.0) : 0.0;
-  double norm = 0.0, saved = 0.0;
-  for (std::size_t k = 0; k < who.size(); ++k) {
-    const auto [wide, narrow] = change[k];
+  double level = -INFINITY;  // the dearest purchase, which no sale is below
+  for (const Change& change : changes) {
+    const auto [wide, narrow] = change.by;
     const double delta = wide == narrow ? wide : narrow + mix * (wide - narrow);
     if (delta == 0.0) continue;
-    const Index p = who[k];
-    move.add(p, delta);
-    norm += std::sqrt(lipschitz[p]) * std::abs(delta);
-    // Counted from the cheapest, for the changes sum to 0 and large prices would cancel.
-    saved += delta < 0 ? -delta * (a.template down_price<double>(p) - cheapest)
-                       : delta * (cheapest - a.template up_price<double>(p));
+    move.add(change.index, delta);
+    if (delta > 0) level = std::max(level, a.template up_price<double>(change.index));
   }
-  move.decrease = saved - 0.5 * norm * norm / alpha;
+  // Counted from the level, no term is below 0: nothing cancels.
+  double norm = 0.0, saved = 0.0;
+  for (std::size_t k = 0; k < move.index.size(); ++k) {
+    const Index p = move.index[k];
+    const double delta = move.delta[k];
+    norm += std::sqrt(lipschitz[p]) * std::abs(delta);
+    saved += delta < 0 ? -delta * (a.template down_price<double>(p) - level)
+                       : delta * (level - a.template up_price<double>(p));
+  }
+  move.decrease = std::max(saved - 0.5 * norm * norm / alpha, 0.0);
 }
 
 struct Gs1Lipschitz {

@@ -168,19 +168,21 @@ class Units {
 
   void translate(const Scaled& accounts, Move& move) const {
     double least = INFINITY;
+    bool finite = true;
     for (std::size_t k = 0; k < move.index.size(); ++k) {
       const Index p = move.index[k];
       const bool down = move.delta[k] < 0;
       const double size = std::abs(move.delta[k]);
       const double room = down ? a_.template down_room<double>(p) : a_.template up_room<double>(p);
       const bool all_of_it = size >= (down ? accounts.down_room_[p] : accounts.up_room_[p]);
-      const double amount =
-          std::min({all_of_it ? room : std::ldexp(size, -by_amount_), room, MOST});
+      const double amount = std::min(all_of_it ? room : std::ldexp(size, -by_amount_), room);
       move.delta[k] = std::copysign(amount, move.delta[k]);
       least = std::min(least, amount);
+      finite = finite && amount <= MOST;
     }
     if (move.index.size() == 2)  // exactly the same
-      for (double& delta : move.delta) delta = std::copysign(least, delta);
+      for (double& delta : move.delta) delta = std::copysign(std::min(least, MOST), delta);
+    else if (!finite) move.clear();
     if (!(least > 0)) move.clear();
     move.decrease = std::min(std::ldexp(move.decrease, -by_amount_ - by_price_), MOST);
   }

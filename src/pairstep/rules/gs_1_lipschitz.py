@@ -48,8 +48,12 @@ def gs_1_lipschitz(accounts: Accounts, alpha: float) -> Move:
     share = (alpha * above - norms[1]) / (norms[0] - norms[1]) if norms[0] > norms[1] else 0.0
     delta = less + min(max(share, 0.0), 1.0) * (more - less)
     moved = np.flatnonzero(delta)
-    price = np.where(delta < 0, accounts.down_price, accounts.up_price)
-    decrease = -float(price[moved] @ delta[moved]) - norm_of(delta, root) ** 2 / (2 * alpha)
+    if not len(moved):
+        return no_move()
+    price = np.where(delta < 0, accounts.down_price, accounts.up_price)[moved]
+    # Counted from the dearest purchase, which no sale is below: nothing cancels.
+    saved = -float((price - price[delta[moved] > 0].max(initial=-np.inf)) @ delta[moved])
+    decrease = max(saved - norm_of(delta, root) ** 2 / (2 * alpha), 0.0)
     return Move(moved, delta[moved], decrease)
 
 

@@ -58,7 +58,7 @@ def in_units(rule: Callable[[Accounts, float], Move], accounts: Accounts, alpha:
     step = np.ldexp(np.frexp(alpha)[0], exponent(alpha) + 1 + price - amount - constant)
     move = rule(scaled, min(float(step), ENDLESS))
     delta = translated(move, scaled, accounts, amount)
-    if not (delta != 0).all():
+    if not (delta != 0).all() or not np.isfinite(delta).all():
         return no_move()
     return Move(move.indices, delta, min(float(np.ldexp(move.decrease, amount + price)), MOST))
 
@@ -73,7 +73,7 @@ def translated(move: Move, scaled: Accounts, accounts: Accounts, amount: int) ->
     falls, size = move.delta < 0, np.abs(move.delta)
     room = np.where(falls, accounts.down_room[move.indices], accounts.up_room[move.indices])
     limit = np.where(falls, scaled.down_room[move.indices], scaled.up_room[move.indices])
-    size = np.minimum(np.where(size >= limit, room, np.ldexp(size, amount)), np.minimum(room, MOST))
+    size = np.minimum(np.where(size >= limit, room, np.ldexp(size, amount)), room)
     if len(size) == 2:
-        size = np.full(2, size.min())
+        size = np.full(2, min(size.min(), MOST))
     return np.where(falls, -size, size)
