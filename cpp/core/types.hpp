@@ -100,7 +100,11 @@ struct Choice {
   const double* lipschitz;  // coordinate-wise constants; null means all 1
   BitGenerator* random;     // for the random rules
   Index turn;               // for the cyclic rule
-  Pulse* pulse;             // beats in long choices; may be null
+  Pulse* pulse = nullptr;   // of the call that is under way, if a long choice is to hear of it
+
+  void beat() const {
+    if (pulse) pulse->beat();
+  }
 };
 
 // The curvature that the length of a move is computed with: the rule's own model (the move as it

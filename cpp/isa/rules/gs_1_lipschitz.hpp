@@ -98,14 +98,15 @@ inline BestRatio largest_ratio(const Traders& sellers, const Traders& buyers) {
 
 // The rho with N(rho) = alpha rho by bisection in [below, above]; N(below) > alpha below holds. It
 // goes by the geometric mean until both are of one size, and ends where no number lies between.
-inline std::pair<double, double> balance(Traders& sellers, Traders& buyers, double alpha,
+inline std::pair<double, double> balance(Traders& sellers, Traders& buyers, const Choice& choice,
                                          double below, double above) {
   std::vector<double> sold, bought;
   const auto middle_of = [](double low, double high) {
     return low > 0 && high > 4.0 * low ? std::sqrt(low) * std::sqrt(high) : 0.5 * (low + high);
   };
   for (double middle; below < (middle = middle_of(below, above)) && middle < above;) {
-    if (match(sellers, buyers, middle, sold, bought) > alpha * middle) {
+    choice.beat();  // thousands of traders may be sorted each time
+    if (match(sellers, buyers, middle, sold, bought) > choice.alpha * middle) {
       below = middle;
       drop_tails(sellers, buyers);
     } else {
@@ -116,8 +117,9 @@ inline std::pair<double, double> balance(Traders& sellers, Traders& buyers, doub
 }
 
 template <class A>
-void steepest(const A& a, const Extremes& ends, const double* lipschitz, double least, double alpha,
-              Move& move) {
+void steepest(const A& a, const Extremes& ends, const Choice& choice, double least, Move& move) {
+  const double* lipschitz = choice.lipschitz;
+  const double alpha = choice.alpha;
   const double dearest = ends.seller.value, cheapest = -ends.buyer.value;
   double reach = INFINITY;  // no account moves further than reach / root
   const auto traders_of = [&](const std::vector<Index>& list, bool selling) {
@@ -182,12 +184,13 @@ void steepest(const A& a, const Extremes& ends, const double* lipschitz, double 
   for (double shrink = 0.7; !(match(sellers, buyers, below, sold, bought) > alpha * below);
        shrink *= 0.7) {
     if (below == 0) break;
+    choice.beat();
     above = below;
     below *= shrink;
     std::tie(sellers, buyers) = traders_at(below);
   }
   drop_tails(sellers, buyers);
-  std::tie(below, above) = balance(sellers, buyers, alpha, below, above);
+  std::tie(below, above) = balance(sellers, buyers, choice, below, above);
 
   // At a step of the norm both one-sided matchings are optimal: combine them to N = alpha rho.
   struct Change {
@@ -243,7 +246,7 @@ struct Gs1Lipschitz {
 
   template <class A, class Curvature>
   static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    steepest(a, q.ends, q.choice.lipschitz, q.constants.least, q.choice.alpha, move);
+    steepest(a, q.ends, q.choice, q.constants.least, move);
   }
 };
 
