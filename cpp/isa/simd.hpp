@@ -160,7 +160,7 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
            largest_lane(rescore.template operator()<Lanes>(p)[k]) != found[k].value)
       p += WIDTH;
     while (p + 1 < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
-    found[k].index = p;
+    found[k].index = std::min(p, end - 1);  // also where a score that is no number hides the best
   }
   return found;
 }

@@ -265,6 +265,16 @@ def test_an_account_is_in_a_move_once():
         assert_contract(form, "gs-1-lipschitz", case, ask(form, "gs-1-lipschitz", case))
 
 
+def test_a_curvature_too_large_for_a_number(instruction_set):
+    """Its account gains nothing; it must not hide the one that does, nor lead out of the array."""
+    n = 256
+    gradient, lipschitz = np.zeros(n), np.full(n, 1.7e308)
+    gradient[[3, 200]] = 1.0, -1.0
+    lipschitz[[3, 200]] = 1.0
+    move = propose("libsvm", gradient, np.zeros(n), -1.0, 1.0, alpha=1e-3, lipschitz=lipschitz)
+    assert move.indices.tolist() == [3, 200]
+
+
 HANGS = """
 import numpy as np
 from pairstep import propose

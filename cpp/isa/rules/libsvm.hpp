@@ -15,13 +15,19 @@ struct Libsvm {
     const double price = q.ends.seller.value;
     const double room = std::min(a.template down_room<double>(i), FAR);
     const auto found = argmax<1>(a.n, [&]<class T>(Index p) {
-      const T c = maximum(q.curvature.template operator()<T>(i, p), all<T>(FLAT));
+      const T c = bounded(q.curvature.template operator()<T>(i, p));
       const T limit = minimum(a.template up_room<T>(p), all<T>(room));
       return std::array<T, 1>{gain_of<T>(price - a.template up_price<T>(p), limit, c)};
     });
     const Index j = found[0].value > 0 ? found[0].index : q.ends.buyer.index;
-    const double c = std::max(q.curvature.template operator()<double>(i, j), FLAT);
-    best_pair_move(a, i, j, c, 1.0, move);
+    best_pair_move(a, i, j, bounded(q.curvature.template operator()<double>(i, j)), 1.0, move);
+  }
+
+ private:
+  // An infinite curvature times no amount would not be a number.
+  template <class T>
+  static T bounded(T curvature) {
+    return minimum(maximum(curvature, all<T>(FLAT)), all<T>(MOST));
   }
 };
 
