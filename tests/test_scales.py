@@ -1,7 +1,7 @@
 """Units do not matter: other units of the objective or of the variables, the same path and verdict.
 
-Multiplying by a power of 4 is exact, and so are the square roots of what it multiplies: every number
-of a solve is then multiplied exactly, and the paths must agree bit for bit.
+Multiplying by a power of 4 is exact, and so are the square roots of what it multiplies: every
+number of a solve is then multiplied exactly, and the paths must agree bit for bit.
 """
 
 import numpy as np
@@ -97,7 +97,9 @@ SOLVES = {
     "kinks": minimized(kinked),
     "callables": minimized(callables),
     "callables without constants": minimized(lambda f, a: callables(f, a, lipschitz=False)),
-    "kinks upon callables": minimized(lambda f, a: Kinked(callables(f, a), f * a * 0.3, a * CENTER)),
+    "kinks upon callables": minimized(
+        lambda f, a: Kinked(callables(f, a), f * a * 0.3, a * CENTER)
+    ),
     "groups": lambda f, a: pairstep.minimize(
         kinked(f, a), box(a, total=[a, a / 2], groups=GROUPS)
     ),
