@@ -4,6 +4,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -125,20 +126,23 @@ class PythonOracle final : public Oracle {
 
   void survey(Index count, bool with_free, Survey& found) override {
     without_->with_gil([&] {
-      const auto [accounts, gradient, scale] =
-          nb::cast<std::tuple<Indices, In, double>>(object_.attr("survey")(count, with_free));
+      const auto [accounts, gradient, scale] = ask<std::tuple<Indices, In, double>>(
+          "survey", "survey must give (accounts, their gradients, scale)", count, with_free);
       require(accounts.shape(0) == gradient.shape(0),
               "survey must give a gradient for each account");
       found.accounts.assign(accounts.data(), accounts.data() + accounts.shape(0));
       found.gradient.assign(gradient.data(), gradient.data() + gradient.shape(0));
       found.scale = scale;
       for (const Index i : found.accounts)
-        if (i < 0 || i >= n_) throw std::invalid_argument("survey names an account out of range");
+        require(i >= 0 && i < n_, "survey names an account out of range");
+      for (const double g : found.gradient)
+        require(std::isfinite(g), "survey gives a gradient that is not finite");
     });
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     without_->with_gil([&] {
-      const Matrix block = nb::cast<Matrix>(object_.attr("block")(to_numpy(copy(members))));
+      const Matrix block =
+          ask<Matrix>("block", "block must give a matrix", to_numpy(copy(members)));
       require(block.shape(0) == members.size() && block.shape(1) == members.size(),
               "block must be square, a row per member");
       std::copy_n(block.data(), members.size() * members.size(), hessian);
@@ -153,6 +157,13 @@ class PythonOracle final : public Oracle {
   }
 
  private:
+  // What the object answers; where that is something else, say what it must be.
+  template <class Answer, class... Arguments>
+  Answer ask(const char* question, const char* must_be, const Arguments&... arguments) {
+    Answer answer;
+    if (!nb::try_cast(object_.attr(question)(arguments...), answer)) throw nb::type_error(must_be);
+    return answer;
+  }
   template <class T>
   static std::vector<T> copy(const std::vector<T>& values) {
     return values;

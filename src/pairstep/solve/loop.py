@@ -27,6 +27,8 @@ def _run(task: Task) -> Outcome:
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
     task.start_at(value, gradient)
+    if math.isnan(alpha):
+        alpha = first_guess(task, gradient)
     moved, idle, best = 0, 0, math.inf
     # No minimum is that far from where it is looked for: only a function without one leads there.
     far = 1e100 * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
@@ -80,6 +82,12 @@ def _run(task: Task) -> Outcome:
         idle = 0 if progress_made else idle + 1
         if idle > task.patience:
             return Outcome(Status.STALLED, "neither the objective nor the violation falls any more")
+
+
+def first_guess(task: Task, gradient: Array) -> float:
+    """A step size in the units of the problem: one that moves about as much as there is."""
+    guess = float(np.abs(task.z).max()) / (task.violation_of(gradient) or 1.0)
+    return guess if 0 < guess < math.inf else 1.0
 
 
 def propose(task: Task, gradient: Array, alpha: float) -> Move:

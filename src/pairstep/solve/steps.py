@@ -15,6 +15,7 @@ To add a step, give it a name here and its curvature in `loop.assumed_curvature`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,7 @@ class StepPlan:
     length : _core.Step or None
         The curvature that the length of a move is computed with; None for backtracking.
     alpha : float
-        Step size of the model by which the rule chooses.
+        Step size of the model by which the rule chooses; NaN where nobody knows one.
     one_norm_constant : float
         The L1 of `_core.Step.norm`.
     lipschitz : ndarray or None
@@ -102,8 +103,10 @@ def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
         return StepPlan(Length.lipschitz, alpha, lipschitz=constants)
     if step == "exact":
         return StepPlan(Length.exact, alpha, lipschitz=constants)
-    l2 = None if rule.weighted else objective.two_coordinate_constant()
-    return StepPlan(BACKTRACKING, 1 / l2 if l2 else 1.0, lipschitz=constants)
+    if rule.weighted:
+        return StepPlan(BACKTRACKING, lipschitz=constants)
+    l2 = objective.two_coordinate_constant()
+    return StepPlan(BACKTRACKING, 1 / l2 if l2 else math.nan)
 
 
 def _constants(rule: Rule, step: Step, objective: Objective) -> Array:
