@@ -142,6 +142,8 @@ class GreedyRun {
   virtual void renew(const Point& point, double value) = 0;
   // Until the violation is at most `threshold`, or `max_iter` iterations are made in all.
   virtual Stop run(double threshold, Index max_iter, Pulse& pulse) = 0;
+  // How many tries of the finish the steps since its last one have cost, or since the beginning.
+  virtual double tries_forgone() const = 0;
 
   Index iterations = 0;
   double value = 0.0, violation = 0.0;

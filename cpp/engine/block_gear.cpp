@@ -14,15 +14,16 @@ namespace {
 constexpr Index FIRST = 128, USUAL = 256;
 
 // Rounds without a halving of the violation after which the free accounts are balanced all
-// together, and after which Newton's method may do it.
-constexpr int BALANCE_AFTER = 10, FINISH_AFTER = 40;
+// together.
+constexpr int BALANCE_AFTER = 10;
+
+// Newton's method is tried once steps that left their blocks unsolved have cost as much as so many
+// tries of it would have since the violation was last halved. A large face, whose factorisations
+// are dear, so waits longer than a small one, and blocks that steps solve never ask for it.
+constexpr double FINISH_AFTER = 20;
 
 // Below this share of the first violation the accounts that will be free in the end mostly are.
 constexpr double END_GAME = 0.01;
-
-// A face of this many accounts is worth Newton's method after FINISH_AFTER rounds, a larger one
-// after more in proportion: a factorisation grows faster with it than a round does.
-constexpr double USUAL_FACE = 2000;
 
 // Rounds after which it is looked at whether the problem can be shrunk, and from how many accounts.
 constexpr Index SHRINK_EVERY = 50, WORTH_SHRINKING = 4000;
@@ -94,25 +95,24 @@ bool BlockGear::verify() {
 bool BlockGear::no_use_in_verifying_again() const { return fruitless_ > FRUITLESS; }
 
 void BlockGear::note_progress() {
-  auto& [size, first, best, since, idle, finish] = pace();
-  if (violation < 0.5 * best) {
-    best = violation;
-    since = 0;
+  Pace& now = pace();
+  if (violation < 0.5 * now.best) {
+    now.best = violation;
+    now.since = 0;
+    now.forgone = 0.0;
     return;
   }
-  ++since;
-  with_free_ |= since > BALANCE_AFTER;
-  const double face = std::max(double(set_.members.size()) / USUAL_FACE, 1.0);
-  finish |= since > FINISH_AFTER * face &&
-            (violation < END_GAME * first || since > 2 * FINISH_AFTER * face);
+  ++now.since;
+  now.finish |= now.forgone > FINISH_AFTER;
+  with_free_ |= now.finish || now.since > BALANCE_AFTER;
 }
 
 // Whether nothing falls any more, or what still falls is below what rounding does to the prices.
 bool BlockGear::is_stuck() {
-  const auto& [size, first, best, since, idle, finish] = pace();
-  if (idle > IDLE || !std::isfinite(violation)) return true;
-  if (found_.noise == 0.0 || since <= BALANCE_AFTER + 2) return false;
-  return violation < 100 * found_.noise || (since > 100 && violation < END_GAME * first);
+  const Pace& now = pace();
+  if (now.idle > IDLE || !std::isfinite(violation)) return true;
+  if (found_.noise == 0.0 || now.since <= BALANCE_AFTER + 2) return false;
+  return violation < 100 * found_.noise || (now.since > 100 && violation < END_GAME * now.first);
 }
 
 // An account that cannot trade at the prices of its group (on a bound or a kink, and beyond them)
@@ -149,6 +149,7 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   least_curvature = std::min(least_curvature, outcome.least_curvature);
   if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;
   fallen_ += outcome.fall;
+  pace().forgone += outcome.tries_forgone;
   pace().idle = outcome.fall > 1e-13 * fallen_ ? 0 : pace().idle + 1;
   move_to(set_.members, outcome.x);
   if (moved > 0) {

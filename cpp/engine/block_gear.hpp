@@ -49,6 +49,7 @@ class BlockGear {
     double first = -1.0;     // the violation of the first survey
     double best = INFINITY;  // the least violation so far, counted in halvings
     int since = 0;           // rounds since the violation was last halved
+    double forgone = 0.0;    // tries of the finish that steps in vain have cost since then
     int idle = 0;            // rounds since the objective last fell
     bool finish = false;     // whether Newton's method may end a block
   };

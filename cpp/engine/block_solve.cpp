@@ -73,6 +73,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
   outcome.iterations = gear->iterations;
   outcome.fall = -gear->value;
   outcome.least_curvature = gear->least_curvature;
+  outcome.tries_forgone = outcome.stop == Stop::out_of_iterations ? gear->tries_forgone() : 0.0;
   return outcome;
 }
 

@@ -19,6 +19,7 @@ struct BlockOutcome {
   Stop stop;
   Index iterations;
   double fall, least_curvature;
+  double tries_forgone;   // of the finish, by steps that did not reach the threshold
   std::vector<double> x;  // where the members are to go
 };
 

@@ -156,6 +156,11 @@ class Greedy final : public GreedyRun {
     }
   }
 
+  double tries_forgone() const override {
+    const double face = double(std::max(interior_, finish_.newcomers));
+    return finish_.work / cost_of_newton(face, double(point_.n));
+  }
+
  private:
   static constexpr Index BEAT_EVERY = 32;
 
