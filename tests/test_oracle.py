@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import pairstep
 from pairstep import SumBox, _core, solve_qp
+from pairstep.rules import RULES
 
 STOP = _core.BlockStop
+LIBSVM = RULES["libsvm"].code
 QUESTIONS = ("survey", "block", "advance", "verify")
 
 
@@ -59,11 +61,11 @@ class InNumPy:
         self.gradient = self.Q @ self.x + self.c
 
 
-def solve(oracle, totals, kinks=None, *, tol=1e-9, rounds=1000, eager=True, n=None):
+def solve(oracle, totals, kinks=None, *, tol=1e-9, rounds=1000, eager=True):
     """Run the block gear; kinks are told to it too, for it owns the point."""
     x = oracle.x
     point = _core.Point(x, oracle.lower, oracle.upper, *(kinks or (None, None)), oracle.starts)
-    gear = _core.BlockSolve(oracle, point, np.asarray(totals, float), _core.Rule.libsvm, eager)
+    gear = _core.BlockSolve(oracle, point, np.asarray(totals, float), LIBSVM, eager)
     return gear.run(tol, 10**6, rounds, 60.0)
 
 
@@ -128,7 +130,7 @@ def test_rounds_one_at_a_time_are_rounds_at_once():
     for rounds in (1000, 1):
         oracle = fresh(n=400, frugal=True)
         point = _core.Point(oracle.x, oracle.lower, oracle.upper, None, None, oracle.starts)
-        gear = _core.BlockSolve(oracle, point, np.ones(1), _core.Rule.libsvm, False)
+        gear = _core.BlockSolve(oracle, point, np.ones(1), LIBSVM, False)
         while (stop := gear.run(1e-9, 10**6, rounds, 60.0)) == STOP.paused:
             assert rounds == 1
         assert stop == STOP.optimal

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import pairstep
 from pairstep import FactorModel, Kinked, LeastSquares, Quadratic, Smooth, SumBox, _core
+from pairstep.rules import RULES
 from pairstep.svm import SVC, SVR
 
 # ------------------------------------------------------------------ state machines
@@ -99,14 +100,14 @@ class GreedyExample(Example):
     def __init__(self, seed, kinked, groups, option):
         super().__init__(seed, kinked, groups, 40)
         self.H = self.F.T @ self.F
-        code, finish = [
-            (_core.Rule.libsvm, True), (_core.Rule.libsvm, False), (_core.Rule.gs_s, False),
-            (_core.Rule.gs_q, False), (_core.Rule.gs_1, True), (_core.Rule.random, False),
+        name, finish = [
+            ("libsvm", True), ("libsvm", False), ("gs-s", False), ("gs-q", False), ("gs-1", True),
+            ("random", False),
         ][option]  # fmt: skip
         self.rng = np.random.default_rng(seed)
-        generator = self.rng.bit_generator.capsule if code == _core.Rule.random else None
+        generator = self.rng.bit_generator.capsule if RULES[name].draws else None
         alpha = 1 / _core.two_coordinate_constant(self.H)
-        choice = _core.Choice(code, alpha, None, generator)
+        choice = _core.Choice(RULES[name].code, alpha, None, generator)
         self.gear = _core.GreedySolve(
             self.H, self.point, self.gradient(), self.value(), choice, _core.Step.exact, 0.0, 2000,
             finish, True,
@@ -144,7 +145,7 @@ class BlockExample(Example):
             self.F, zeros, np.full(300, 0.1), self.c, self.point, 1 + option % 2
         )
         self.gear = _core.BlockSolve(
-            self.oracle, self.point, self.totals, _core.Rule.libsvm, option >= 4
+            self.oracle, self.point, self.totals, RULES["libsvm"].code, option >= 4
         )
         self.rounds = 0
 
