@@ -482,6 +482,22 @@ def test_keep_going_is_asked_and_can_stop():
     check_feasible(dual, solution.z)
 
 
+@pytest.mark.parametrize("how", ["callback", "time_limit"])
+@pytest.mark.parametrize("single", [np.float32, np.float64])
+def test_duals_that_are_never_begun_are_reported_as_they_stand(how, single):
+    """Their start, its true violation, and that they were stopped."""
+    X, dual = endless(1500)
+    small = random_dual("regression", 200, np.random.default_rng(3))
+    kernel = Kernel("rbf", 0.02)
+    stop = {"keep_going": lambda *_: False} if how == "callback" else {"time_limit": 0.1}
+    solutions = run(X, kernel, dual, dual, small, dtype=single, **{**ENDLESS, **stop})
+    for one, solution in zip((dual, dual, small), solutions, strict=True):
+        assert solution.status == ("stopped" if how == "callback" else "time_limit")
+        check_honest(one, matrix_of(one, X, kernel), solution, ENDLESS["tol"])
+    for one, solution in zip((dual, small), solutions[1:], strict=True):
+        np.testing.assert_array_equal(solution.z, one.z)
+
+
 def test_what_keep_going_raises_is_raised():
     X, dual = endless()
 
