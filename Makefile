@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast lint format reproduce test-sanitize clean
+.PHONY: test test-fast lint format reproduce test-sanitize test-threads clean
 
 test: $(VENV)/.installed lint
 	$(BIN)/python -m pytest
@@ -32,15 +32,21 @@ format: $(VENV)/.installed
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
-# The native core under the address and undefined-behaviour sanitizers, in an environment of its own.
-# It runs several times slower there, so tests that hold a solve to a time are left out, and so are
-# those that do not touch the core.
+# The native core under sanitizers, each in an environment of its own. It runs several times slower
+# there, so tests that hold something to a time are left out. What a sanitizer says goes past pytest,
+# which would keep it.
 test-sanitize: $(VENV)-sanitize/.installed
-	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so.6)" \
+	LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	$(VENV)-sanitize/bin/python -m pytest -m "not slow" -p no:cacheprovider \
-	  -k "not time_limit and not less_time and not equals_the_greedy_gear and not within_a_second and not promptly" \
-	  tests/rules tests/test_[b-m]*.py tests/test_theory.py
+	$(VENV)-sanitize/bin/python -m pytest -m "not slow and not timed" -p no:cacheprovider --capture=sys
+
+test-threads: $(VENV)-threads/.installed
+	LD_PRELOAD="$(call runtime,libtsan.so)" \
+	TSAN_OPTIONS=suppressions=tests/tsan.supp \
+	$(VENV)-threads/bin/python -m pytest -p no:cacheprovider --capture=sys tests/test_races.py
+
+# A sanitizer's runtime must be there before Python starts.
+runtime = $(shell $(CXX) -print-file-name=$(1))
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -50,12 +56,15 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint,plots,cli]"
 	touch $@
 
-$(VENV)-sanitize/.installed: $(SOURCES)
-	$(PYTHON) -m venv $(VENV)-sanitize
-	$(VENV)-sanitize/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-sanitize/bin/python -m pip install --quiet --editable ".[test,plots,cli]" \
-	  -C cmake.define.PAIRSTEP_SANITIZE=ON -C cmake.build-type=RelWithDebInfo
+$(VENV)-sanitize/.installed: SANITIZE := address,undefined
+$(VENV)-threads/.installed: SANITIZE := thread
+$(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --editable ".[test,plots,cli]" \
+	  -C build-dir=build/$(SANITIZE) -C cmake.build-type=RelWithDebInfo \
+	  -C cmake.define.PAIRSTEP_SANITIZE=$(SANITIZE)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-sanitize
+	rm -rf build $(VENV) $(VENV)-sanitize $(VENV)-threads

@@ -255,6 +255,7 @@ def test_max_iter_is_an_upper_bound(limit):
     assert sum_error_in_ulps(result.x, 1.0) <= 1
 
 
+@pytest.mark.timed
 def test_time_limit():
     rng = np.random.default_rng(9)
     objective = LeastSquares(rng.normal(size=(2000, 3000)), rng.normal(size=2000))

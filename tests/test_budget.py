@@ -738,6 +738,7 @@ def test_every_instruction_set_finishes_at_the_same_point():
         np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("form", ["dense", "factors"])
 @pytest.mark.parametrize("change", ["c", "total", "bounds", "Q", "center"])
 def test_warm_starts_take_less_time(large, form, change):

@@ -50,16 +50,18 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   // A quarter of the memory is for the block of the working set, the rest for rows.
   const KernelDual whole{task.data,   task.kernel, dual.rows,
                          dual.linear, task.tol,    task.cache_bytes / 4 * 3};
-  dual.status = BlockStop::imprecise;
   if (task.single && dual.point.n > SMALL &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
     run(oracle, task, dual, pulse, progress);
+    if (dual.status != BlockStop::imprecise) return;
+    if (pulse.stopped()) {
+      dual.status = BlockStop::stopped;
+      return;
+    }
   }
-  if (dual.status == BlockStop::imprecise && !pulse.stopped()) {
-    KernelOracle<double> oracle(whole, dual.point, team);
-    run(oracle, task, dual, pulse, progress);
-  }
+  KernelOracle<double> oracle(whole, dual.point, team);
+  run(oracle, task, dual, pulse, progress);
 }
 
 }  // namespace pairstep

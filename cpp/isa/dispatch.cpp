@@ -1,6 +1,7 @@
 // Chooses the best instruction set that the processor has.
 #include "dispatch.hpp"
 
+#include <atomic>
 #include <cstring>
 
 namespace pairstep {
@@ -34,14 +35,15 @@ std::vector<const InstructionSet*> available() {
   return tables;
 }
 
-const InstructionSet*& chosen() {
-  static const InstructionSet* table = available().back();
+// Atomic, for threads at work read it while another is chosen.
+std::atomic<const InstructionSet*>& chosen() {
+  static std::atomic<const InstructionSet*> table = available().back();
   return table;
 }
 
 }  // namespace
 
-const InstructionSet& isa() { return *chosen(); }
+const InstructionSet& isa() { return *chosen().load(std::memory_order_relaxed); }
 
 bool use_instruction_set(const char* name) {
   for (const InstructionSet* table : available())

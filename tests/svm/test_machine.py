@@ -365,6 +365,7 @@ def test_violation_is_true_when_stopped_early(limit):
     check_honest(dual, matrix_of(dual, X, Kernel("rbf", 0.1)), solution, 1e-6)
 
 
+@pytest.mark.timed
 def test_violation_is_true_of_an_indefinite_kernel():
     """A sigmoid's matrix is not convex: it must end, with a status that the numbers bear out."""
     rng = np.random.default_rng(10)
@@ -445,6 +446,7 @@ def endless(n=3000):
     return rng.normal(size=(n, 20)), random_dual("c classification", n, rng, 1e5)
 
 
+@pytest.mark.timed
 def test_time_limit():
     X, dual = endless()
     began = time.perf_counter()
@@ -454,6 +456,7 @@ def test_time_limit():
     check_feasible(dual, solution.z)
 
 
+@pytest.mark.timed
 def test_time_limit_while_newton_does_all_the_work():
     """Where every iteration is a factorisation the clock is looked at all the same."""
     rng = np.random.default_rng(0)
@@ -480,6 +483,22 @@ def test_keep_going_is_asked_and_can_stop():
     assert all(solved == 0 for *_, solved in asked)
     assert asked[-1][1] > 0
     check_feasible(dual, solution.z)
+
+
+@pytest.mark.parametrize("how", ["callback", "time_limit"])
+@pytest.mark.parametrize("single", [np.float32, np.float64])
+def test_duals_that_are_never_begun_are_reported_as_they_stand(how, single):
+    """Their start, its true violation, and that they were stopped."""
+    X, dual = endless(1500)
+    small = random_dual("regression", 200, np.random.default_rng(3))
+    kernel = Kernel("rbf", 0.02)
+    stop = {"keep_going": lambda *_: False} if how == "callback" else {"time_limit": 0.1}
+    solutions = run(X, kernel, dual, dual, small, dtype=single, **{**ENDLESS, **stop})
+    for one, solution in zip((dual, dual, small), solutions, strict=True):
+        assert solution.status == ("stopped" if how == "callback" else "time_limit")
+        check_honest(one, matrix_of(one, X, kernel), solution, ENDLESS["tol"])
+    for one, solution in zip((dual, small), solutions[1:], strict=True):
+        np.testing.assert_array_equal(solution.z, one.z)
 
 
 def test_what_keep_going_raises_is_raised():
@@ -513,6 +532,7 @@ except KeyboardInterrupt:
 CLASSES = "duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, 1e5))"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("shape", "dual"),
     [
