@@ -40,8 +40,8 @@ class Pauses(RuleBasedStateMachine):
     @rule(count=st.integers(0, 40))
     def run_a_little(self, count):
         before = self.solve.progress()
-        self.solve.run(count, np.inf)
-        assert self.solve.progress() <= max(before + count, LIMIT)
+        self.solve.run(count // self.solve.iterations_in_one, np.inf)
+        assert self.solve.progress() <= before + count
 
     @rule()
     def run_without_time(self):
@@ -97,6 +97,8 @@ class Example:
 
 
 class GreedyExample(Example):
+    iterations_in_one = 1
+
     def __init__(self, seed, kinked, groups, option):
         super().__init__(seed, kinked, groups, 40)
         self.H = self.F.T @ self.F
@@ -138,6 +140,8 @@ class GreedyExample(Example):
 
 
 class BlockExample(Example):
+    iterations_in_one = 15  # a round is much more than an iteration
+
     def __init__(self, seed, kinked, groups, option):
         super().__init__(seed, kinked, groups, 300)
         zeros = np.zeros(301)
@@ -153,8 +157,8 @@ class BlockExample(Example):
         return self.rounds
 
     def run(self, count, seconds):
-        """At most two rounds at a time, for one is much more than an iteration."""
-        for _ in range(count if count == LIMIT else min(count, 2)):
+        """Rounds one by one, to count them."""
+        for _ in range(count):
             stop = self.gear.run(1e-8, 10**6, 1, seconds)
             if stop != _core.BlockStop.paused:
                 break

@@ -256,3 +256,15 @@ def test_mixtures_without_noise_are_all_optimal():
         alone = pairstep.simplex_lstsq(spectra, spectra @ shares[:, k])
         assert alone.status == "optimal"
         np.testing.assert_allclose(alone.x, shares[:, k], atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("shape", [(10, 30), (50, 200)])
+def test_portfolios_without_risk_are_optimal(shape, unit):
+    """Fewer days than assets: |Qx| vanishes at the optimum, and there is no other term."""
+    for seed in range(3):
+        F = np.random.default_rng(seed).normal(size=shape)
+        result = pairstep.solve_qp(unit * F.T @ F, lower=-1.0)
+        assert result.status == "optimal", result.message
+        assert abs(result.fun) <= 1e-10 * unit
+        assert np.abs(F @ result.x).max() <= 1e-5

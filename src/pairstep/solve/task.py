@@ -156,14 +156,28 @@ class Task:
         """Whether a point may be called optimal, as far as its derivatives tell."""
         if seen.violation > self.tolerance_at(seen):
             return False
-        noise = ROUNDING * max(seen.scale, self.least_scale)
+        noise = ROUNDING * max(seen.scale, self._products())
         return seen.nearby <= self._gain_allowed(seen) or seen.violation <= noise
+
+    def _products(self) -> float:
+        """The size of the products that add up to the terms of the gradient, where it is known.
+
+        Terms may all vanish at the optimum, as those of a portfolio without risk do: what is left
+        of them there is the rounding of ``sum_j Q_ij x_j``, in which
+        ``|Q_ij| <= sqrt(Q_ii Q_jj)``.
+        """
+        constants = self.objective.lipschitz
+        if self.objective.linear is None or constants is None:
+            return self.least_scale
+        root = np.sqrt(np.maximum(constants, 0.0))
+        return float(root.max() * (root @ np.abs(self.z)))
 
     def _gain_allowed(self, seen: Seen) -> float:
         size = max(seen.size, abs(seen.value))
         if self.objective.linear is None:
             size = max(size, abs(self.first_value - seen.value))
-        return GAIN * self.tol * size
+        # Where x itself vanishes at the optimum, prices and amounts are both what rounding left.
+        return max(GAIN * self.tol * size, ROUNDING**2 * abs(self.first_value))
 
     def aim_lower(self, seen: Seen) -> bool:
         """Aim at a smaller violation, for the one reached allows too much gain; False if too small.
