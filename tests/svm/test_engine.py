@@ -1,0 +1,144 @@
+"""Shrinking, and the hand-over from float32 to float64, on problems large enough to need them.
+
+None of this can be seen from outside where it works. These problems were chosen because the block
+gear does shrink them, some twice: each test fails if what it is about is broken.
+"""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from pairstep.svm import duals
+from pairstep.svm.machine import Kernel, solve
+
+EPS = np.finfo(float).eps
+
+
+def noisy(n, features, noise, seed=0):
+    """Points, and a number for each of which little can be known: most will be at a bound."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, features))
+    return X, np.sin(X[:, 0]) + 0.5 * X[:, 1] + noise * rng.normal(size=n)
+
+
+def classes(y, C):
+    high = y > np.median(y)
+    return duals.c_classification(np.flatnonzero(high), np.flatnonzero(~high), np.full(len(y), C))
+
+
+def regression(y, C):
+    return duals.epsilon_regression(y, np.full(len(y), C), 0.1)
+
+
+def nu_regression(y, C):
+    return duals.nu_regression(y, np.full(len(y), C), 0.3)
+
+
+# How many levels of shrinking there are, and whether there are kinks, or groups, differs.
+SHRINKING = {
+    "twice": (*noisy(5000, 2, 2.0), classes, 10.0, Kernel("rbf", 0.01)),
+    "kinks": (*noisy(6000, 4, 1.0), regression, 10.0, Kernel("rbf", 0.05)),
+    "groups": (*noisy(5000, 4, 2.0), nu_regression, 10.0, Kernel("rbf", 0.02)),
+}
+
+
+def run(X, dual, kernel, **changes):
+    how = {
+        "tol": 1e-5, "max_iter": 10**7, "time_limit": 60.0, "cache_bytes": 2**26, "threads": 1,
+        "dtype": np.float64,
+    }  # fmt: skip
+    (solution,) = solve(X, kernel, [dual], **{**how, **changes})
+    return solution
+
+
+def gram(A, B, kernel):
+    if kernel.name == "linear":
+        return A @ B.T
+    return np.exp(-kernel.gamma * cdist(A, B, "sqeuclidean"))
+
+
+def true_gradient(X, dual, kernel, z):
+    """In float64 from the definition, a part of the kernel matrix at a time."""
+    own, used = X[dual.rows], np.flatnonzero(z)
+    parts = np.array_split(own, 1 + len(own) // 1000)
+    products = [gram(part, own[used], kernel) @ z[used] for part in parts]
+    return np.concatenate(products) + dual.linear
+
+
+def true_violation(dual, z, gradient):
+    kink = np.zeros(len(z)) if dual.kink is None else dual.kink
+    saves = np.where(z > dual.lower, gradient + np.where(z > 0, kink, -kink), -np.inf)
+    costs = np.where(z < dual.upper, gradient + np.where(z < 0, -kink, kink), np.inf)
+    groups = [slice(*ends) for ends in zip(dual.starts[:-1], dual.starts[1:], strict=True)]
+    return max(saves[group].max() - costs[group].min() for group in groups)
+
+
+def value(dual, z, gradient):
+    kink = 0.0 if dual.kink is None else dual.kink @ np.abs(z)
+    return z @ (gradient + dual.linear) / 2 + kink
+
+
+def check(X, dual, kernel, solution, tol, off=0.0):
+    """Every price is right, up to `off` away from the margin, and so is what is said of them."""
+    gradient = true_gradient(X, dual, kernel, solution.z)
+    largest = 1.0 if kernel.name == "rbf" else (X**2).sum(axis=1).max()
+    rounding = 100 * EPS * np.abs(solution.z).sum() * largest
+    np.testing.assert_allclose(solution.gradient, gradient, rtol=0, atol=off + rounding)
+    truth = true_violation(dual, solution.z, gradient)
+    assert solution.kkt_violation == pytest.approx(truth, abs=2 * rounding)
+    assert (solution.status == "optimal") == (truth <= tol)
+    return value(dual, solution.z, gradient)
+
+
+@pytest.mark.parametrize("name", SHRINKING)
+def test_after_shrinking_every_price_is_right(name):
+    """Those of the accounts that were left out too, not only near the margin."""
+    X, y, of, C, kernel = SHRINKING[name]
+    dual = of(y, C)
+    solution = run(X, dual, kernel)
+    assert solution.status == "optimal"
+    check(X, dual, kernel, solution, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["twice", "kinks"])
+def test_stopped_while_shrunk(name):
+    X, y, of, C, kernel = SHRINKING[name]
+    dual = of(y, C)
+    total = run(X, dual, kernel).n_iter
+    for share in (0.9, 0.99):
+        solution = run(X, dual, kernel, max_iter=int(share * total))
+        assert solution.status == "max_iter"
+        check(X, dual, kernel, solution, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["twice", "kinks"])
+def test_shrinking_costs_no_iterations(name):
+    """A matrix that is given is not shrunk: the way there is as long, and ends as low."""
+    X, y, of, C, kernel = SHRINKING[name]
+    dual = of(y, C)
+    solution = run(X, dual, kernel)
+    whole = run(gram(X, X, kernel), dual, Kernel("precomputed"))
+    assert solution.n_iter <= 2 * whole.n_iter
+    found, expected = (value(dual, s.z, s.gradient) for s in (solution, whole))
+    assert found == pytest.approx(expected, abs=solution.duality_gap + whole.duality_gap)
+    assert solution.duality_gap <= 1e-5 * 2 * C * len(y)
+
+
+@pytest.mark.parametrize("name", SHRINKING)
+def test_violation_is_true_in_float32(name):
+    X, y, of, C, kernel = SHRINKING[name]
+    dual = of(y, C)
+    solution = run(X, dual, kernel, dtype=np.float32, tol=1e-3)
+    assert solution.status == "optimal"
+    check(X, dual, kernel, solution, 1e-3, off=1e-6 * C * np.sqrt(len(y)))
+
+
+def test_float64_takes_over_from_float32():
+    """With large terms in every price, float32 cannot tell which of many equal rows to move."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (5000, 10)).astype(float)
+    y = X[:, 0] / 3 + 0.2 * rng.normal(size=5000)
+    dual, kernel = regression(y, 100.0), Kernel("linear")
+    solution = run(X, dual, kernel, dtype=np.float32, tol=1e-3)
+    assert solution.status == "optimal"
+    check(X, dual, kernel, solution, 1e-3)
