@@ -132,6 +132,19 @@ def test_progress_counts_digits_and_duals():
     assert ended == [0, 12, 12, 25, 50, 75, 75, 100]
 
 
+def test_progress_asked_for_before_anything_is_known():
+    """A first round that takes longer than it does to be asked: large data, slow machines."""
+    context = Context()
+    progress = FitProgress(None, context, tol=1e-3, duals=2)
+    ended = []
+    for violation, solved in [
+        (0.0, 0), (10.0, 0), (0.1, 0), (1e-3, 0), (1e-3, 1), (10.0, 1), (0.1, 1),
+    ]:  # fmt: skip
+        assert progress(violation, 1, solved)
+        ended.append(context.ended)
+    assert ended == [0, 0, 25, 50, 50, 50, 75]
+
+
 @pytest.mark.parametrize("violation", [0.0, np.inf, np.nan, 1e-300, 1e300])
 def test_progress_survives_odd_violations(violation):
     progress = FitProgress(None, Context(), tol=1e-3, duals=1)

@@ -24,7 +24,7 @@ class FitProgress:
     verbose: bool = False
     told: int = 0
     solved: int = -1
-    first: float = math.inf
+    largest: float = 0.0
     stopped: bool = False
 
     def __call__(self, violation: float, iterations: int, solved: int) -> bool:
@@ -44,8 +44,11 @@ class FitProgress:
 
     def _fraction(self, violation: float, solved: int) -> float:
         if solved != self.solved:
-            self.solved, self.first = solved, violation
-        digits = math.log(max(self.first / self.tol, 1.0))
+            self.solved, self.largest = solved, 0.0
+        # Not the first: asked before a dual's first round, the engine knows no violation yet.
+        if math.isfinite(violation):
+            self.largest = max(self.largest, violation)
+        digits = math.log(max(self.largest / self.tol, 1.0))
         left = math.log(max(violation / self.tol, 1.0))
         part = max(1 - left / digits, 0.0) if 0 < digits < math.inf else 0.0
         return min((solved + part) / self.duals, 1.0)
