@@ -111,8 +111,8 @@ class GreedyExample(Example):
         alpha = 1 / _core.two_coordinate_constant(self.H)
         choice = _core.Choice(RULES[name].code, alpha, None, generator)
         self.gear = _core.GreedySolve(
-            self.H, self.point, self.gradient(), self.value(), choice, _core.Step.exact, 0.0, 2000,
-            finish, True,
+            self.H, self.point, self.gradient(), self.value(), choice, step=_core.Step.exact,
+            one_norm_constant=0.0, patience=2000, finish=finish, record=True,
         )  # fmt: skip
         self.rows = []
 

@@ -158,8 +158,8 @@ void register_machines(nb::module_& m) {
       .def(nb::init<Indices, In, PointArrays, In, InOut>(), "rows"_a, "linear"_a, "point"_a,
            "totals"_a, "gradient"_a.noconvert());
   m.def(
-      "solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, "tol"_a,
-      "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
+      "solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
+      "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
       "keep_going"_a.none(),
       "Solve duals over the rows of one matrix in place: (status, iterations, violation) of each.");
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());

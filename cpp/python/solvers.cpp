@@ -244,7 +244,7 @@ void register_solvers(nb::module_& m) {
                           "A run of the greedy gear; x of its point changes in place.")
       .def(nb::init<Matrix, const PointArrays&, In, double, ChoiceArrays, Step, double, Index, bool,
                     bool>(),
-           "hessian"_a, "point"_a, "gradient"_a, "value"_a, "choice"_a, "step"_a,
+           "hessian"_a, "point"_a, "gradient"_a, "value"_a, "choice"_a, nb::kw_only(), "step"_a,
            "one_norm_constant"_a, "patience"_a, "finish"_a, "record"_a)
       .def("renew", &GreedySolve::renew, "gradient"_a, "value"_a,
            "Go on with a gradient that was computed anew.")
@@ -278,6 +278,6 @@ void register_solvers(nb::module_& m) {
       .def_prop_ro("least_curvature", [](BlockSolve& s) { return s.gear().least_curvature; });
 
   m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
-        "totals"_a, "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
+        "totals"_a, nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
         "Solve many quadratics with one Hessian: (x, iterations, solved), a row per problem.");
 }

@@ -142,3 +142,15 @@ def test_float64_takes_over_from_float32():
     solution = run(X, dual, kernel, dtype=np.float32, tol=1e-3)
     assert solution.status == "optimal"
     check(X, dual, kernel, solution, 1e-3)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("of", [regression, classes])
+def test_no_number_of_samples_is_hard(of, C):
+    """Of equal rows many can be free, which pairs alone balance in millions of iterations."""
+    for n in (900, 1000, 1001, 1100, 2000, 5000):
+        rng = np.random.default_rng(0)
+        X = rng.integers(-3, 4, (n, 10)).astype(float)
+        dual, kernel = of(X[:, 0] / 3 + 0.2 * rng.normal(size=n), C), Kernel("linear")
+        solution = run(X, dual, kernel, tol=1e-3, dtype=np.float32, max_iter=100_000)
+        assert solution.status == "optimal"

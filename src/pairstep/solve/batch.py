@@ -48,7 +48,7 @@ def solve_batch(
     limit = math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0)
     z, n_iter, solved = _core.batch(
         gram, linear, start, layout.lower, layout.upper, layout.starts, layout.totals,
-        tol, most, limit, threads.available(),
+        tol=tol, max_iter=most, seconds=limit, threads=threads.available(),
     )  # fmt: skip
     result = _certified(objective, layout, z, right, linear, tol, n_iter)
     result = replace(

@@ -22,8 +22,9 @@ def run(task: Task) -> Outcome:
     value, gradient = value_and_gradient(objective, task.z)
     threshold = task.start_at(value, gradient)
     solve = _core.GreedySolve(
-        objective.hessian, task.point, gradient, value, task.choice, plan.length,
-        plan.one_norm_constant, task.patience, task.finish, task.record,
+        objective.hessian, task.point, gradient, value, task.choice,
+        step=plan.length, one_norm_constant=plan.one_norm_constant, patience=task.patience,
+        finish=task.finish, record=task.record,
     )  # fmt: skip
     best, refreshed_at, fruitless, remark = math.inf, -1, 0, ""
     while True:

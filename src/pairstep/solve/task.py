@@ -156,8 +156,9 @@ class Task:
         """Whether a point may be called optimal, as far as its derivatives tell."""
         if seen.violation > self.tolerance_at(seen):
             return False
-        noise = ROUNDING * max(seen.scale, self._products())
-        return seen.nearby <= self._gain_allowed(seen) or seen.violation <= noise
+        if seen.nearby <= self._gain_allowed(seen):
+            return True
+        return seen.violation <= ROUNDING * max(seen.scale, self._products())
 
     def _products(self) -> float:
         """The size of the products that add up to the terms of the gradient, where it is known.

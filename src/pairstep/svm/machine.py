@@ -108,9 +108,11 @@ def solve(
         arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
     began = time.perf_counter()
     outcomes = _core.solve_duals(
-        data, center, kernel.native, arrays, tol, max_iter, time_limit, cache_bytes, threads,
-        np.dtype(dtype) == np.float32, RULES["libsvm" if rule == "auto" else rule].code,
-        keep_going,
+        data, center, kernel.native, arrays,
+        tol=tol, max_iter=max_iter, seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
+        single=np.dtype(dtype) == np.float32,
+        rule=RULES["libsvm" if rule == "auto" else rule].code,
+        keep_going=keep_going,
     )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
