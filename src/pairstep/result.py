@@ -76,12 +76,14 @@ class Result:
     n_iter : int
         Iterations made.
     kkt_violation : float
-        The largest down-price minus the smallest up-price, recomputed from the problem at x.
+        By how much the KKT conditions are violated, recomputed from the problem at x: the largest
+        left derivative of a variable that can fall minus the smallest right derivative of one that
+        can rise, at least 0.
     suboptimality_bound : float
         The Frank-Wolfe gap: at least ``f(x) - f*`` if f is convex. inf where the feasible set is
         unbounded.
     multiplier : float or ndarray
-        The price at which the accounts balance, the multiplier of the sum; one per group.
+        The Lagrange multiplier of the sum; one per group.
     setup_time, solve_time : float
         Seconds.
     history : History or None

@@ -6,14 +6,19 @@ a problem, however large or far away it is.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import math
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import Array
+from .. import _core
+from .._validation import Array, choice
+from ..constraints import SumBox
 from ..objectives import Objective
-from ..rules.accounts import Accounts, accounts_at
+from ..result import Status
+from ..rules import RULES
+from ..rules.accounts import Accounts, Kinks, accounts_at
 
 Indices = NDArray[np.int64]
 
@@ -88,3 +93,84 @@ class ObjectiveOracle:
     def verify(self) -> None:
         """Compute the gradient afresh."""
         self.gradient = self.objective.gradient(self.z)
+
+
+class OracleOutcome(NamedTuple):
+    """How a solve by an oracle ended; the violation is by the gradients that it verified last."""
+
+    status: Status
+    n_iter: int
+    kkt_violation: float
+
+
+STATUSES = {
+    _core.BlockStop.optimal: Status.OPTIMAL,
+    _core.BlockStop.max_iter: Status.MAX_ITER,
+    _core.BlockStop.stopped: Status.TIME_LIMIT,
+    _core.BlockStop.imprecise: Status.STALLED,
+    _core.BlockStop.unbounded: Status.UNBOUNDED,
+}
+
+
+def solve_oracle(
+    oracle: Oracle,
+    x: Array,
+    constraint: SumBox,
+    *,
+    kinks: Kinks | None = None,
+    rule: str = "libsvm",
+    tol: float = 1e-8,
+    max_iter: int = 1_000_000,
+    time_limit: float = math.inf,
+) -> OracleOutcome:
+    """Minimise a quadratic of which only an oracle is known, from x, which is changed in place.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Answers the four questions; it may keep x, which is up to date whenever it is asked.
+    x : ndarray of float64
+        A feasible start, and in the end the solution.
+    constraint : SumBox
+        The sum and the bounds, without weights, groups out of order or ranges: the oracle numbers
+        variables as they are in x.
+    kinks : pair of ndarrays, optional
+        Weights k and places p of kinks ``k_i |x_i - p_i|``; the oracle's gradients are without.
+    rule, tol, max_iter, time_limit
+        As in `minimize`; `tol` is relative to the scale that the oracle tells.
+
+    Returns
+    -------
+    OracleOutcome
+        Status, iterations and violation.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> from pairstep.solve.oracle import solve_oracle
+    >>> class Risk:
+    ...     def __init__(self, Q, x):
+    ...         self.Q, self.x = Q, x
+    ...     def survey(self, count, with_free):
+    ...         gradient = self.Q @ self.x  # few enough to look at all of them
+    ...         return np.arange(len(self.x)), gradient, np.abs(gradient).max()
+    ...     def block(self, members):
+    ...         return self.Q[np.ix_(members, members)]
+    ...     def advance(self, moved, delta): ...
+    ...     def verify(self): ...
+    >>> x = np.array([1.0, 0.0, 0.0])
+    >>> outcome = solve_oracle(Risk(np.diag([1.0, 2.0, 4.0]), x), x, pairstep.Simplex())
+    >>> str(outcome.status), x.round(6)
+    ('optimal', array([0.571429, 0.285714, 0.142857]))
+    """
+    layout = constraint.layout(len(x))
+    if layout.weights is not None or layout.source is not None:
+        raise ValueError("constraint must have neither weights, groups nor a range of totals")
+    weight, place = kinks or (None, None)
+    point = _core.Point(x, layout.lower, layout.upper, weight, place, layout.starts)
+    code = RULES[choice("rule", rule, RULES)].code
+    solve = _core.BlockSolve(oracle, point, layout.totals, code, True)
+    stop = solve.run(tol, max_iter, 2**62, time_limit)
+    if stop != _core.BlockStop.optimal:
+        solve.conclude()
+    return OracleOutcome(STATUSES[stop], solve.iterations, solve.violation)
