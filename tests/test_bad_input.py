@@ -559,14 +559,14 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["gs-s", "libsvm", "gs-1", "gs-q-lipschitz", "random"])
 def test_ctrl_c_in_the_native_loop_is_answered_within_a_second(rule):
     interrupt(LONG_SOLVE.format(rule=rule, options="seed=0"))
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 @pytest.mark.slow
 def test_ctrl_c_while_recording_is_answered_within_a_second():
     interrupt(LONG_SOLVE.format(rule="random", options="seed=0, history=True"))

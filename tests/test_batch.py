@@ -180,7 +180,7 @@ def hard_batch(count):
     return rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, count))
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit_is_kept():
     """Of the whole call, repairs included, and also within one slab of columns."""
     matrix, right = hard_batch(1500)
@@ -193,7 +193,7 @@ def test_time_limit_is_kept():
         assert sum_error_in_ulps(x, 1.0) <= 1
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit_holds_for_the_repairs_together():
     """Columns that rounding keeps above a tolerance of 0 are solved again, one by one."""
     rng = np.random.default_rng(5)
@@ -265,7 +265,7 @@ def test_batches_side_by_side_in_threads():
             np.testing.assert_array_equal(batch.x, expected)
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_interrupt_is_answered_promptly():
     script = """
         import numpy as np, pairstep

@@ -153,7 +153,7 @@ def test_a_hundred_thousand_variables():
     assert g @ result.x - g.min() <= 1e-6 * (1 + np.abs(g).max())
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_more_free_variables_than_a_working_set_holds():
     """All 5000 are free; a working set has at most 4000."""
     rng = np.random.default_rng(7)
@@ -256,7 +256,7 @@ def test_max_iter_is_an_upper_bound(limit):
     assert sum_error_in_ulps(result.x, 1.0) <= 1
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit():
     rng = np.random.default_rng(9)
     objective = LeastSquares(rng.normal(size=(2000, 3000)), rng.normal(size=2000))

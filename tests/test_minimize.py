@@ -376,7 +376,7 @@ def test_max_iter_is_kept_to(gear):
         assert f"{result.kkt_violation:.2e}" in result.message
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 @both_gears
 def test_time_limit_is_kept_to(gear):
     began = time.perf_counter()

@@ -93,6 +93,7 @@ FORKS = """
 """
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_children_forked_among_solves_do_not_hang():
     done = subprocess.run(

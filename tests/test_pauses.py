@@ -434,6 +434,7 @@ def test_a_signal_is_answered(name):
 # ------------------------------------------------------------------ time limits
 
 
+@pytest.mark.unsanitized
 def test_the_time_limit_of_a_batch_holds_within_a_column():
     """Few columns, each of which takes long by itself."""
     rng = np.random.default_rng(4)

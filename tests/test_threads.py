@@ -52,6 +52,7 @@ MEMORY = """
 """
 
 
+@pytest.mark.unsanitized
 @linux_only
 @pytest.mark.parametrize(
     "work",
@@ -137,6 +138,7 @@ FORKS = """
 """
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_children_forked_while_threads_solve_do_not_hang():
     assert run(FORKS, count=30) == ["{0}"]

@@ -103,4 +103,27 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team) {
   }
 }
 
+void times_vector(const double* matrix, Index m, Index n, const double* x, double* out) {
+  for (Index p = 0; p < m; ++p) {
+    const double* row = matrix + p * n;
+    double part[8] = {};  // side by side, for a single sum is a chain of additions
+    Index k = 0;
+    for (; k + 8 <= n; k += 8)
+      for (int lane = 0; lane < 8; ++lane) part[lane] += row[k + lane] * x[k + lane];
+    double sum =
+        ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
+    for (; k < n; ++k) sum += row[k] * x[k];
+    out[p] = sum;
+  }
+}
+
+void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out) {
+  std::vector<const double*> rows(std::size_t(m), nullptr);
+  for (Index p = 0; p < m; ++p) rows[p] = matrix + p * n;
+  std::fill_n(out, n, 0.0);
+  constexpr Index STRIPE = 4096;  // sums that stay in the cache
+  for (Index begin = 0; begin < n; begin += STRIPE)
+    isa().of<double>().add_rows(rows.data(), r, m, begin, std::min(begin + STRIPE, n), out);
+}
+
 }  // namespace pairstep

@@ -20,4 +20,9 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team);
 // out = columns' columns.
 void gram(const Columns& columns, double* out, Team& team);
 
+// out = A x and out = A' r, for A by rows (m x n). A BLAS would leave a thread spinning on the
+// processor that the next native work wants.
+void times_vector(const double* matrix, Index m, Index n, const double* x, double* out);
+void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out);
+
 }  // namespace pairstep

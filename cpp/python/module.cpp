@@ -254,6 +254,18 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   return product;
 }
 
+template <class Product>
+nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, std::size_t to,
+                          Product product) {
+  require(matrix.shape(from) == x.shape(0), "the vector does not fit the matrix");
+  std::vector<double> out(matrix.shape(to));
+  {
+    const WithoutGil without;
+    product(matrix.data(), Index(matrix.shape(0)), Index(matrix.shape(1)), x.data(), out.data());
+  }
+  return to_numpy(std::move(out));
+}
+
 bool cholesky_(const InOutMatrix& matrix) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   const WithoutGil without;
@@ -360,6 +372,16 @@ NB_MODULE(_core, m) {
   m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a,
         "The inner products of columns (None: of all), with the same bits for any number of "
         "threads.");
+  m.def(
+      "times_vector",
+      [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,
+      "x"_a, "A x.");
+  m.def(
+      "transposed_times_vector",
+      [](const Matrix& A, const In& r) {
+        return vector_product(A, r, 0, 1, transposed_times_vector);
+      },
+      "A"_a, "r"_a, "A' r.");
   m.def("cholesky", &cholesky_, "matrix"_a.noconvert(),
         "Factorise U'U = matrix in place, U on and above the diagonal; False if the matrix is not "
         "positive definite.");

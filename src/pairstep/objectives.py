@@ -34,6 +34,8 @@ Indices = NDArray[np.int64]
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31
+# The block gear reads its data about so often, which tells how many threads it is worth.
+ROUNDS = 20
 # A sparse matrix is made dense up to this many.
 SMALL_BYTES = 2**25
 
@@ -161,7 +163,9 @@ class Quadratic:
 
     def oracle(self, point: Any) -> Any:
         """What the block gear asks, answered in native code."""
-        return _core.matrix_oracle(_native(self.Q), self.c, point, threads.available())
+        entries = self.Q.nnz if scipy.sparse.issparse(self.Q) else self.Q.size
+        workers = threads.worth(ROUNDS * entries)
+        return _core.matrix_oracle(_native(self.Q), self.c, point, workers)
 
     def with_linear(self, c: ArrayLike) -> Quadratic:
         """The same Q, which is not checked again, with another linear term."""
@@ -358,7 +362,7 @@ class LeastSquares:
     @cached_property
     def linear(self) -> Array:
         """``c - A'b``."""
-        return np.asarray(self.c - self.A.T @ self.b)
+        return np.asarray(self.c - self._back(self.b))
 
     @property
     def prefers_blocks(self) -> bool:
@@ -368,14 +372,14 @@ class LeastSquares:
     def oracle(self, point: Any) -> Any:
         """What the block gear asks, answered in native code."""
         columns = self.A.T if scipy.sparse.issparse(self.A) else self.A
-        return _core.gram_oracle(
-            _native(columns), self.b, self.ridge, self.c, point, threads.available()
-        )
+        entries = self.A.nnz if scipy.sparse.issparse(self.A) else self.A.size
+        workers = threads.worth(ROUNDS * entries)
+        return _core.gram_oracle(_native(columns), self.b, self.ridge, self.c, point, workers)
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         point = np.asarray(x, float)
-        return self._value(point, self.A @ point - self.b)
+        return self._value(point, self._forth(point) - self.b)
 
     def gradient(self, x: ArrayLike) -> Array:
         """``A'(Ax - b) + ridge x``."""
@@ -384,9 +388,17 @@ class LeastSquares:
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one residual."""
         point = np.asarray(x, float)
-        residual = self.A @ point - self.b
-        gradient = self.A.T @ residual + self.ridge * point + self.c
+        residual = self._forth(point) - self.b
+        gradient = self._back(residual) + self.ridge * point + self.c
         return self._value(point, residual), np.asarray(gradient)
+
+    def _forth(self, x: Array) -> Array:
+        return self.A @ x if scipy.sparse.issparse(self.A) else _core.times_vector(self.A, x)
+
+    def _back(self, residual: Array) -> Array:
+        if scipy.sparse.issparse(self.A):
+            return np.asarray(self.A.T @ residual)
+        return _core.transposed_times_vector(self.A, residual)
 
     def _value(self, x: Array, residual: Array) -> float:
         return float(0.5 * (residual @ residual) + (0.5 * self.ridge * x + self.c) @ x)

@@ -185,7 +185,7 @@ def test_violation_at_extreme_gamma(gamma, dtype, scale, shift):
     np.testing.assert_allclose(machine.score_samples(X), gradient, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_enormous_polynomial():
     """scikit-learn does not come back from this one."""
     X, y = IRIS
@@ -394,7 +394,7 @@ def test_convergence_warning(Machine):
     assert np.isfinite(decisions(machine, X)).all()
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit():
     began = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="stopped by time_limit=0.5"):
@@ -405,7 +405,7 @@ def test_time_limit():
     assert np.isfinite(machine.decision_function(ENDLESS[0])).all()
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_interrupt_is_answered_within_a_second():
     def interrupt(*_):
         nonlocal sent

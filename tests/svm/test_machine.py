@@ -365,7 +365,7 @@ def test_violation_is_true_when_stopped_early(limit):
     check_honest(dual, matrix_of(dual, X, Kernel("rbf", 0.1)), solution, 1e-6)
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_violation_is_true_of_an_indefinite_kernel():
     """A sigmoid's matrix is not convex: it must end, with a status that the numbers bear out."""
     rng = np.random.default_rng(10)
@@ -446,7 +446,7 @@ def endless(n=3000):
     return rng.normal(size=(n, 20)), random_dual("c classification", n, rng, 1e5)
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit():
     X, dual = endless()
     began = time.perf_counter()
@@ -456,7 +456,7 @@ def test_time_limit():
     check_feasible(dual, solution.z)
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 def test_time_limit_while_newton_does_all_the_work():
     """Where every iteration is a factorisation the clock is looked at all the same."""
     rng = np.random.default_rng(0)
@@ -532,7 +532,7 @@ except KeyboardInterrupt:
 CLASSES = "duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, 1e5))"
 
 
-@pytest.mark.timed
+@pytest.mark.unsanitized
 @pytest.mark.parametrize(
     ("shape", "dual"),
     [

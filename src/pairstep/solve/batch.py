@@ -96,7 +96,7 @@ def _certified(
         gradient = inner(objective.A, residual).T + objective.ridge * x[:, at].T
         prices = gradient if plain else np.stack([layout.prices(g) for g in gradient])
         fun[at] = 0.5 * np.einsum("ij,ij->j", residual, residual)
-        fun[at] += 0.5 * objective.ridge @ x[:, at] ** 2
+        fun[at] += 0.5 * np.einsum("i,ij->j", objective.ridge, x[:, at] ** 2)
         certificates = _core.certify_rows(
             np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts
         )
