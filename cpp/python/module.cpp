@@ -254,6 +254,29 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   return product;
 }
 
+// The largest size of a number, NaN where one is not finite.
+double largest(const In& values) {
+  const double* v = values.data();
+  const Index n = Index(values.shape(0));
+  double size[8] = {}, odd[8] = {};  // side by side, for vectors
+  Index k = 0;
+  for (; k + 8 <= n; k += 8)
+    for (int lane = 0; lane < 8; ++lane) {
+      size[lane] = std::max(size[lane], std::abs(v[k + lane]));
+      odd[lane] += v[k + lane] * 0.0;  // becomes NaN with a number that is not finite
+    }
+  double most = 0.0, sum = 0.0;
+  for (int lane = 0; lane < 8; ++lane) {
+    most = std::max(most, size[lane]);
+    sum += odd[lane];
+  }
+  for (; k < n; ++k) {
+    most = std::max(most, std::abs(v[k]));
+    sum += v[k] * 0.0;
+  }
+  return sum == 0.0 ? most : NAN;
+}
+
 template <class Product>
 nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, std::size_t to,
                           Product product) {
@@ -372,6 +395,8 @@ NB_MODULE(_core, m) {
   m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a,
         "The inner products of columns (None: of all), with the same bits for any number of "
         "threads.");
+  m.def("largest", &largest, "values"_a,
+        "The largest size of a number; NaN where one is not finite.");
   m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _core
+
 Array = NDArray[np.float64]
 
 # Products of three numbers, as in x'Qx, and squares of A'b stay finite up to these sizes. A bound
@@ -38,10 +40,9 @@ def as_given(name: str, value: ArrayLike) -> NDArray[Any]:
 
 def require_finite(name: str, values: Array, limit: float = math.inf) -> None:
     """Raise if any entry is NaN, infinite, or beyond the limit in size."""
-    # One reduction instead of a temporary: the sum of squares is small for all sane input. Unlike
-    # other products, vdot overflows without a warning.
+    # One pass without a temporary.
     flat = values.reshape(-1)
-    if float(np.vdot(flat, flat)) < limit**2:
+    if _core.largest(flat) <= limit:
         return
     good = np.isfinite(flat) & (np.abs(flat) <= limit)
     if good.all():
