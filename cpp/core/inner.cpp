@@ -16,13 +16,17 @@ Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
 class Packed {
  public:
   explicit Packed(const Columns& columns)
-      : columns_(columns),
+      : set(isa()),
+        columns_(columns),
         blocks_(parts(columns.count, SIDE)),
         width_(blocks_ == 1 ? parts(columns.count, SIDE / 4) * (SIDE / 4) : SIDE),
         depth_(std::min(columns.rows, DEPTH)),
         chunks_(std::clamp(AT_ONCE / (blocks_ * width_ * depth_), Index(1),
                            parts(columns.rows, depth_))),
         memory_(chunks_ * blocks_ * width_ * depth_) {}
+
+  // What one set of instructions has packed another cannot read.
+  const InstructionSet& set;
 
   Index blocks() const { return blocks_; }
   Index rows_at_once() const { return chunks_ * depth_; }
@@ -32,8 +36,8 @@ class Packed {
     last_ = last;
     team.run(chunks() * blocks_, [&](Index k) {
       const Index begin = first_ + k / blocks_ * depth_, block = k % blocks_;
-      isa().pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
-                 memory_.data() + k * width_ * depth_);
+      set.pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
+               memory_.data() + k * width_ * depth_);
     });
   }
   Index chunks() const { return parts(last_ - first_, depth_); }
@@ -68,9 +72,9 @@ void gram(const Columns& columns, double* out, Team& team) {
       const auto [i, j] = pairs[k];
       double* block = out + i * SIDE * n + j * SIDE;
       for (Index chunk = 0; chunk < packed.chunks(); ++chunk)
-        isa().multiply({packed.block(chunk, i), packed.block(chunk, j), packed.size(i),
-                        packed.size(j), packed.depth_of(chunk), block, n,
-                        packed.begin_of(chunk) > 0, i == j});
+        packed.set.multiply({packed.block(chunk, i), packed.block(chunk, j), packed.size(i),
+                             packed.size(j), packed.depth_of(chunk), block, n,
+                             packed.begin_of(chunk) > 0, i == j});
       if (last < columns.rows) return;
       for (Index c = j * SIDE; c < j * SIDE + packed.size(j); ++c)
         for (Index r = i * SIDE; r < std::min(i * SIDE + packed.size(i), c); ++r)
@@ -92,11 +96,11 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team) {
         const Index size = std::min(SIDE, right.count - j * SIDE);
         for (Index chunk = 0; chunk < packed.chunks(); ++chunk) {
           const Index begin = packed.begin_of(chunk), depth = packed.depth_of(chunk);
-          isa().pack(right, j * SIDE, size, begin, begin + depth, passing.data());
+          packed.set.pack(right, j * SIDE, size, begin, begin + depth, passing.data());
           for (Index i = 0; i < packed.blocks(); ++i)
-            isa().multiply({packed.block(chunk, i), passing.data(), packed.size(i), size, depth,
-                            out + i * SIDE * right.count + j * SIDE, right.count, begin > 0,
-                            false});
+            packed.set.multiply({packed.block(chunk, i), passing.data(), packed.size(i), size,
+                                 depth, out + i * SIDE * right.count + j * SIDE, right.count,
+                                 begin > 0, false});
         }
       }
     });
