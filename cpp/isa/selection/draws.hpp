@@ -5,9 +5,10 @@ class WeightedPairs {
  public:
   void set_up(const double* constants, Index n) {
     const double largest = n > 0 ? *std::max_element(constants, constants + n) : 1.0;
-    const int unit = std::ilogb(largest);  // so that the sums neither overflow nor underflow
+    // A power of 2 by which the sums neither overflow nor underflow.
+    const double unit = std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
     total_.resize(n + 1);
-    for (Index i = 0; i < n; ++i) total_[i + 1] = total_[i] + std::ldexp(constants[i], -unit);
+    for (Index i = 0; i < n; ++i) total_[i + 1] = total_[i] + constants[i] * unit;
   }
   bool ready() const { return !total_.empty(); }
   // An index in [begin, end), `without` excepted (-1: none).
