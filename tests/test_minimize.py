@@ -140,7 +140,7 @@ def count_calls(function, counter):
 def test_every_combination_solves_or_says_what_is_missing(name, rule, step, monkeypatch):
     make, (value, gradient), knows = OBJECTIVES[name]
     if name.endswith("no gram"):
-        monkeypatch.setattr(pairstep.objectives, "GRAM_BYTES", 0)
+        monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
     p = problem(value, gradient, N, **CONSTRAINT)
     objective, constraint = make(), SumBox(**CONSTRAINT)
     lacking = missing(rule, step, knows)
@@ -164,7 +164,7 @@ def test_every_combination_solves_or_says_what_is_missing(name, rule, step, monk
 def test_both_gears_reach_the_same_value(rule, step, monkeypatch):
     constraint = SumBox(**CONSTRAINT)
     native = minimize(LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1)
-    monkeypatch.setattr(pairstep.objectives, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
     readable = minimize(LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1)
     assert native.fun == pytest.approx(readable.fun, rel=1e-10)
 
@@ -185,7 +185,7 @@ def test_both_gears_make_the_same_first_moves(rule, monkeypatch):
         return np.array(seen)
 
     native = points()
-    monkeypatch.setattr(pairstep.objectives, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
     readable = points()
     assert native == pytest.approx(readable, abs=1e-12)
 
@@ -258,7 +258,7 @@ def test_smooth_under_every_constraint(arguments, lipschitz):
 @pytest.mark.parametrize("name", [name for name in CONSTRAINTS if "range" not in name])
 def test_constants_follow_their_variables_into_groups_and_weights(name, rule, monkeypatch):
     """The same function with the same constants, once given and once computed: the same moves."""
-    monkeypatch.setattr(pairstep.objectives, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
     constraint, f = SumBox(**CONSTRAINTS[name]), LeastSquares(A * np.logspace(-1, 1, N), B)
     given = Smooth(f.value, f.gradient, lipschitz=f.lipschitz)
     options = {"rule": rule, "step": "lipschitz", "max_iter": 4}

@@ -131,7 +131,7 @@ def test_names_in_contributing_exist():
         ("struct Rule {", "cpp/core/types.hpp"),
         ("enum class Step", "cpp/core/types.hpp"),
         ("class Units", "cpp/isa/selection/units.hpp"),
-        ("class Objective(Protocol)", "src/pairstep/objectives.py"),
+        ("class Objective(Protocol)", "src/pairstep/objectives/objective.py"),
         ("STEPS = (", "src/pairstep/solve/steps.py"),
         ("def plan(", "src/pairstep/solve/steps.py"),
         ("def assumed_curvature(", "src/pairstep/solve/loop.py"),

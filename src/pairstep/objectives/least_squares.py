@@ -1,0 +1,234 @@
+"""Quadratics whose Hessian is A'A plus a diagonal: least squares and factor models."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from .. import _core, threads
+from .._validation import (
+    LARGE,
+    LARGE_FACTOR,
+    Array,
+    array,
+    finite_number,
+    frozen,
+    full_vector,
+    require_finite,
+    vector,
+)
+from ..constraints import Layout
+from .matrices import ROUNDS, largest_pair, native, sparse_matrix
+from .objective import Indices
+
+# A Gram matrix of more than this many bytes is not formed.
+GRAM_BYTES = 2**31
+
+
+def inner(left: Any, right: Array) -> Array:
+    """``left' right``, the same bits whatever the number of threads; `left` may be sparse."""
+    if scipy.sparse.issparse(left):
+        return np.asarray(left.T @ right)
+    return _core.inner(left, right, threads.worth(left.size * right.shape[1]))
+
+
+class LeastSquares:
+    """The function ``|Ax - b|^2 / 2 + ridge |x|^2 / 2``.
+
+    Numbers beyond 1e50 in size (1e100 for the ridge) are refused, for products overflow there.
+
+    Parameters
+    ----------
+    A : array_like or scipy.sparse array of shape (m, n)
+        One column per variable. It is not copied: do not change it afterwards.
+    b : array_like of shape (m,)
+        The right-hand side.
+    ridge : float
+        Weight of the squared norm of x.
+
+    Examples
+    --------
+    >>> import pairstep
+    >>> f = pairstep.LeastSquares([[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0])
+    >>> f.value([0.0, 0.0])
+    2.5
+    """
+
+    kinks = None
+    is_quadratic = True
+
+    def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
+        if finite_number("ridge", ridge) < 0:
+            raise ValueError(f"ridge must not be negative, got {ridge:g}")
+        self._set(("A", A), b, ("ridge", ridge), 0.0)
+
+    def _set(
+        self,
+        named_matrix: tuple[str, Any],
+        b: ArrayLike,
+        named_ridge: tuple[str, ArrayLike],
+        c: ArrayLike,
+    ) -> None:
+        name, A = named_matrix
+        if scipy.sparse.issparse(A):
+            matrix: Any = sparse_matrix(name, A, LARGE_FACTOR).tocsc()
+        else:
+            matrix = array(name, A, 2)
+            require_finite(name, matrix, LARGE_FACTOR)
+        if matrix.shape[1] == 0:
+            raise ValueError(f"{name} has no columns: there is nothing to minimise over")
+        m, n = matrix.shape
+        self.A: Any = matrix
+        self.b: Array = frozen(vector("b", b, m, limit=LARGE_FACTOR))
+        self.ridge: Array = frozen(full_vector(*named_ridge, n, limit=LARGE))
+        self.c: Array = frozen(full_vector("c", c, n, limit=LARGE))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self.A.shape[0]}, n={self.n})"
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return int(self.A.shape[1])
+
+    @cached_property
+    def lipschitz(self) -> Array:
+        """The squared norms of the columns, plus the ridge."""
+        if scipy.sparse.issparse(self.A):
+            return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
+        return np.asarray(np.einsum("ij,ij->j", self.A, self.A) + self.ridge)
+
+    @cached_property
+    def hessian(self) -> Array | None:
+        """The Gram matrix ``A'A + ridge I``, if it fits."""
+        return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
+
+    @cached_property
+    def linear(self) -> Array:
+        """``c - A'b``."""
+        return np.asarray(self.c - self._back(self.b))
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Gram matrix are cheaper to work with than the whole."""
+        return self.n > 1000
+
+    def oracle(self, point: Any) -> Any:
+        """What the block gear asks, answered in native code."""
+        columns = self.A.T if scipy.sparse.issparse(self.A) else self.A
+        entries = self.A.nnz if scipy.sparse.issparse(self.A) else self.A.size
+        workers = threads.worth(ROUNDS * entries)
+        return _core.gram_oracle(native(columns), self.b, self.ridge, self.c, point, workers)
+
+    def value(self, x: ArrayLike) -> float:
+        """f(x)."""
+        point = np.asarray(x, float)
+        return self._value(point, self._forth(point) - self.b)
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """``A'(Ax - b) + ridge x``."""
+        return self.value_and_gradient(x)[1]
+
+    def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
+        """Both from one residual."""
+        point = np.asarray(x, float)
+        residual = self._forth(point) - self.b
+        gradient = self._back(residual) + self.ridge * point + self.c
+        return self._value(point, residual), np.asarray(gradient)
+
+    def _forth(self, x: Array) -> Array:
+        return self.A @ x if scipy.sparse.issparse(self.A) else _core.times_vector(self.A, x)
+
+    def _back(self, residual: Array) -> Array:
+        if scipy.sparse.issparse(self.A):
+            return np.asarray(self.A.T @ residual)
+        return _core.transposed_times_vector(self.A, residual)
+
+    def _value(self, x: Array, residual: Array) -> float:
+        return float(0.5 * (residual @ residual) + (0.5 * self.ridge * x + self.c) @ x)
+
+    def curvature(self, indices: Indices, delta: Array) -> float:
+        """``|Ad|^2 + ridge |d|^2`` for the move d."""
+        change = self.A[:, indices] @ delta
+        return float(change @ change + self.ridge[indices] * delta @ delta)
+
+    def block(self, indices: Indices) -> Array:
+        """Rows and columns of the Gram matrix."""
+        all_of_them = len(indices) == self.n
+        if scipy.sparse.issparse(self.A):
+            columns = self.A if all_of_them else self.A[:, indices]
+            gram = np.ascontiguousarray((columns.T @ columns).toarray())
+        else:
+            workers = threads.worth(len(self.A) * len(indices) ** 2 / 2)
+            gram = _core.gram(self.A, None if all_of_them else indices, workers)
+        gram[np.diag_indices(len(indices))] += self.ridge[indices]
+        return gram
+
+    def two_coordinate_constant(self) -> float:
+        """L2, exactly; a block of rows of the Gram matrix at a time where it does not fit."""
+        if self.hessian is not None:
+            return _core.two_coordinate_constant(self.hessian)
+
+        def rows_of(rows: slice) -> Array:
+            if scipy.sparse.issparse(self.A):
+                return np.asarray((self.A[:, rows].T @ self.A).toarray())
+            return inner(self.A[:, rows], self.A)
+
+        return largest_pair(self.lipschitz, rows_of)
+
+    def in_accounts(self, layout: Layout) -> LeastSquares:
+        """The same in ``z = weights * x``: columns are divided by weights, 0 for cash."""
+        if layout.source is None and layout.weights is None:
+            return self
+        scale = layout.prices(np.ones(self.n))
+        at = np.arange(self.n) if layout.source is None else layout.source
+        moved = object.__new__(type(self))
+        columns = self.A[:, at]
+        if scipy.sparse.issparse(columns):
+            moved.A = scipy.sparse.csc_array(columns @ scipy.sparse.diags_array(scale))
+        else:
+            moved.A = np.ascontiguousarray(columns * scale)
+        moved.b = self.b
+        moved.ridge = self.ridge[at] * scale**2
+        moved.c = self.c[at] * scale
+        return moved
+
+
+class FactorModel(LeastSquares):
+    """The function ``x'(F'F + diag(D))x / 2 + c'x``; the n x n matrix is never formed.
+
+    Numbers beyond 1e100 in size (1e50 for F) are refused, for products overflow there.
+
+    Parameters
+    ----------
+    F : array_like or scipy.sparse array of shape (m, n)
+        One row per factor, one column per variable. It is not copied: do not change it afterwards.
+    D : float or array_like of shape (n,)
+        The diagonal, not negative: what the factors do not explain.
+    c : array_like of shape (n,), optional
+        The linear term.
+
+    Examples
+    --------
+    >>> import pairstep
+    >>> f = pairstep.FactorModel([[1.0, 1.0]], [1.0, 3.0])
+    >>> f.value([1.0, 1.0])
+    4.0
+    """
+
+    def __init__(self, F: Any, D: ArrayLike = 0.0, c: ArrayLike | None = None):
+        if np.ndim(F) != 2:
+            raise ValueError(f"F must have 2 dimensions, got {np.ndim(F)}")
+        self._set(("F", F), np.zeros(np.shape(F)[0]), ("D", D), 0.0 if c is None else c)
+        if self.ridge.min() < 0:
+            i = int(np.argmin(self.ridge))
+            raise ValueError(f"D must not be negative, but D[{i}] = {self.ridge[i]:g}")
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Hessian are cheaper to work with than the whole."""
+        return self.n > 200

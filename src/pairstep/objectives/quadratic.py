@@ -1,0 +1,148 @@
+"""Quadratics with an explicit matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from .. import _core, threads
+from .._validation import LARGE, Array, array, frozen, vector
+from ..constraints import Layout
+from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
+from .objective import Indices
+
+# A sparse matrix is made dense up to this many.
+SMALL_BYTES = 2**25
+
+
+class Quadratic:
+    """The function ``x'Qx / 2 + c'x``.
+
+    Numbers beyond 1e100 in size are refused, for products overflow there.
+
+    Parameters
+    ----------
+    Q : array_like or scipy.sparse array of shape (n, n)
+        Symmetric; positive semidefinite for the function to be convex. It is not copied: do not
+        change it afterwards.
+    c : array_like of shape (n,), optional
+        The linear term, 0 by default.
+
+    Examples
+    --------
+    >>> import pairstep
+    >>> f = pairstep.Quadratic([[2.0, 0.0], [0.0, 4.0]], [1.0, -1.0])
+    >>> f.value([1.0, 1.0])
+    3.0
+    """
+
+    kinks = None
+    is_quadratic = True
+
+    def __init__(self, Q: Any, c: ArrayLike | None = None):
+        matrix: Any = sparse_matrix("Q", Q, LARGE) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
+        n = matrix.shape[0]
+        if matrix.shape != (n, n):
+            raise ValueError(f"Q must be square, got shape {matrix.shape}")
+        if n == 0:
+            raise ValueError("Q is empty: there is nothing to minimise over")
+        self.Q: Any
+        self.Q, self.least_pair_curvature = symmetric(matrix)
+        self.c: Array = frozen(np.zeros(n) if c is None else vector("c", c, n, limit=LARGE))
+
+    def __repr__(self) -> str:
+        return f"Quadratic(n={self.n})"
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.c)
+
+    @cached_property
+    def lipschitz(self) -> Array:
+        """The diagonal of Q."""
+        return np.array(self.Q.diagonal())
+
+    @cached_property
+    def hessian(self) -> Array | None:
+        """Q, if it is dense or small enough to be made so."""
+        if not scipy.sparse.issparse(self.Q):
+            return np.asarray(self.Q)
+        return np.asarray(self.Q.toarray()) if self.n**2 * 8 <= SMALL_BYTES else None
+
+    @property
+    def linear(self) -> Array:
+        """The linear term c."""
+        return self.c
+
+    @property
+    def prefers_blocks(self) -> bool:
+        """Whether parts of the Hessian are cheaper to work with than the whole."""
+        return self.hessian is None
+
+    def oracle(self, point: Any) -> Any:
+        """What the block gear asks, answered in native code."""
+        entries = self.Q.nnz if scipy.sparse.issparse(self.Q) else self.Q.size
+        workers = threads.worth(ROUNDS * entries)
+        return _core.matrix_oracle(native(self.Q), self.c, point, workers)
+
+    def with_linear(self, c: ArrayLike) -> Quadratic:
+        """The same Q, which is not checked again, with another linear term."""
+        other = object.__new__(Quadratic)
+        other.__dict__.update(self.__dict__)
+        other.c = frozen(vector("c", c, self.n, limit=LARGE))
+        return other
+
+    def value(self, x: ArrayLike) -> float:
+        """f(x)."""
+        return self.value_and_gradient(x)[0]
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """``Qx + c``."""
+        return np.asarray(self._product(np.asarray(x, float)) + self.c)
+
+    def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
+        """Both from one product."""
+        point = np.asarray(x, float)
+        product = self._product(point)
+        return float(point @ (0.5 * product + self.c)), product + self.c
+
+    def _product(self, x: Array) -> Array:
+        # By rows: the same bits whatever the number of BLAS threads, and only the rows that count.
+        return self.Q @ x if scipy.sparse.issparse(self.Q) else _core.times(self.Q, x)
+
+    def curvature(self, indices: Indices, delta: Array) -> float:
+        """``d'Qd`` for the move d."""
+        return float(delta @ self.block(indices) @ delta)
+
+    def block(self, indices: Indices) -> Array:
+        """Rows and columns of Q."""
+        if scipy.sparse.issparse(self.Q):
+            return np.asarray(self.Q[indices][:, indices].toarray())
+        return np.asarray(self.Q[np.ix_(indices, indices)])
+
+    def two_coordinate_constant(self) -> float:
+        """L2, exactly; a block of rows at a time where Q is sparse and large."""
+        if self.hessian is not None:
+            return _core.two_coordinate_constant(self.hessian)
+        return largest_pair(self.lipschitz, lambda rows: self.Q[rows].toarray())
+
+    def in_accounts(self, layout: Layout) -> Quadratic:
+        """The quadratic in ``z = weights * x``, with empty rows for cash."""
+        if layout.source is None and layout.weights is None:
+            return self
+        scale = layout.prices(np.ones(self.n))
+        at = np.arange(self.n) if layout.source is None else layout.source
+        moved = object.__new__(Quadratic)
+        moved.least_pair_curvature = self.least_pair_curvature if layout.weights is None else 0.0
+        if scipy.sparse.issparse(self.Q):
+            diagonal = scipy.sparse.diags_array(scale)
+            moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
+        else:
+            moved.Q = np.ascontiguousarray(self.Q[np.ix_(at, at)] * scale * scale[:, None])
+        moved.c = self.c[at] * scale
+        return moved
