@@ -4,9 +4,10 @@
 class WeightedPairs {
  public:
   void set_up(const double* constants, Index n) {
-    const double largest = n > 0 ? *std::max_element(constants, constants + n) : 1.0;
+    const auto largest =
+        argmax<1>(n, [&]<class T>(Index p) { return std::array<T, 1>{load<T>(constants + p)}; })[0];
     // A power of 2 by which the sums neither overflow nor underflow.
-    const double unit = std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
+    const double unit = std::ldexp(1.0, std::clamp(-std::ilogb(largest.value), -1000, 1000));
     total_.resize(n + 1);
     for (Index i = 0; i < n; ++i) total_[i + 1] = total_[i] + constants[i] * unit;
   }
