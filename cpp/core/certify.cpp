@@ -65,6 +65,13 @@ Terms terms_of(const Point& point, const double* linear) {
   return {largest, std::max(0.5 * std::abs(product), std::abs(constant))};
 }
 
+bool is_optimal(const Certificate& certificate, const Terms& terms, double value, double tol) {
+  const auto& [violation, bound, nearby, multiplier] = certificate;
+  return violation <= tol * terms.gradient &&
+         (nearby <= GAIN * tol * std::max(terms.objective, std::abs(value)) ||
+          violation <= ROUNDED * terms.gradient);
+}
+
 Certificate certify(const Point& point) {
   Certificate certificate;
   std::vector<Stretch> sellers, buyers;

@@ -26,4 +26,13 @@ struct Terms {
 };
 Terms terms_of(const Point& point, const double* linear);
 
+// `optimal` also asks that what can still be gained nearby is at most this many times `tol` of the
+// size of the objective: a huge price at which nobody trades must not hide what the others do.
+constexpr double GAIN = 100.0;
+// A violation that is this small against the terms that cancel in the gradient is rounding.
+constexpr double ROUNDED = 1e-14;
+
+// Whether a point of a quadratic is plainly optimal; `Task.is_optimal` knows of terms that vanish.
+bool is_optimal(const Certificate& certificate, const Terms& terms, double value, double tol);
+
 }  // namespace pairstep

@@ -17,4 +17,16 @@ void solve_batch(const Batch& batch, Pulse& pulse) {
   });
 }
 
+void solve_few_columns(const FewColumns& problem, Pulse& pulse) {
+  // As many columns as the second-level cache holds beside other things.
+  constexpr Index CACHED = 1 << 14, MOST = 256, LEAST = 16;
+  const Index width = std::clamp(CACHED / std::max<Index>(problem.m, 1), LEAST, MOST);
+  const Index chunks = (problem.count + width - 1) / width;
+  Team team(int(std::min<Index>(problem.threads, chunks)), pulse);
+  team.run(chunks, [&](Index chunk) {
+    const Index begin = chunk * width, end = std::min(begin + width, problem.count);
+    if (!pulse.stopped()) isa().solve_few_columns(problem, begin, end);
+  });
+}
+
 }  // namespace pairstep

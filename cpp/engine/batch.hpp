@@ -26,4 +26,26 @@ struct Batch {
 // the solution before; chunks do not depend on the number of threads, so neither does the result.
 void solve_batch(const Batch& batch, Pulse& pulse);
 
+// Least squares with one matrix of few columns: min |Ax - b|^2/2 + ridge'x^2/2, sum(x) = total, for
+// each column b of B.
+constexpr Index FEW = 8;
+
+struct FewColumns {
+  enum State : char { unsolved, solved, invalid };  // unsolved: a task for `solve_batch`
+
+  const double *A, *B;  // m x n and m x count
+  Index m, n, count;
+  const double *hessian, *ridge, *start, *lower, *upper;
+  double total, tol;
+  Index max_iter;
+  double most_squares;  // a column with a larger sum of squares is not valid
+  int threads;
+  double *x, *linear, *gradient;  // count x n; the gradient from the residual at x
+  double* value;                  // count
+  Index* iterations;              // count
+  char* state;                    // count
+};
+
+void solve_few_columns(const FewColumns& problem, Pulse& pulse);
+
 }  // namespace pairstep

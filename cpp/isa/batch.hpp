@@ -8,14 +8,8 @@ inline double value_of(const double* x, const double* product, const double* lin
 
 inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse) {
   const Index n = batch.n;
-  GreedyTask task{};
-  task.hessian = batch.hessian;
-  task.choice.rule = Rules::find<libsvm::Libsvm>();
-  task.choice.alpha = 1.0;
-  task.step = Step::exact;
-  task.patience = 1000 + 10 * n;
-  task.finish = true;
-  Greedy gear(task, n);  // its memory and its factor serve one problem after the other
+  Greedy gear(automatic_task(batch.hessian, n),
+              n);  // its memory and its factor serve one problem after the other
   Aligned at_start(n), product(n), gradient(n);
   times(batch.hessian, batch.start, n, at_start.data());
   for (Index k = begin; k < end; ++k) {

@@ -22,6 +22,7 @@ struct TileKernels {
   void (*exponentials)(const Real* x, Index n, Real* out);
 };
 struct Batch;
+struct FewColumns;
 
 struct Columns;
 
@@ -45,7 +46,10 @@ struct InstructionSet {
   std::span<const Rule> rules;  // the same for every set; a rule's code is its place
   void (*propose)(const Point&, const Choice&, Move&);
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
+  // With the choices that `minimize` makes by default.
+  std::unique_ptr<GreedyRun> (*automatic)(const double* hessian, Index n);
   void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
+  void (*solve_few_columns)(const FewColumns&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
   Asymmetry (*asymmetry)(const double* matrix, Index n);
   Asymmetry (*asymmetry32)(const float* matrix, Index n);

@@ -370,3 +370,18 @@ class Greedy final : public GreedyRun {
 inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
   return std::make_unique<Greedy>(task, n);
 }
+
+inline GreedyTask automatic_task(const double* hessian, Index n) {
+  GreedyTask task{};
+  task.hessian = hessian;
+  task.choice.rule = Rules::find<libsvm::Libsvm>();
+  task.choice.alpha = 1.0;
+  task.step = Step::exact;
+  task.patience = 1000 + 10 * n;
+  task.finish = true;
+  return task;
+}
+
+inline std::unique_ptr<GreedyRun> automatic(const double* hessian, Index n) {
+  return greedy(automatic_task(hessian, n), n);
+}

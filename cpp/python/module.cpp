@@ -193,26 +193,38 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   return sum;
 }
 
-nb::object certify_rows(const Matrix& gradient, const Matrix& x, const In& lower, const In& upper,
-                        const Indices& starts) {
+nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matrix& x,
+                       const In& value, const In& lower, const In& upper, const Indices& starts,
+                       double tol) {
   const std::size_t count = x.shape(0), n = x.shape(1);
-  require(gradient.shape(0) == count && gradient.shape(1) == n, "gradient must be count x n");
+  for (const Matrix* each : {&gradient, &linear})
+    require(each->shape(0) == count && each->shape(1) == n, "gradients must be count x n");
+  require(value.shape(0) == count, "value must have length count");
   require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
   require_starts(starts, n);
-  const std::size_t groups = starts.shape(0);
-  std::vector<double> rows(3 * count);
+  std::vector<double> violation(count), bound(count);
+  std::vector<std::uint8_t> optimal(count);
   {
     const WithoutGil without;
     for (std::size_t k = 0; k < count; ++k) {
-      const Certificate c = certify(
-          {Index(n), Index(groups) - 1, starts.data(), const_cast<double*>(gradient.data()) + k * n,
-           const_cast<double*>(x.data()) + k * n, lower.data(), upper.data(), nullptr, nullptr});
-      rows[3 * k] = c.violation;
-      rows[3 * k + 1] = c.bound;
-      rows[3 * k + 2] = c.nearby;
+      const Point point{Index(n),
+                        Index(starts.shape(0)) - 1,
+                        starts.data(),
+                        const_cast<double*>(gradient.data()) + k * n,
+                        const_cast<double*>(x.data()) + k * n,
+                        lower.data(),
+                        upper.data(),
+                        nullptr,
+                        nullptr};
+      const Certificate c = certify(point);
+      const Terms terms = terms_of(point, linear.data() + k * n);
+      violation[k] = c.violation;
+      bound[k] = c.bound;
+      optimal[k] = is_optimal(c, terms, value.data()[k], tol);
     }
   }
-  return to_numpy(std::move(rows), {count, 3});
+  return nb::make_tuple(to_numpy(std::move(violation)), to_numpy(std::move(bound)),
+                        to_numpy(std::move(optimal)));
 }
 
 using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
@@ -388,8 +400,12 @@ NB_MODULE(_core, m) {
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
-  m.def("certify_rows", &certify_rows, "gradient"_a, "x"_a, "lower"_a, "upper"_a, "starts"_a,
-        "KKT violation, Frank-Wolfe gap and the same nearby, of each row.");
+  m.attr("GAIN") = GAIN;
+  m.attr("ROUNDED") = ROUNDED;
+  m.def(
+      "certify_rows", &certify_rows, "gradient"_a, "linear"_a, "x"_a, "value"_a, "lower"_a,
+      "upper"_a, "starts"_a, nb::kw_only(), "tol"_a,
+      "For each row a violation, a bound, and whether it is optimal as `Task.is_optimal` has it.");
   m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
         "left' right, with the same bits for any number of threads.");
   m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a,

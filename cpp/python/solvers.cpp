@@ -10,6 +10,7 @@
 
 #include "../engine/batch.hpp"
 #include "../engine/block_gear.hpp"
+#include "../engine/small.hpp"
 #include "../isa/dispatch.hpp"
 #include "../oracles/gram.hpp"
 #include "../oracles/matrix.hpp"
@@ -237,6 +238,93 @@ nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, co
                         to_numpy(std::vector<std::uint8_t>(solved.begin(), solved.end())));
 }
 
+nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, const In& ridge,
+                      const In& start, const In& lower, const In& upper, double total, double tol,
+                      Index max_iter, double most_squares, double seconds, int threads) {
+  const std::size_t m = A.shape(0), n = A.shape(1), count = B.shape(1);
+  require(Index(n) <= FEW && B.shape(0) == m, "A must have few columns, and the rows of B");
+  require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
+  for (const In* each : {&ridge, &start, &lower, &upper})
+    require(each->shape(0) == n, "ridge, start and bounds must have length n");
+  std::vector<double> x(count * n), linear(count * n), gradient(count * n), value(count);
+  std::vector<Index> iterations(count);
+  std::vector<char> state(count);
+  run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
+    solve_few_columns({.A = A.data(),
+                       .B = B.data(),
+                       .m = Index(m),
+                       .n = Index(n),
+                       .count = Index(count),
+                       .hessian = hessian.data(),
+                       .ridge = ridge.data(),
+                       .start = start.data(),
+                       .lower = lower.data(),
+                       .upper = upper.data(),
+                       .total = total,
+                       .tol = tol,
+                       .max_iter = max_iter,
+                       .most_squares = most_squares,
+                       .threads = threads,
+                       .x = x.data(),
+                       .linear = linear.data(),
+                       .gradient = gradient.data(),
+                       .value = value.data(),
+                       .iterations = iterations.data(),
+                       .state = state.data()},
+                      pulse);
+  });
+  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(linear), {count, n}),
+                        to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
+                        to_numpy(std::move(iterations)),
+                        to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())));
+}
+
+// A number, if it is one.
+bool take_number(nb::handle given, double& number) {
+  if (!PyFloat_Check(given.ptr()) && !PyLong_CheckExact(given.ptr())) return false;
+  number = PyFloat_AsDouble(given.ptr());
+  if (!PyErr_Occurred()) return true;
+  PyErr_Clear();  // an integer beyond all floats
+  return false;
+}
+
+// n numbers: an array of them, or one that stands for all. False if it is anything else.
+bool take_numbers(nb::handle given, std::size_t n, std::vector<double>& numbers) {
+  In array;
+  if (double number; take_number(given, number)) numbers.assign(n, number);
+  else if (nb::try_cast(given, array, false) && array.shape(0) == n)
+    numbers.assign(array.data(), array.data() + n);
+  else return false;
+  return true;
+}
+
+nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower, nb::handle upper,
+                 nb::handle tol) {
+  Matrix hessian;
+  std::vector<double> linear, low, high;
+  if (!nb::try_cast(Q, hessian, false) || hessian.shape(0) != hessian.shape(1) ||
+      Index(hessian.shape(0)) > SMALL)
+    return nb::none();
+  const std::size_t n = hessian.shape(0);
+  Small problem{hessian.data(), nullptr, nullptr, nullptr, Index(n), 0.0, 0.0};
+  if (!take_numbers(c, n, linear) || !take_numbers(lower, n, low) ||
+      !take_numbers(upper, n, high) || !take_number(total, problem.total) ||
+      !take_number(tol, problem.tol))
+    return nb::none();
+  problem.linear = linear.data();
+  problem.lower = low.data();
+  problem.upper = high.data();
+  std::optional<SmallAnswer> answer;
+  {
+    const WithoutGil without;
+    answer = solve_small(problem);
+  }
+  if (!answer) return nb::none();
+  const Certificate& sure = answer->certificate;
+  return nb::make_tuple(to_numpy(std::move(answer->x)), answer->value, answer->iterations,
+                        sure.violation, answer->tolerance, sure.bound, sure.multiplier[0]);
+}
+
 }  // namespace
 
 void register_solvers(nb::module_& m) {
@@ -280,4 +368,12 @@ void register_solvers(nb::module_& m) {
   m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
         "totals"_a, nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
         "Solve many quadratics with one Hessian: (x, iterations, solved), a row per problem.");
+  m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
+        "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
+        "threads"_a,
+        "Least squares for each column of B: (x, linear, gradient, value, iterations, state).");
+  m.attr("FEW") = FEW;
+  m.def("small", &small, "Q"_a, "c"_a, "total"_a, "lower"_a, "upper"_a, "tol"_a,
+        "A small dense quadratic at once: (x, value, iterations, violation, tolerance, bound, "
+        "multiplier), or None where it needs a closer look.");
 }

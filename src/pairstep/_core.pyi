@@ -163,9 +163,41 @@ def batch(
     seconds: float,
     threads: int,
 ) -> tuple[Array, Indices, NDArray[np.uint8]]: ...
+def few_columns(
+    A: Array,
+    B: Array,
+    hessian: Array,
+    ridge: Array,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    total: float,
+    tol: float,
+    max_iter: int,
+    most_squares: float,
+    seconds: float,
+    threads: int,
+) -> tuple[Array, Array, Array, Array, Indices, NDArray[np.uint8]]: ...
 def certify_rows(
-    gradient: Array, x: Array, lower: Array, upper: Array, starts: Indices
-) -> Array: ...
+    gradient: Array,
+    linear: Array,
+    x: Array,
+    value: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    *,
+    tol: float,
+) -> tuple[Array, Array, NDArray[np.uint8]]: ...
+def small(
+    Q: object, c: object, total: object, lower: object, upper: object, tol: object
+) -> tuple[Array, float, int, float, float, float, float] | None: ...
+
+FEW: int
+GAIN: float
+ROUNDED: float
+
 def solve_duals(
     X: object,
     center: Array | None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from .. import _core, threads
 from .._validation import LARGE_FACTOR, Array
@@ -16,9 +17,20 @@ from ..constraints import Layout, SumBox
 from ..objectives import LeastSquares, inner
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
-from .task import GAIN, ROUNDING
 
 SLAB = 512  # right-hand sides certified at a time: few enough for the residuals to stay in cache
+UNSOLVED, SOLVED, INVALID = range(3)
+
+
+class _Points(NamedTuple):
+    """A row or an entry for each right-hand side; gradients are derived from A and the residual."""
+
+    z: Array
+    linear: Array
+    gradient: Array
+    value: Array
+    n_iter: NDArray[np.int64]
+    state: NDArray[np.uint8]
 
 
 def solve_batch(
@@ -33,35 +45,75 @@ def solve_batch(
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
     began = time.perf_counter()
     not_negative("tol", tol)
-    most = iterations(max_iter, 100_000)
     deadline = None if time_limit is None else began + not_negative("time_limit", time_limit)
-    valid = np.einsum("ij,ij->j", B, B) <= LARGE_FACTOR**2
     objective = LeastSquares(A, np.zeros(B.shape[0]), ridge)
     layout = constraint.layout(objective.n)
     problem = objective.in_accounts(layout)
     gram = problem.block(np.arange(problem.n))
-    right = B if valid.all() else np.where(valid, B, 0.0)
-    linear = -np.ascontiguousarray(inner(problem.A, right).T)
-    start = _start(problem, layout, linear)
     setup_time = time.perf_counter() - began
 
-    limit = math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0)
-    z, n_iter, solved = _core.batch(
-        gram, linear, start, layout.lower, layout.upper, layout.starts, layout.totals,
-        tol=tol, max_iter=most, seconds=limit, threads=threads.available(),
+    options = tol, iterations(max_iter, 100_000), deadline
+    points = _points(problem, layout, gram, B, *options)
+    result = _certified(layout, points, tol)
+    _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
+    solve_time = time.perf_counter() - began - setup_time
+    return replace(result, setup_time=setup_time, solve_time=solve_time)
+
+
+def _points(
+    problem: LeastSquares,
+    layout: Layout,
+    gram: Array,
+    B: Array,
+    tol: float,
+    max_iter: int,
+    deadline: float | None,
+) -> _Points:
+    """Solve for all: with few columns in lanes, and what is left by the gears."""
+    options = {
+        "tol": tol,
+        "max_iter": max_iter,
+        "seconds": math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0),
+        "threads": threads.available(),
+    }
+    if problem.n > _core.FEW or len(layout.totals) > 1 or scipy.sparse.issparse(problem.A):
+        return _by_gears(problem, layout, gram, B, options)
+    points = _Points(
+        *_core.few_columns(
+            problem.A, B, gram, problem.ridge, layout.project(np.zeros(layout.n)),
+            layout.lower, layout.upper, total=layout.totals[0],
+            most_squares=LARGE_FACTOR**2, **options,
+        )
     )  # fmt: skip
-    result = _certified(objective, layout, z, right, linear, tol, n_iter)
-    result = replace(
-        result, setup_time=setup_time, solve_time=time.perf_counter() - began - setup_time
-    )
-    late = (solved == 0) & (result.status != Status.OPTIMAL)
-    result.status[late] = Status.TIME_LIMIT
-    _repair(A, right, constraint, ridge, tol, max_iter, deadline, result)
-    result.x[:, ~valid] = np.nan
-    for values in (result.fun, result.kkt_violation, result.suboptimality_bound):
-        values[~valid] = np.nan
-    result.status[~valid] = Status.INVALID
-    return result
+    rest = np.flatnonzero(points.state == UNSOLVED)
+    if len(rest):
+        for all_of_them, some in zip(
+            points, _by_gears(problem, layout, gram, B[:, rest], options), strict=True
+        ):
+            all_of_them[rest] = some
+    return points
+
+
+def _by_gears(
+    problem: LeastSquares, layout: Layout, gram: Array, B: Array, options: dict[str, Any]
+) -> _Points:
+    """One after the other, in native threads."""
+    valid = np.einsum("ij,ij->j", B, B) <= LARGE_FACTOR**2
+    right = B if valid.all() else np.where(valid, B, 0.0)
+    linear = -np.ascontiguousarray(inner(problem.A, right).T)
+    z, n_iter, solved = _core.batch(
+        gram, linear, _start(problem, layout, linear),
+        layout.lower, layout.upper, layout.starts, layout.totals, **options,
+    )  # fmt: skip
+    gradient, value = np.empty_like(z), np.empty(len(z))
+    for first in range(0, len(z), SLAB):
+        at = slice(first, first + SLAB)
+        residual = inner(problem.A.T, z[at].T)
+        residual -= right[:, at]
+        pull = problem.ridge * z[at]
+        gradient[at] = inner(problem.A, residual).T + pull
+        value[at] = np.einsum("ij,ij->j", residual, residual) + np.einsum("ij,ij->i", z[at], pull)
+    return _Points(z, linear, gradient, value / 2, n_iter, np.where(valid, solved, INVALID))
 
 
 def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
@@ -72,46 +124,24 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
     return layout.project(np.zeros(layout.n))
 
 
-def _certified(
-    objective: LeastSquares,
-    layout: Layout,
-    z: Array,
-    B: Array,
-    linear: Array,
-    tol: float,
-    n_iter: Any,
-) -> BatchResult:
-    """Derive everything that is reported from A, B and the points, in blocks of columns."""
-    count = len(z)
-    x = np.empty((objective.n, count))
-    fun, violation, bound = (np.empty(count) for _ in range(3))
-    optimal = np.empty(count, bool)
-    plain = layout.source is None and layout.weights is None
-    for first in range(0, count, SLAB):
-        at = slice(first, min(first + SLAB, count))
-        rows = z[at]
-        x[:, at] = rows.T if plain else np.stack([layout.to_coordinates(r) for r in rows], axis=1)
-        residual = inner(objective.A.T, x[:, at])
-        residual -= B[:, at]
-        gradient = inner(objective.A, residual).T + objective.ridge * x[:, at].T
-        prices = gradient if plain else np.stack([layout.prices(g) for g in gradient])
-        fun[at] = 0.5 * np.einsum("ij,ij->j", residual, residual)
-        fun[at] += 0.5 * np.einsum("i,ij->j", objective.ridge, x[:, at] ** 2)
-        certificates = _core.certify_rows(
-            np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts
-        )
-        violation[at], bound[at], nearby = certificates.T
-        # The terms that cancel in the gradient and in the objective, as in `Task.is_optimal`.
-        product, constant = prices - linear[at], linear[at]
-        scale = np.maximum(np.abs(product).max(axis=1), np.abs(constant).max(axis=1))
-        size = np.maximum(
-            np.abs(np.einsum("ij,ij->i", rows, product)) / 2,
-            np.abs(np.einsum("ij,ij->i", rows, constant)),
-        )
-        small = nearby <= GAIN * tol * np.maximum(size, fun[at])
-        optimal[at] = (violation[at] <= tol * scale) & (small | (violation[at] <= ROUNDING * scale))
-    status = np.where(optimal, Status.OPTIMAL.value, Status.STALLED.value)
-    return BatchResult(x, fun, status.astype("<U10"), n_iter, violation, bound, 0.0, 0.0)
+def _certified(layout: Layout, points: _Points, tol: float) -> BatchResult:
+    """Say of each point how good it is, as `Task.is_optimal` does of one."""
+    violation, bound, optimal = _core.certify_rows(
+        points.gradient, points.linear, points.z, points.value,
+        layout.lower, layout.upper, layout.starts, tol=tol,
+    )  # fmt: skip
+    status = np.full(len(points.z), Status.OPTIMAL.value, "<U10")
+    status[optimal == 0] = Status.STALLED.value
+    status[(optimal == 0) & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value
+    if layout.source is None and layout.weights is None:
+        x = np.ascontiguousarray(points.z.T)
+    else:
+        x = np.stack([layout.to_coordinates(row) for row in points.z], axis=1)
+    invalid = points.state == INVALID
+    status[invalid] = Status.INVALID.value
+    for values in (x.T, points.value, violation, bound):
+        values[invalid] = np.nan
+    return BatchResult(x, points.value, status, points.n_iter, violation, bound, 0.0, 0.0)
 
 
 def _repair(

@@ -13,6 +13,7 @@ from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
 from .minimize import minimize
+from .small import solve_small
 from .task import Callback
 
 
@@ -70,6 +71,11 @@ def solve_qp(
     >>> str(result.status), result.x.round(6)
     ('optimal', array([0.636364, 0.363636]))
     """
+    unusual = (weights, groups, l1, x0, max_iter, time_limit, callback)
+    if all(option is None for option in unusual):
+        result = solve_small(Q, c, total, lower, upper, tol)
+        if result is not None:
+            return result
     objective: Objective
     if isinstance(Q, tuple):
         if len(Q) != 2:

@@ -21,13 +21,9 @@ from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
 
-# `optimal` also asks that what can still be gained nearby is at most this many times `tol` of the
-# size of the objective: a huge price at which nobody trades must not hide what the others do.
-GAIN = 100.0
+GAIN, ROUNDING = _core.GAIN, _core.ROUNDED  # see core/certify.hpp
 # What a gradient elsewhere counts against the one at hand, where the Hessian is not constant.
 ELSEWHERE = 1e-3
-# A violation that is this small against the terms that cancel in the gradient is rounding.
-ROUNDING = 1e-14
 
 
 class Seen(NamedTuple):

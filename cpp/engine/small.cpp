@@ -1,0 +1,80 @@
+#include "small.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "../core/convex.hpp"
+#include "../core/feasible.hpp"
+#include "../core/pulse.hpp"
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+namespace {
+
+constexpr double LARGE = 1e100;  // products of larger numbers overflow
+constexpr Index LONGEST = 100;   // iterations for each variable: a matter of milliseconds
+
+bool is_ordinary(const Small& problem) {
+  const auto [hessian, linear, lower, upper, n, total, tol] = problem;
+  const auto ordinary = [](double v) { return std::abs(v) < LARGE; };
+  if (n < 1 || n > SMALL || !ordinary(total) || !(tol >= 0)) return false;
+  if (!std::all_of(linear, linear + n, ordinary) || !std::all_of(lower, lower + n, ordinary))
+    return false;
+  if (first_odd(lower, upper, n, LARGE) >= 0) return false;
+  const Span span = span_of(lower, upper, n, total, total);
+  if (!(span.least <= total && total <= span.most)) return false;
+  const Asymmetry checked = isa().asymmetry(hessian, n);
+  return checked.difference == 0.0 && checked.largest < LARGE;
+}
+
+// Value and gradient at the point.
+double derive(const Small& problem, const Point& point) {
+  isa().times(problem.hessian, point.x, point.n, point.gradient);
+  double value = 0.0;
+  for (Index i = 0; i < point.n; ++i) {
+    value += point.x[i] * (0.5 * point.gradient[i] + problem.linear[i]);
+    point.gradient[i] += problem.linear[i];
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<SmallAnswer> solve_small(const Small& problem) {
+  if (!is_ordinary(problem)) return {};
+  const Index n = problem.n, starts[] = {0, n};
+  SmallAnswer answer{std::vector<double>(n), 0.0, 0.0, {}, 0};
+  std::vector<double> gradient(n), curvature(n);
+  const Point point{
+      n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
+      nullptr, nullptr};
+  std::copy_n(problem.lower, n, point.x);
+  derive(problem, point);
+  for (Index i = 0; i < n; ++i) curvature[i] = std::max(problem.hessian[i * (n + 1)], 0.0);
+  fill(gradient.data(), curvature.data(), problem.lower, problem.upper, starts, &problem.total, 1,
+       point.x);
+  answer.value = derive(problem, point);
+  const double first_scale = terms_of(point, problem.linear).gradient;
+
+  Pulse pulse;
+  const auto gear = isa().automatic(problem.hessian, n);
+  gear->begin(point, answer.value);
+  if (gear->run(problem.tol * first_scale, LONGEST * n, pulse) != Stop::converged) return {};
+  if (gear->least_curvature < 0) return {};
+
+  settle(point.x, problem.lower, problem.upper, starts, &problem.total, 1);
+  answer.value = derive(problem, point);
+  answer.certificate = certify(point);
+  answer.iterations = gear->iterations;
+  const Terms terms = terms_of(point, problem.linear);
+  answer.tolerance = problem.tol * terms.gradient;
+  if (!is_optimal(answer.certificate, terms, answer.value, problem.tol)) return {};
+  std::vector<Index> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  if (convex_along(problem.hessian, n, all, starts) != Convex::yes) return {};
+  return answer;
+}
+
+}  // namespace pairstep

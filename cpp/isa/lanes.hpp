@@ -1,0 +1,222 @@
+// Least squares with few columns, a right-hand side in each lane. B is read from memory once: a
+// chunk of its columns stays in the cache while linear terms, solutions and gradients are computed.
+// Included once per instruction set.
+
+using Mask = decltype(Lanes{} < Lanes{});
+
+inline Lanes magnitude(Lanes value) { return maximum(value, -value); }
+inline bool any(Mask mask) { return largest_lane(mask ? all<Lanes>(1.0) : all<Lanes>(0.0)) > 0; }
+
+// min x'Gx/2 + c'x with sum(x) = total and bounds; G is shared, c and x have a value per lane. An
+// active-set method: Newton steps from face to face, each lane on its own.
+template <int N>
+class Faces {
+ public:
+  using Rows = std::array<Lanes, N>;
+  using Masks = std::array<Mask, N>;
+
+  explicit Faces(const FewColumns& problem) : problem_(problem) {
+    double mean = 0.0;
+    for (int i = 0; i < N; ++i) mean += problem.hessian[i * N + i] / N;
+    // Along the plane of the sum a multiple of 11' changes nothing, but it makes G definite.
+    for (int i = 0; i < N * N; ++i) definite_[i] = problem.hessian[i] + mean;
+  }
+
+  // Whether every face can be factored: the pivots of a part are not below those of the whole.
+  bool are_definite() const {
+    Masks everything;
+    everything.fill(all<Lanes>(0.0) == all<Lanes>(0.0));
+    const Factor factor(definite_, everything);
+    for (int i = 0; i < N; ++i) {
+      const double pivot = 1.0 / factor.inverse[i][0];
+      if (!(pivot > SAFE_PIVOT * definite_[i * N + i])) return false;
+    }
+    return true;
+  }
+
+  // The number of steps and whether they led to the optimum.
+  std::pair<Lanes, Mask> solve(const Rows& c, Rows& x) const {
+    Masks free;
+    for (int i = 0; i < N; ++i) {
+      x[i] = all<Lanes>(problem_.start[i]);
+      free[i] = lower(i) < upper(i);
+    }
+    Lanes steps = all<Lanes>(0.0), first_scale = steps;
+    Mask solved = steps > 0.0, at_best = solved;  // of its face
+    const Index rounds = std::min<Index>(ROUNDS, problem_.max_iter + 1);
+    for (Index round = 0; round < rounds; ++round) {
+      Rows gradient;
+      Lanes scale = all<Lanes>(0.0), dearest = all<Lanes>(-INFINITY), cheapest = -dearest;
+      for (int i = 0; i < N; ++i) {
+        Lanes product = all<Lanes>(0.0);
+        for (int j = 0; j < N; ++j)
+          product = multiply_add(all<Lanes>(problem_.hessian[i * N + j]), x[j], product);
+        gradient[i] = product + c[i];
+        scale = maximum(scale, maximum(magnitude(product), magnitude(c[i])));
+        dearest = x[i] > lower(i) ? maximum(dearest, gradient[i]) : dearest;
+        cheapest = x[i] < upper(i) ? minimum(cheapest, gradient[i]) : cheapest;
+      }
+      if (round == 0) first_scale = scale;
+      solved |= dearest - cheapest <= 0.5 * problem_.tol * maximum(scale, 1e-6 * first_scale);
+      if (!any(~solved)) break;
+      // From the best point of a face, the pair is let go that gains most at first.
+      for (int i = 0; i < N; ++i)
+        free[i] |= at_best & (((gradient[i] == dearest) & (x[i] > lower(i))) |
+                              ((gradient[i] == cheapest) & (x[i] < upper(i))));
+      at_best = advance(x, free, newton_step(gradient, free), solved);
+      steps = solved ? steps : steps + 1.0;
+    }
+    return {steps, solved};
+  }
+
+ private:
+  static constexpr double SAFE_PIVOT = 1e-9;
+  static constexpr int ROUNDS = 8 * N;  // two for each variable suffice nearly always
+
+  // LDL' of the free part of a matrix; the others have rows of the identity.
+  struct Factor {
+    std::array<Rows, N> below;  // L
+    Rows inverse;               // of D
+
+    Factor(const double* matrix, const Masks& free) {
+      std::array<Rows, N> scaled;  // L D
+      for (int j = 0; j < N; ++j)
+        for (int i = j; i < N; ++i) {
+          Lanes value =
+              free[i] & free[j] ? all<Lanes>(matrix[i * N + j]) : all<Lanes>(i == j ? 1.0 : 0.0);
+          for (int k = 0; k < j; ++k) value = multiply_subtract(scaled[i][k], below[j][k], value);
+          scaled[i][j] = value;
+          if (i == j) inverse[j] = 1.0 / value;
+          else below[i][j] = value * inverse[j];
+        }
+    }
+    void solve(Rows& b) const {
+      for (int i = 0; i < N; ++i)
+        for (int k = 0; k < i; ++k) b[i] = multiply_subtract(below[i][k], b[k], b[i]);
+      for (int i = N - 1; i >= 0; --i) {
+        b[i] = b[i] * inverse[i];
+        for (int k = i + 1; k < N; ++k) b[i] = multiply_subtract(below[k][i], b[k], b[i]);
+      }
+    }
+  };
+
+  Lanes lower(int i) const { return all<Lanes>(problem_.lower[i]); }
+  Lanes upper(int i) const { return all<Lanes>(problem_.upper[i]); }
+
+  // To the best point of the face, along which the sum stays.
+  Rows newton_step(const Rows& gradient, const Masks& free) const {
+    const Factor factor(definite_, free);
+    Rows downhill, outward;
+    for (int i = 0; i < N; ++i) {
+      downhill[i] = free[i] ? -gradient[i] : all<Lanes>(0.0);
+      outward[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
+    }
+    factor.solve(downhill);
+    factor.solve(outward);
+    Lanes change = all<Lanes>(0.0), length = change;
+    for (int i = 0; i < N; ++i) {
+      change = change + downhill[i];
+      length = length + outward[i];
+    }
+    const Lanes multiplier = length > 0.0 ? change / length : all<Lanes>(0.0);
+    for (int i = 0; i < N; ++i)
+      downhill[i] = multiply_subtract(multiplier, outward[i], downhill[i]);
+    return downhill;
+  }
+
+  // Go along the step up to the first bound, where variables stay. Whether nothing was in the way.
+  Mask advance(Rows& x, Masks& free, const Rows& step, Mask solved) const {
+    Lanes length = all<Lanes>(1.0);
+    Rows reach, bound;
+    for (int i = 0; i < N; ++i) {
+      bound[i] = step[i] < 0.0 ? lower(i) : upper(i);
+      reach[i] = step[i] == 0.0 ? all<Lanes>(INFINITY) : (bound[i] - x[i]) / step[i];
+      length = minimum(reach[i], length);
+    }
+    for (int i = 0; i < N; ++i) {
+      const Mask stays = (reach[i] <= length) & (length < 1.0);
+      const Lanes to = minimum(maximum(x[i] + length * step[i], lower(i)), upper(i));
+      x[i] = solved ? x[i] : stays ? bound[i] : to;
+      free[i] &= ~stays | solved;
+    }
+    return length == 1.0;
+  }
+
+  const FewColumns& problem_;
+  double definite_[N * N];
+};
+
+template <int N>
+void few_columns(const FewColumns& problem, Index begin, Index end) {
+  using Rows = typename Faces<N>::Rows;
+  const Faces<N> faces(problem);
+  const Index m = problem.m, used = end - begin, width = (used + WIDTH - 1) / WIDTH * WIDTH;
+  const bool definite = faces.are_definite();
+  Aligned panel(m * width);
+  for (Index k = 0; k < m; ++k) {
+    const double* const row = problem.B + k * problem.count + begin;
+    std::fill(std::copy_n(row, used, panel.data() + k * width), panel.data() + (k + 1) * width,
+              0.0);
+  }
+  for (Index at = 0; at < width; at += WIDTH) {
+    const Index lanes = std::min(WIDTH, used - at), first = begin + at;
+    const auto put = [&](const Rows& values, double* rows) {
+      for (Index lane = 0; lane < lanes; ++lane)
+        for (int j = 0; j < N; ++j) rows[(first + lane) * N + j] = values[j][lane];
+    };
+    Rows c, x, gradient;
+    c.fill(all<Lanes>(0.0));
+    Lanes squares = all<Lanes>(0.0);
+    for (Index k = 0; k < m; ++k) {
+      const Lanes b = load<Lanes>(panel.data() + k * width + at);
+      squares = multiply_add(b, b, squares);
+      for (int j = 0; j < N; ++j)
+        c[j] = multiply_subtract(all<Lanes>(problem.A[k * N + j]), b, c[j]);
+    }
+    const Mask valid = squares <= problem.most_squares;
+    for (int j = 0; j < N; ++j) c[j] = valid ? c[j] : all<Lanes>(0.0);
+    const auto [steps, solved] = faces.solve(c, x);
+    put(c, problem.linear);
+    put(x, problem.x);
+
+    const Index whole[] = {0, N};
+    for (Index lane = 0; lane < lanes; ++lane) {
+      const Index p = first + lane;
+      double* const row = problem.x + p * N;
+      settle(row, problem.lower, problem.upper, whole, &problem.total, 1);
+      for (int j = 0; j < N; ++j) x[j][lane] = row[j];
+      problem.iterations[p] = Index(steps[lane]);
+      problem.state[p] = !valid[lane]               ? FewColumns::invalid
+                         : solved[lane] && definite ? FewColumns::solved
+                                                    : FewColumns::unsolved;
+    }
+
+    Lanes value = all<Lanes>(0.0);
+    gradient.fill(value);
+    for (Index k = 0; k < m; ++k) {
+      Lanes residual = -load<Lanes>(panel.data() + k * width + at);
+      for (int j = 0; j < N; ++j)
+        residual = multiply_add(all<Lanes>(problem.A[k * N + j]), x[j], residual);
+      value = multiply_add(residual, residual, value);
+      for (int j = 0; j < N; ++j)
+        gradient[j] = multiply_add(all<Lanes>(problem.A[k * N + j]), residual, gradient[j]);
+    }
+    for (int j = 0; j < N; ++j) {
+      const Lanes pull = problem.ridge[j] * x[j];
+      value = multiply_add(pull, x[j], value);
+      gradient[j] = valid ? gradient[j] + pull : all<Lanes>(0.0);
+    }
+    put(gradient, problem.gradient);
+    for (Index lane = 0; lane < lanes; ++lane) problem.value[first + lane] = 0.5 * value[lane];
+  }
+}
+
+template <int... N>
+void few_columns_of(std::integer_sequence<int, N...>, const FewColumns& problem, Index begin,
+                    Index end) {
+  ((problem.n == N + 1 ? few_columns<N + 1>(problem, begin, end) : void()), ...);
+}
+
+inline void solve_few_columns(const FewColumns& problem, Index begin, Index end) {
+  few_columns_of(std::make_integer_sequence<int, FEW>(), problem, begin, end);
+}
