@@ -7,6 +7,7 @@
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
 #include "../core/pulse.hpp"
+#include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
 
 namespace pairstep {
@@ -16,7 +17,7 @@ namespace {
 constexpr double LARGE = 1e100;  // products of larger numbers overflow
 constexpr Index LONGEST = 100;   // iterations for each variable: a matter of milliseconds
 
-bool is_ordinary(const Small& problem) {
+bool is_ordinary(const Small& problem, Pulse& pulse) {
   const auto [hessian, linear, lower, upper, n, total, tol] = problem;
   const auto ordinary = [](double v) { return std::abs(v) < LARGE; };
   if (n < 1 || n > SMALL || !ordinary(total) || !(tol >= 0)) return false;
@@ -25,7 +26,7 @@ bool is_ordinary(const Small& problem) {
   if (first_odd(lower, upper, n, LARGE) >= 0) return false;
   const Span span = span_of(lower, upper, n, total, total);
   if (!(span.least <= total && total <= span.most)) return false;
-  const Asymmetry checked = isa().asymmetry(hessian, n);
+  const Asymmetry checked = asymmetry(hessian, n, 1, pulse);
   return checked.difference == 0.0 && checked.largest < LARGE;
 }
 
@@ -43,7 +44,8 @@ double derive(const Small& problem, const Point& point) {
 }  // namespace
 
 std::optional<SmallAnswer> solve_small(const Small& problem) {
-  if (!is_ordinary(problem)) return {};
+  Pulse pulse;
+  if (!is_ordinary(problem, pulse)) return {};
   const Index n = problem.n, starts[] = {0, n};
   SmallAnswer answer{std::vector<double>(n), 0.0, 0.0, {}, 0};
   std::vector<double> gradient(n), curvature(n);
@@ -58,7 +60,6 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   answer.value = derive(problem, point);
   const double first_scale = terms_of(point, problem.linear).gradient;
 
-  Pulse pulse;
   const auto gear = isa().automatic(problem.hessian, n);
   gear->begin(point, answer.value);
   if (gear->run(problem.tol * first_scale, LONGEST * n, pulse) != Stop::converged) return {};

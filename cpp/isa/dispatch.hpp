@@ -40,6 +40,9 @@ struct BlockProduct {
   bool add, upper;
 };
 
+// Matrices are compared with their transposes by squares that fit the first-level cache.
+constexpr Index SQUARE = 64;
+
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
@@ -51,8 +54,11 @@ struct InstructionSet {
   void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
   void (*solve_few_columns)(const FewColumns&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
-  Asymmetry (*asymmetry)(const double* matrix, Index n);
-  Asymmetry (*asymmetry32)(const float* matrix, Index n);
+  // See core/symmetry.hpp.
+  Asymmetry (*asymmetry)(const double* matrix, Index n, const double* diagonal, Index begin,
+                         Index end);
+  Asymmetry (*asymmetry32)(const float* matrix, Index n, const double* diagonal, Index begin,
+                           Index end);
   void (*times)(const double* matrix, const double* x, Index n, double* product);
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,

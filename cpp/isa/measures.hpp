@@ -16,40 +16,66 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
   return largest;
 }
 
-// The largest |H_ij - H_ji| and where, the largest |H_ij| (NaN where an entry is not finite), and
-// the least curvature of a pair: all in one pass.
+// Of the rows [begin, end) and their mirrored columns, from the diagonal on: the largest
+// |H_ij - H_ji| and where, the largest |H_ij| (NaN where an entry is not finite), and the least
+// curvature of a pair, all in one pass. `begin` is a multiple of SQUARE.
 template <class Real>
-Asymmetry asymmetry(const Real* matrix, Index n) {
-  constexpr Index TILE =
-      64;  // two tiles fit the first-level cache, so columns cost no more than rows
+Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index begin, Index end) {
+  using V = typename Vector<Real>::type;
+  constexpr Index width = Vector<Real>::width;
   Asymmetry result;
-  std::vector<double> diagonal(n);
-  for (Index i = 0; i < n; ++i) diagonal[i] = matrix[i * n + i];
-  double sum = 0.0;  // becomes NaN or inf with any entry, which a maximum would hide
-  for (Index row = 0; row < n; row += TILE)
-    for (Index column = row; column < n; column += TILE)
-      for (Index i = row; i < std::min(row + TILE, n); ++i) {
-        double difference = 0.0, largest = 0.0, total = 0.0, least = 0.0;
-        const Index first = column == row ? i : column;
-        for (Index j = first; j < std::min(column + TILE, n); ++j) {
-          const double a = matrix[i * n + j], b = matrix[j * n + i];
-          difference = std::max(difference, std::abs(a - b));
-          largest = std::max(largest, std::max(std::abs(a), std::abs(b)));
-          total += a * 0.0 + b * 0.0;
-          least = std::min(least, diagonal[i] + diagonal[j] - 2.0 * a);
+  Real mirrored[SQUARE * SQUARE];  // the square below the diagonal, transposed
+  Real own[SQUARE];                // the diagonal beside it
+  V sum{};                         // becomes NaN with any entry that is not finite
+  double rest = 0.0;
+  for (Index row = begin; row < end; row += SQUARE)
+    for (Index column = row; column < n; column += SQUARE) {
+      const Index rows = std::min(SQUARE, end - row), columns = std::min(SQUARE, n - column);
+      for (Index c = 0; c < columns; ++c) {
+        own[c] = Real(diagonal[column + c]);
+        for (Index r = 0; r < rows; ++r)
+          mirrored[r * SQUARE + c] = matrix[(column + c) * n + row + r];
+      }
+      Real difference = 0, largest = 0, least = 0;
+      for (Index r = 0; r < rows; ++r) {
+        const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SQUARE;
+        const Real pivot = Real(diagonal[row + r]);
+        V apart{}, size{}, bend{};
+        Index c = 0;
+        for (; c + width <= columns; c += width) {
+          const V a = load_as<V>(above + c), b = load_as<V>(below + c), gap = a - b, zero{};
+          apart = maximum(apart, maximum(gap, -gap));
+          size = maximum(maximum(size, maximum(a, -a)), maximum(b, -b));
+          bend = minimum(bend, pivot + load_as<V>(own + c) - Real(2) * a);
+          sum += zero * a + zero * b;
         }
-        sum += total;
-        result.least_pair = std::min(result.least_pair, least);
-        result.largest = std::max(result.largest, largest);
-        if (difference > result.difference) {
-          result.difference = difference;
-          result.i = i;
-          for (Index j = first; j < std::min(column + TILE, n); ++j)
-            if (std::abs(double(matrix[i * n + j]) - double(matrix[j * n + i])) == difference)
-              result.j = j;
+        for (Index lane = 0; lane < width; ++lane) {
+          difference = std::max(difference, apart[lane]);
+          largest = std::max(largest, size[lane]);
+          least = std::min(least, bend[lane]);
+        }
+        for (; c < columns; ++c) {
+          const Real a = above[c], b = below[c];
+          difference = std::max(difference, std::abs(a - b));
+          largest = std::max({largest, std::abs(a), std::abs(b)});
+          least = std::min(least, pivot + own[c] - Real(2) * a);
+          rest += 0.0 * a + 0.0 * b;
         }
       }
-  if (sum != 0.0) result.largest = NAN;
+      result.least_pair = std::min(result.least_pair, double(least));
+      result.largest = std::max(result.largest, double(largest));
+      if (!(difference > result.difference)) continue;
+      result.difference = difference;
+      for (Index r = rows; r-- > 0;)
+        for (Index c = columns; c-- > 0;)
+          if (std::abs(matrix[(row + r) * n + column + c] - mirrored[r * SQUARE + c]) ==
+              difference) {
+            result.i = row + r;
+            result.j = column + c;
+          }
+    }
+  for (Index lane = 0; lane < width; ++lane) rest += sum[lane];
+  if (rest != 0.0) result.largest = NAN;
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pairstep {
 
@@ -39,6 +40,8 @@ KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, Tea
                                                      {}}));
   const Real* squares = level().points.squares();
   rounding_ = reach<Real>(dual.kernel, double(*std::max_element(squares, squares + n))).error;
+  const double mean = std::accumulate(squares, squares + n, 0.0) / double(n);
+  usual_rounding_ = reach<Real>(dual.kernel, mean).error;
 
   double* gradient = level().prices.gradient();
   std::copy_n(dual.linear, n, gradient);
@@ -75,7 +78,7 @@ void KernelOracle<Real>::survey(Index count, bool with_free, Survey& found) {
     const double x = here.prices.point().x[p];
     square += x * x;
   }
-  found.noise = rounding_ * std::sqrt(square);
+  found.noise = usual_rounding_ * std::sqrt(square);
 }
 
 template <class Real>

@@ -14,6 +14,7 @@
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
 #include "../core/inner.hpp"
+#include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -149,14 +150,12 @@ double two_coordinate_constant(const Matrix& hessian) {
   return isa().two_coordinate_constant(hessian.data(), Index(hessian.shape(0)));
 }
 
-template <class Array, class Pass>
-nb::tuple asymmetry(const Array& matrix, Pass pass) {
+template <class Array>
+nb::tuple asymmetry_(const Array& matrix, int threads) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
-  Asymmetry found;
-  {
-    const WithoutGil without;
-    found = pass(matrix.data(), Index(matrix.shape(0)));
-  }
+  const Asymmetry found = run_native([&](Pulse& pulse, WithoutGil&) {
+    return asymmetry(matrix.data(), Index(matrix.shape(0)), threads, pulse);
+  });
   return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
 }
 
@@ -388,14 +387,10 @@ NB_MODULE(_core, m) {
         "Absorb the rounding of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
         "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
-  m.def(
-      "asymmetry", [](const Matrix32& matrix) { return asymmetry(matrix, isa().asymmetry32); },
-      nb::arg("matrix").noconvert());
-  m.def(
-      "asymmetry", [](const Matrix& matrix) { return asymmetry(matrix, isa().asymmetry); },
-      "matrix"_a,
-      "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j, and "
-      "min M_ii + M_jj - 2 M_ij).");
+  m.def("asymmetry", &asymmetry_<Matrix32>, "matrix"_a.noconvert(), "threads"_a);
+  m.def("asymmetry", &asymmetry_<Matrix>, "matrix"_a, "threads"_a,
+        "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j, and "
+        "min M_ii + M_jj - 2 M_ij).");
   m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .. import _core
+from .. import _core, threads
 from .._validation import LARGE, Array, require_finite
 
 # The block gear reads its data about so often, which tells how many threads it is worth.
@@ -48,7 +48,7 @@ def symmetric(matrix: Any) -> tuple[Any, float]:
         amount = float(difference.data[worst]) if difference.nnz else 0.0
         i, j = (int(a[worst]) for a in difference.coords) if difference.nnz else (0, 0)
     else:
-        amount, largest, i, j, least = _core.asymmetry(matrix)
+        amount, largest, i, j, least = _core.asymmetry(matrix, threads.worth(matrix.size))
         if not largest <= LARGE:
             require_finite("Q", matrix, LARGE)
     if amount > 1e-8 * largest:

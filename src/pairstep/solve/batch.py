@@ -70,7 +70,7 @@ def _points(
     deadline: float | None,
 ) -> _Points:
     """Solve for all: with few columns in lanes, and what is left by the gears."""
-    options = {
+    options: dict[str, Any] = {
         "tol": tol,
         "max_iter": max_iter,
         "seconds": math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0),
@@ -87,10 +87,9 @@ def _points(
     )  # fmt: skip
     rest = np.flatnonzero(points.state == UNSOLVED)
     if len(rest):
-        for all_of_them, some in zip(
-            points, _by_gears(problem, layout, gram, B[:, rest], options), strict=True
-        ):
-            all_of_them[rest] = some
+        solved = _by_gears(problem, layout, gram, B[:, rest], options)
+        for name in _Points._fields:
+            getattr(points, name)[rest] = getattr(solved, name)
     return points
 
 

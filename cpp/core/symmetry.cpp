@@ -1,0 +1,41 @@
+#include "symmetry.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "../isa/dispatch.hpp"
+#include "team.hpp"
+
+namespace pairstep {
+
+template <class Real>
+Asymmetry asymmetry(const Real* matrix, Index n, int threads, Pulse& pulse) {
+  std::vector<double> diagonal(n);
+  for (Index i = 0; i < n; ++i) diagonal[i] = matrix[i * (n + 1)];
+  const Index parts = (n + SQUARE - 1) / SQUARE;
+  std::vector<Asymmetry> found(parts);
+  Team team(int(std::min<Index>(threads, parts)), pulse);
+  team.run(parts, [&](Index part) {
+    const Index begin = part * SQUARE, end = std::min(begin + SQUARE, n);
+    if constexpr (sizeof(Real) == sizeof(float))
+      found[part] = isa().asymmetry32(matrix, n, diagonal.data(), begin, end);
+    else found[part] = isa().asymmetry(matrix, n, diagonal.data(), begin, end);
+  });
+  Asymmetry all;
+  for (const Asymmetry& part : found) {
+    all.least_pair = std::min(all.least_pair, part.least_pair);
+    all.largest =
+        part.largest > all.largest || std::isnan(part.largest) ? part.largest : all.largest;
+    if (!(part.difference > all.difference)) continue;
+    all.difference = part.difference;
+    all.i = part.i;
+    all.j = part.j;
+  }
+  return all;
+}
+
+template Asymmetry asymmetry(const double*, Index, int, Pulse&);
+template Asymmetry asymmetry(const float*, Index, int, Pulse&);
+
+}  // namespace pairstep
