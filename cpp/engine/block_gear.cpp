@@ -31,6 +31,10 @@ constexpr Index SHRINK_EVERY = 50, WORTH_SHRINKING = 4000;
 // Verifications that may fail to show progress, and rounds in which the objective may fail to fall.
 constexpr int FRUITLESS = 3, IDLE = 20;
 
+// Leaps to the optimum that may be tried; and so many rounds are many: sparse solutions need fewer.
+constexpr int LEAPS = 3;
+constexpr Index MANY = 20;
+
 }  // namespace
 
 BlockGear::BlockGear(Oracle& oracle, const Point& point, const BlockTask& task)
@@ -62,6 +66,7 @@ BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse)
       unshrink();
       continue;
     }
+    if (leap()) continue;
     if (++rounds_ % SHRINK_EVERY == 0 && point_.n > WORTH_SHRINKING && shrink()) continue;
     if (const BlockStop stop = work_on_block(max_iter, pulse); stop != BlockStop::paused)
       return stop;
@@ -113,6 +118,32 @@ bool BlockGear::is_stuck() {
   if (now.idle > IDLE || !std::isfinite(violation)) return true;
   if (found_.noise == 0.0 || now.since <= BALANCE_AFTER + 2) return false;
   return violation < 100 * found_.noise || (now.since > 100 && violation < END_GAME * now.first);
+}
+
+// Where free accounts are many, the oracle may know a way to the optimum at once. Whether it led
+// nearer.
+bool BlockGear::leap() {
+  const bool many_rounds = rounds_ - leapt_ > MANY;
+  if (!with_free_ || leaps_ == LEAPS || (leaps_ > 0 && !many_rounds)) return false;
+  const Index free = std::count_if(found_.accounts.begin(), found_.accounts.end(),
+                                   [&](Index i) { return standing_of(point_, i).is_free(); });
+  std::vector<double> x;
+  const Leap leap = oracle_.leap(free, many_rounds, task_.totals, x);
+  if (leap == Leap::declined) return false;
+  ++leaps_;
+  leapt_ = rounds_;
+  if (leap == Leap::failed) return false;
+  ++iterations;
+  const std::vector<double> before(point_.x, point_.x + point_.n);
+  const double violation_before = violation;
+  std::vector<Index> all(std::size_t(point_.n));
+  std::iota(all.begin(), all.end(), 0);
+  move_to(all, x);
+  survey(pace().size);
+  if (violation < violation_before) return true;
+  move_to(all, before);
+  leaps_ = LEAPS;
+  return true;
 }
 
 // An account that cannot trade at the prices of its group (on a bound or a kink, and beyond them)

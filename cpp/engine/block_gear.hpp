@@ -65,6 +65,7 @@ class BlockGear {
   bool no_use_in_verifying_again() const;
   void note_progress();
   bool is_stuck();
+  bool leap();
   bool shrink();
   void unshrink();
   BlockStop work_on_block(Index max_iter, Pulse& pulse);
@@ -84,7 +85,9 @@ class BlockGear {
   double fallen_ = 0.0;              // of the objective, so far
   double best_verified_ = INFINITY;  // the least violation that was verified
   int fruitless_ = 0;                // verifications since one last showed progress
-  bool with_free_;                   // whether the free accounts are in every working set
+  int leaps_ = 0;                    // tried, the last in this round:
+  Index leapt_ = 0;
+  bool with_free_;  // whether the free accounts are in every working set
 };
 
 }  // namespace pairstep

@@ -21,6 +21,8 @@ struct Market {
   double dearest = -INFINITY, cheapest = INFINITY;  // of the sellers, of the buyers
 };
 
+enum class Leap { declined, failed, made };
+
 class Oracle {
  public:
   virtual ~Oracle() = default;
@@ -46,6 +48,13 @@ class Oracle {
   // changed. In between, surveys tell of the accounts that are left.
   virtual Index shrink(const std::vector<Market>& /*markets*/) { return 0; }
   virtual void unshrink() {}
+
+  // For who can solve the whole at once: a point near the optimum. Declined by who cannot, or where
+  // it would not pay: `free` accounts are free, and the rounds are many or not.
+  virtual Leap leap(Index /*free*/, bool /*many_rounds*/, const double* /*totals*/,
+                    std::vector<double>& /*x*/) {
+    return Leap::declined;
+  }
 };
 
 }  // namespace pairstep

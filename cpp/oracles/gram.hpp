@@ -3,9 +3,11 @@
 // delta.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "../core/inner.hpp"
+#include "dual_newton.hpp"
 #include "points.hpp"
 #include "prices.hpp"
 
@@ -51,6 +53,24 @@ class GramOracle final : public LocalOracle {
     for (Index p = 0; p < rows(); ++p) residual_[p] = -b_[p];
     add_columns(support.accounts, support.weights.data());
     price();
+  }
+
+  Leap leap(Index free, bool many_rounds, const double* totals, std::vector<double>& x) override {
+    const Point& point = prices_.point();
+    const double block = double(free) * double(free) * double(free);  // a step on it
+    if (!many_rounds && block < cost_of_dual_newton(rows(), point.n)) return Leap::declined;
+    if (2 * rows() > point.n) return Leap::declined;
+    if (matrix_.starts || point.kink) return Leap::declined;
+    if (!std::all_of(ridge_, ridge_ + point.n, [](double r) { return r > 0; }))
+      return Leap::declined;
+    std::vector<double> multiplier;
+    for (Index g = 0; g < point.n_groups; ++g) {
+      const Market market = prices_.market(g);
+      multiplier.push_back(0.5 * (market.dearest + market.cheapest));
+    }
+    const bool made = dual_newton({matrix_.dense, rows(), b_, ridge_, c_, totals}, point, residual_,
+                                  multiplier, x, team());
+    return made ? Leap::made : Leap::failed;
   }
 
  private:

@@ -1,0 +1,103 @@
+"""Factor models with many free variables: solved at once in the factors, against the dense way."""
+
+import numpy as np
+import pytest
+from oracles import sum_error_in_ulps
+
+from pairstep import FactorModel, Kinked, LeastSquares, Quadratic, SumBox, minimize
+
+CONSTRAINTS = {
+    "simplex": lambda n: SumBox(1.0),
+    "box": lambda n: SumBox(1.0, -1.0, 1.0),
+    "tight": lambda n: SumBox(2.0, -0.5 / n, 3.0 / n),
+    "range": lambda n: SumBox((0.2, 0.9), -2.0 / n, 4.0 / n),
+    "groups": lambda n: SumBox([0.3, 0.7, -0.1], -0.1, 1.0, groups=np.arange(n) % 3),
+    "weights": lambda n: SumBox(1.0, -1.0, 1.0, weights=np.where(np.arange(n) % 2, 1.0, -0.5)),
+    "some fixed": lambda n: SumBox(1.0, np.where(np.arange(n) < 50, 0.0, -1.0), 1.0),
+}
+
+
+def model(seed, m, n, ridge, linear=0.1):
+    rng = np.random.default_rng(seed)
+    F, c = rng.normal(size=(m, n)), linear * rng.normal(size=n)
+    return F, np.broadcast_to(ridge, n), c
+
+
+def dense(F, D, c):
+    return Quadratic(F.T @ F + np.diag(D), c)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_as_the_dense_way_has_it(constraint, ridge):
+    F, D, c = model(1, 8, 400, ridge)
+    where = CONSTRAINTS[constraint](400)
+    result = minimize(FactorModel(F, D, c), where)
+    expected = minimize(dense(F, D, c), where)
+    assert result.status == expected.status == "optimal"
+    assert abs(result.fun - expected.fun) <= 1e-9 * max(abs(expected.fun), abs(c @ expected.x))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ridges_of_many_sizes(seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(201, 600)), int(rng.integers(1, 20))
+    F, D, c = model(seed, m, n, 10.0 ** rng.uniform(-4, 3, n), linear=10.0 ** rng.uniform(-3, 1))
+    where = SumBox(float(rng.normal()), -rng.random(n), rng.random(n))
+    result = minimize(FactorModel(F, D, c), where)
+    expected = minimize(dense(F, D, c), where)
+    assert result.status == "optimal"
+    size = max(abs(expected.fun), abs(c @ expected.x))
+    assert abs(result.fun - expected.fun) <= 1e-8 * size
+
+
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_many_free_variables_take_few_iterations(n):
+    F, D, _ = model(2, 30, n, 1.0)
+    result = minimize(FactorModel(F, D), SumBox(1.0))
+    assert result.status == "optimal"
+    assert (result.x > 0).sum() > 0.9 * n
+    assert result.n_iter < n
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
+    gradient = F.T @ (F @ result.x) + result.x
+    assert np.ptp(gradient[result.x > 0]) <= 1e-8 * np.abs(gradient).max() * 1.01
+
+
+def test_many_variables_at_their_bounds_take_few_iterations():
+    F, D, c = model(3, 30, 3000, 1e-4)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, -1.0, 1.0))
+    assert result.status == "optimal"
+    assert (np.abs(result.x) == 1).sum() > 2900
+    assert result.n_iter < 3000
+
+
+def test_ridge_regression_on_the_simplex():
+    rng = np.random.default_rng(4)
+    A, b = rng.normal(size=(20, 1500)), rng.normal(size=20)
+    result = minimize(LeastSquares(A, b, ridge=5.0), SumBox(1.0))
+    expected = minimize(dense(A, np.full(1500, 5.0), -A.T @ b), SumBox(1.0))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(expected.fun + 0.5 * b @ b, rel=1e-9)
+
+
+@pytest.mark.parametrize("by", [2.0**-40, 2.0**40])
+def test_units_change_nothing(by):
+    F, D, c = model(5, 10, 500, 1.0)
+    where = SumBox(1.0, -1.0, 1.0)
+    plain = minimize(FactorModel(F, D, c), where)
+    dear = minimize(FactorModel(F * np.sqrt(by), D * by, c * by), where)
+    np.testing.assert_array_equal(dear.x, plain.x)
+    wide = minimize(FactorModel(F, D, c * by), SumBox(by, -by, by))
+    np.testing.assert_array_equal(wide.x, plain.x * by)
+    assert plain.n_iter == dear.n_iter == wide.n_iter
+
+
+def test_what_has_no_ridge_or_has_kinks_goes_the_usual_way():
+    F, D, c = model(6, 10, 400, np.where(np.arange(400) < 3, 0.0, 1.0))
+    where = SumBox(1.0, -1.0, 1.0)
+    expected = minimize(dense(F, D, c), where)
+    assert minimize(FactorModel(F, D, c), where).fun == pytest.approx(expected.fun, rel=1e-9)
+    kinked = minimize(Kinked(FactorModel(F, D + 1, c), 0.01, 0.5), where)
+    expected = minimize(Kinked(dense(F, D + 1, c), 0.01, 0.5), where)
+    assert kinked.status == "optimal"
+    assert kinked.fun == pytest.approx(expected.fun, rel=1e-9)
