@@ -111,6 +111,10 @@ def test_units_change_nothing(by):
         {"tol": -1.0},
         {"tol": math.nan},
         {"tol": "1e-8"},
+        {"Q": None},
+        {"lower": None},
+        {"total": None},
+        {"tol": None},
     ],
     ids=str,
 )

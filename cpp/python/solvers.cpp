@@ -373,7 +373,8 @@ void register_solvers(nb::module_& m) {
         "threads"_a,
         "Least squares for each column of B: (x, linear, gradient, value, iterations, state).");
   m.attr("FEW") = FEW;
-  m.def("small", &small, "Q"_a, "c"_a, "total"_a, "lower"_a, "upper"_a, "tol"_a,
+  m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
+        "tol"_a.none(),
         "A small dense quadratic at once: (x, value, iterations, violation, tolerance, bound, "
         "multiplier), or None where it needs a closer look.");
 }

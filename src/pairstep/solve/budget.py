@@ -71,8 +71,7 @@ def solve_qp(
     >>> str(result.status), result.x.round(6)
     ('optimal', array([0.636364, 0.363636]))
     """
-    unusual = (weights, groups, l1, x0, max_iter, time_limit, callback)
-    if all(option is None for option in unusual):
+    if weights is groups is l1 is x0 is max_iter is time_limit is callback is None:
         result = solve_small(Q, c, total, lower, upper, tol)
         if result is not None:
             return result
