@@ -732,7 +732,7 @@ def test_every_instruction_set_finishes_at_the_same_point():
     before, found = _core.instruction_set(), []
     for name in _core.instruction_sets():
         _core.use_instruction_set(name)
-        found.append(solve_qp(F.T @ F, groups=np.arange(90) % 2).x)
+        found.append(solve_qp(F.T @ F, total=[1.0, 1.0], groups=np.arange(90) % 2).x)
     _core.use_instruction_set(before)
     for x in found:  # the factorisation uses fused multiply-adds where there are any
         np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)

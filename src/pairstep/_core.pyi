@@ -52,6 +52,8 @@ class Point:
         kink: Array | None,
         pivot: Array | None,
         starts: Indices,
+        low: Array | None = None,
+        high: Array | None = None,
     ) -> None: ...
 
 class Choice:
@@ -132,9 +134,24 @@ def first_odd(lower: Array, upper: Array, limit: float) -> int: ...
 def spans(
     lower: Array, upper: Array, starts: Indices, low: Array, high: Array
 ) -> list[tuple[float, float, float]]: ...
-def project(y: Array, lower: Array, upper: Array, starts: Indices, totals: Array) -> Array: ...
+def project(
+    y: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
+) -> Array: ...
 def fill(
-    price: Array, curvature: Array, lower: Array, upper: Array, starts: Indices, totals: Array
+    price: Array,
+    curvature: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
 ) -> Array: ...
 def settle(
     x: Array,
@@ -143,6 +160,8 @@ def settle(
     starts: Indices,
     totals: Array,
     pivot: Array | None = None,
+    low: Array | None = None,
+    high: Array | None = None,
 ) -> None: ...
 def two_coordinate_constant(hessian: Array) -> float: ...
 def asymmetry(matrix: NDArray[np.floating[Any]]) -> tuple[float, float, int, int, float]: ...
@@ -157,6 +176,8 @@ def batch(
     upper: Array,
     starts: Indices,
     totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
     *,
     tol: float,
     max_iter: int,
@@ -164,7 +185,13 @@ def batch(
     threads: int,
 ) -> tuple[Array, Indices, NDArray[np.uint8]]: ...
 def certify_rows(
-    gradient: Array, x: Array, lower: Array, upper: Array, starts: Indices
+    gradient: Array,
+    x: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    low: Array | None = None,
+    high: Array | None = None,
 ) -> Array: ...
 def solve_duals(
     X: object,

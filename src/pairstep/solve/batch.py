@@ -48,7 +48,7 @@ def solve_batch(
     limit = math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0)
     z, n_iter, solved = _core.batch(
         gram, linear, start, layout.lower, layout.upper, layout.starts, layout.totals,
-        tol=tol, max_iter=most, seconds=limit, threads=threads.available(),
+        layout.low, layout.high, tol=tol, max_iter=most, seconds=limit, threads=threads.available(),
     )  # fmt: skip
     result = _certified(objective, layout, z, right, linear, tol, n_iter)
     result = replace(
@@ -98,8 +98,9 @@ def _certified(
         fun[at] = 0.5 * np.einsum("ij,ij->j", residual, residual)
         fun[at] += 0.5 * np.einsum("i,ij->j", objective.ridge, x[:, at] ** 2)
         certificates = _core.certify_rows(
-            np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts
-        )
+            np.ascontiguousarray(prices), rows, layout.lower, layout.upper, layout.starts,
+            layout.low, layout.high,
+        )  # fmt: skip
         violation[at], bound[at], nearby = certificates.T
         # The terms that cancel in the gradient and in the objective, as in `Task.is_optimal`.
         product, constant = prices - linear[at], linear[at]

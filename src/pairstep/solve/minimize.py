@@ -175,6 +175,7 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
     message = MESSAGES[status].format(
         violation=seen.violation, threshold=threshold, n_iter=task.n_iter
     )
+    multiplier, by_label = layout.multipliers(seen.multiplier)
     return Result(
         x=x,
         fun=seen.value,
@@ -183,10 +184,11 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
         n_iter=task.n_iter,
         kkt_violation=seen.violation,
         suboptimality_bound=seen.bound,
-        multiplier=float(seen.multiplier[0]) if len(seen.multiplier) == 1 else seen.multiplier,
+        multiplier=multiplier,
         setup_time=setup_time,
         solve_time=task.elapsed,
         history=task.history(),
+        group_multiplier=by_label,
     )
 
 
@@ -240,18 +242,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
     z = layout.to_accounts(inside)
-    excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
-    scale = np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
-    wrong = np.abs(excess) > 1e-9 * scale
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        members = slice(layout.starts[k], layout.starts[k + 1])
-        total = layout.totals[k]
-        wanted, held = f"{total:.10g}", layout.scatter(inside)[members]
-        if layout.held is not None and not layout.held[members].all():
-            cash = members.stop - 1
-            wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
-        raise ValueError(f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}")
+    layout.require_sums("x0", z)
     layout.settle(z)
     return z
 
