@@ -59,10 +59,11 @@ def minimize(
         second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
         ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
         share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
-        kink; of several groups the move with the largest `decrease` counts) and the step size
-        alpha. Its move must keep the sum and stay within the distances. No move, or one along
-        which the objective does not fall, ends the solve. The functions in `pairstep.rules` that
-        specify the named rules can be given too.
+        kink; of several groups the move with the largest `decrease` counts, and groups under one
+        total are asked about together as well) and the step size alpha. Its move must keep the
+        sum and stay within the distances. No move, or one along which the objective does not
+        fall, ends the solve. The functions in `pairstep.rules` that specify the named rules can
+        be given too.
     step : str, float or callable
         How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
         from the progress so far to a step size. "auto" is exact for quadratics and backtracking
