@@ -260,28 +260,29 @@ class Greedy final : public GreedyRun {
       };
       return unguided_move(between, point_, choice_, weighted_, move_);
     }
-    for (Index group = 0; group < point_.n_groups; ++group)
-      if (ends_[group].open())
-        ask(book, ends_[group], point_.starts[group], point_.starts[group + 1]);
-    if (!point_.nested()) return;
-    if (const Extremes all = across_.ends(point_, ends_); all.open())
-      ask(across_.book(), all, 0, point_.n);
-  }
-
-  // Ask the rule about the accounts of [begin, end); its move counts if it is the best so far.
-  void ask(const Book& book, const Extremes& ends, Index begin, Index end) {
     const Index n = point_.n;
-    const auto curvature = [&]<class T>(Index i, Index p) -> T {
-      const double* row = task_.hessian + (begin + i) * n + begin;
-      __builtin_prefetch(row + p + AHEAD);
-      const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
-      return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
-    };
-    const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
-    choose(book.slice(begin, end), &ends, choice_, lipschitz, curvature, other_);
-    for (Index& i : other_.index) i += begin;
-    if (point_.nested()) across_.shorten(point_, other_);
-    if (other_.beats(move_)) std::swap(move_, other_);
+    const Extremes all = point_.nested() ? across_.ends(point_, ends_) : Extremes{};
+    for (Index group = 0; group < point_.n_groups + point_.nested(); ++group) {
+      const bool inside = group < point_.n_groups;
+      const Extremes& ends = inside ? ends_[group] : all;
+      if (!ends.open()) continue;
+      const Index begin = inside ? point_.starts[group] : 0,
+                  end = inside ? point_.starts[group + 1] : n;
+      const auto curvature = [&]<class T>(Index i, Index p) -> T {
+        const double* row = task_.hessian + (begin + i) * n + begin;
+        __builtin_prefetch(row + p + AHEAD);
+        const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
+        return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
+      };
+      const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
+      const Book here = inside ? book.slice(begin, end) : across_.book();
+      choose(here, &ends, choice_, lipschitz, curvature, other_);
+      if (!inside) across_.shorten(point_, other_);
+      if (other_.beats(move_)) {
+        for (Index& i : other_.index) i += begin;
+        std::swap(move_, other_);
+      }
+    }
   }
 
   // Go along the move as far as the step says, and bring gradient and extremes up to date. Whether
