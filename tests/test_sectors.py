@@ -178,6 +178,20 @@ def test_sizes_around_those_that_the_code_knows(n, count):
     require_optimal(p, result, Q, c)
 
 
+def test_most_are_free_and_left_to_newton():
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(1000, 400)) * rng.uniform(0.5, 2, 400)
+    labels = rng.integers(0, 11, 400)
+    limits = dict.fromkeys(range(11), (0.05, 0.12))
+    result = solve_qp(
+        F.T @ F / 1000, -0.05 * rng.normal(size=400), lower=-1.0, upper=0.05, groups=labels,
+        group_total=limits, tol=1e-10,
+    )  # fmt: skip
+    assert result.status == "optimal"
+    assert sum(value != 0 for value in result.group_multiplier.values()) > 5
+    assert result.n_iter < 2000  # pairs alone take ten times as many
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e6, 1e12])
 def test_units_change_nothing(unit):
     rng = np.random.default_rng(5)

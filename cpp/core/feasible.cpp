@@ -83,6 +83,13 @@ struct Group {
     return !rooms.empty();
   }
 
+  // Let a free account take what is no more than the rounding of all of them.
+  void round_to_total(double rest) {
+    if (!(std::abs(rest) <= 8.0 * double(n) * ulp())) return;
+    const Index taker = taker_of(rest);
+    if (taker >= 0 && is_free(taker)) move(taker, rest);
+  }
+
   // Where one account takes the rest, half an ulp of that account stays; where it is cut off at
   // its bound, a part of the rest that only rounding makes. So few rounds are needed.
   void settle() {
@@ -246,22 +253,26 @@ void fill_nested(Filling& filling, const double* lower, const Sums& sums) {
                [&](Index i) -> double& { return room[group[i]]; });
 }
 
-// Groups beyond a limit first; then what is missing of the total, on an account that has room and
-// whose group has. Where limits leave no room, but for the rounding of them and of the total, each
-// group may be off by an ulp.
+// Groups beyond a limit, or as near to it as rounding puts them, first; then what is missing of the
+// total, on a free account whose group has room, or on any that has. Where limits leave no room,
+// but for the rounding of them and of the total, each group may be off by an ulp.
 void settle_nested(double* x, const double* lower, const double* upper, const Sums& sums,
                    const double* pivot) {
   const Index n = sums.starts[sums.n_groups];
   std::vector<double> floor(lower, lower + n), ceiling(upper, upper + n);
   Group all = group_at(x, floor.data(), ceiling.data(), pivot, 0, n, sums.totals[0]);
-  for (const bool by_an_ulp : {false, true}) {
+  enum class Who { free, any, any_by_an_ulp };
+  for (const Who who : {Who::free, Who::any, Who::any_by_an_ulp}) {
+    const bool by_an_ulp = who == Who::any_by_an_ulp;
     for (Index g = 0; g < sums.n_groups; ++g) {
       const Index begin = sums.starts[g], end = sums.starts[g + 1];
       Group group = group_at(x, lower, upper, pivot, begin, end, 0.0);
       double sum = -group.residual();
-      if (sum < sums.low[g] || sum > sums.high[g]) {
-        group.total = sum < sums.low[g] ? sums.low[g] : sums.high[g];
-        group.settle();
+      for (const double limit : {sums.low[g], sums.high[g]}) {
+        group.total = limit;
+        const double rest = limit - sum;
+        if (limit == sums.low[g] ? rest > 0 : rest < 0) group.settle();
+        else if (rest != 0) group.round_to_total(rest);
         group.total = 0.0;
         sum = -group.residual();
       }
@@ -270,9 +281,12 @@ void settle_nested(double* x, const double* lower, const double* upper, const Su
       for (Index i = 0; by_an_ulp && i < group.n; ++i)
         if (group.is_free(i)) spare = i;
       for (Index i = 0; i < group.n; ++i) {
+        const bool stays = who == Who::free && !group.is_free(i);
         const double beyond = i == spare ? group.ulp_of(sum) : 0.0;
-        floor[begin + i] = std::max(lower[begin + i], group.x[i] - std::max(down, beyond));
-        ceiling[begin + i] = std::min(upper[begin + i], group.x[i] + std::max(up, beyond));
+        const double fall = stays ? 0.0 : std::max(down, beyond),
+                     rise = stays ? 0.0 : std::max(up, beyond);
+        floor[begin + i] = std::max(lower[begin + i], group.x[i] - fall);
+        ceiling[begin + i] = std::min(upper[begin + i], group.x[i] + rise);
       }
     }
     all.settle();

@@ -25,6 +25,7 @@ GroupRooms rooms_of(const Point& point) {
     };
     rooms.down.push_back(distance(point.low[g], 1.0));
     rooms.up.push_back(distance(point.high[g], -1.0));
+    rooms.grain.push_back(GRAIN * largest);
   }
   return rooms;
 }

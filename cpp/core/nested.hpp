@@ -17,6 +17,7 @@ constexpr double GRAIN = 8.0 * std::numeric_limits<double>::epsilon();
 // rounding puts it is on it.
 struct GroupRooms {
   std::vector<double> down, up;
+  std::vector<double> grain;  // the rounding of the accounts
 };
 
 // From the point alone; for nested groups.

@@ -32,9 +32,8 @@ class Across {
   // How many times a move can be made before a group's sum is at its limit.
   double times(const Point& point, const Move& move) const {
     double most = INFINITY;
-    for_groups(point, move, [&](Index g, double change, double size) {
-      // What rounding leaves of an exchange inside a group is no change.
-      if (std::abs(change) > 1e-12 * size)
+    for_groups(point, move, [&](Index g, double change) {
+      if (change != 0)
         most = std::min(most, (change < 0 ? rooms_.down[g] : rooms_.up[g]) / std::abs(change));
     });
     return most;
@@ -52,18 +51,21 @@ class Across {
 
   // The accounts of a move have changed by so much, and are entered in `own`.
   void follow(const Point& point, const Ledger& own, const Move& move) {
-    for_groups(point, move, [&](Index g, double change, double) {
-      rooms_.down[g] = left_of(rooms_.down[g], change);
-      rooms_.up[g] = left_of(rooms_.up[g], -change);
+    for_groups(point, move, [&](Index g, double change) {
+      if (change != 0) {
+        rooms_.down[g] = left_of(rooms_.down[g], change, rooms_.grain[g]);
+        rooms_.up[g] = left_of(rooms_.up[g], -change, rooms_.grain[g]);
+      }
       enter(point, own, g);
     });
   }
 
  private:
   // A sum ends on its limit, not as near to it as rounding puts it.
-  static double left_of(double room, double change) {
+  static double left_of(double room, double change, double grain) {
     const double left = room + change;
-    return std::isinf(room) || left > GRAIN * std::max(room, std::abs(change)) ? left : 0.0;
+    const double rounding = std::max(grain, GRAIN * std::max(room, std::abs(change)));
+    return std::isinf(room) || left > rounding ? left : 0.0;
   }
 
   void enter(const Point& point, const Ledger& own, Index group) {
@@ -76,7 +78,8 @@ class Across {
     }
   }
 
-  // Calls visit(group, change of its sum, sum of the sizes) for the groups that a move touches.
+  // Calls visit(group, change of its sum) for the groups that a move touches. What rounding leaves
+  // of an exchange inside a group is no change.
   template <class Visit>
   void for_groups(const Point& point, const Move& move, Visit visit) const {
     struct Part {
@@ -95,7 +98,7 @@ class Across {
         change += parts[k].delta;
         size += std::abs(parts[k].delta);
       }
-      visit(group, change, size);
+      visit(group, std::abs(change) > 1e-12 * size ? change : 0.0);
     }
   }
 

@@ -56,8 +56,10 @@ def layout_of(constraint: SumBox, n: int) -> Layout:
         return _with_cash(accounts, low, high)
     order = np.argsort(groups.codes, kind="stable")
     starts = np.searchsorted(groups.codes[order], np.arange(len(groups.labels) + 1))
+    in_order = bool((order[1:] > order[:-1]).all())
     accounts = Layout(
-        lower[order], upper[order], np.empty(0), starts.astype(np.int64), given, order,
+        lower[order], upper[order], np.empty(0), starts.astype(np.int64), given,
+        None if in_order else order,
         None if weights is None else weights[order], groups.labels,
     )  # fmt: skip
     if per_group(total):
@@ -101,8 +103,8 @@ def _nested(accounts: Layout, low: Array, high: Array, least: Array, most: Array
     """Groups under one total. Where that is a range, cash is one more account of all."""
     if least[0] == most[0]:
         return replace(accounts, totals=least, low=low, high=high)
-    assert accounts.source is not None
     n, weights = accounts.n, accounts.weights
+    source = np.arange(n) if accounts.source is None else accounts.source
     anchor = np.clip(0.0, least, most)
     return replace(
         accounts,
@@ -110,7 +112,7 @@ def _nested(accounts: Layout, low: Array, high: Array, least: Array, most: Array
         upper=np.append(accounts.upper, anchor - least),
         totals=anchor,
         starts=np.append(accounts.starts, n + 1),
-        source=np.append(accounts.source, -1),
+        source=np.append(source, -1),
         weights=None if weights is None else np.append(weights, 1.0),
         low=np.append(low, -math.inf),
         high=np.append(high, math.inf),
