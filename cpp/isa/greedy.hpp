@@ -181,7 +181,7 @@ class Greedy final : public GreedyRun {
     violation = 0.0;
     for (const Extremes& e : ends_)
       if (e.open()) violation = std::max(violation, e.gap());
-    if (point_.nested()) {
+    if (point_.nested()) [[unlikely]] {
       const Extremes e = across_.ends(point_, ends_);
       if (e.open()) violation = std::max(violation, e.gap());
     }
@@ -261,10 +261,9 @@ class Greedy final : public GreedyRun {
       return unguided_move(between, point_, choice_, weighted_, move_);
     }
     const Index n = point_.n;
-    const Extremes all = point_.nested() ? across_.ends(point_, ends_) : Extremes{};
     for (Index group = 0; group < point_.n_groups + point_.nested(); ++group) {
       const bool inside = group < point_.n_groups;
-      const Extremes& ends = inside ? ends_[group] : all;
+      const Extremes ends = inside ? ends_[group] : across_.ends(point_, ends_);
       if (!ends.open()) continue;
       const Index begin = inside ? point_.starts[group] : 0,
                   end = inside ? point_.starts[group + 1] : n;
@@ -305,7 +304,8 @@ class Greedy final : public GreedyRun {
       scale += std::abs(diagonal_[i]) * delta * delta;
       size += std::abs(delta);
     }
-    if (point_.nested()) limit = std::min(limit, across_.times(point_, move_));
+    if (point_.nested()) [[unlikely]]
+      limit = std::min(limit, across_.times(point_, move_));
     const double bend = curvature_along(task_.hessian, point_.n, move_);
     if (bend < -1e-9 * scale && bend < least_curvature * scale) {
       least_curvature = bend / scale;
@@ -354,7 +354,8 @@ class Greedy final : public GreedyRun {
       ledger_.enter(point_, i);
       changed |= x != before;
     }
-    if (point_.nested()) across_.follow(point_, ledger_, move_);
+    if (point_.nested()) [[unlikely]]
+      across_.follow(point_, ledger_, move_);
     return changed;
   }
 
