@@ -58,7 +58,16 @@ def _one_by_one(groups: Any) -> NDArray[Any]:
 
 def grouped(groups: NDArray[Any]) -> Groups:
     """Find the different labels: sorted, or, where that cannot be done, as they come."""
-    items = groups.tolist()
+    if groups.dtype == object:
+        return _grouped_objects(groups.tolist())
+    missing = groups != groups
+    if missing.any():
+        raise ValueError(f"groups[{int(np.argmax(missing))}] is missing: nan")
+    labels, codes = np.unique(groups, return_inverse=True)
+    return Groups(tuple(labels.tolist()), codes.astype(np.int64))
+
+
+def _grouped_objects(items: list[Any]) -> Groups:
     for i, label in enumerate(items):
         if not isinstance(label, Hashable):
             raise TypeError(f"groups must hold hashable labels, but groups[{i}] = {label!r}")
