@@ -247,7 +247,7 @@ COMBINATIONS = {
     "weights": {"weights": [1, -2, 0.5, 3, -0.1, 7, 1, -1], "lower": -1.0, "upper": 2.0},
     "groups": {"groups": [0, 1, 0, 1, 0, 1, 0, 1], "total": [1.0, 0.5]},
     "groups that skip numbers": {"groups": [7, -3, 7, 7, -3, 90, 90, 7], "total": [1.0, 0.5, 2.0]},
-    "a group of one": {"groups": [0, 1, 2, 2, 2, 2, 2, 2], "total": 0.5},
+    "a group of one": {"groups": [0, 1, 2, 2, 2, 2, 2, 2], "total": [0.5, 0.5, 0.5]},
     "range per group": {
         "groups": [0, 1, 0, 1, 0, 1, 0, 1],
         "total": ([0.5, -np.inf], [0.8, 0.3]),
@@ -732,7 +732,7 @@ def test_every_instruction_set_finishes_at_the_same_point():
     before, found = _core.instruction_set(), []
     for name in _core.instruction_sets():
         _core.use_instruction_set(name)
-        found.append(solve_qp(F.T @ F, groups=np.arange(90) % 2).x)
+        found.append(solve_qp(F.T @ F, total=[1.0, 1.0], groups=np.arange(90) % 2).x)
     _core.use_instruction_set(before)
     for x in found:  # the factorisation uses fused multiply-adds where there are any
         np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)

@@ -220,7 +220,7 @@ def test_a_bound_too_far_out_counts_as_none(far):
         result = solve_qp(np.eye(3), [0.0, -1.0, 1.0], lower=lower, upper=upper)
         assert result.status == "optimal"
         assert result.x == pytest.approx([1 / 3, 4 / 3, -2 / 3])
-    grouped = solve_qp(np.eye(3), upper=far, groups=[1, 0, 1])
+    grouped = solve_qp(np.eye(3), total=[1.0, 1.0], upper=far, groups=[1, 0, 1])
     assert grouped.x == pytest.approx([0.5, 1.0, 0.5])
     weighted = solve_qp(np.eye(3), upper=far, weights=[1.0, 2.0, 2.0])
     assert weighted.x == pytest.approx([1 / 9, 2 / 9, 2 / 9])
@@ -367,8 +367,8 @@ def test_kinks_at_one_place_add_up():
         x = np.array([0.2, 0.3, 0.5])
         assert twice.value(x) == pytest.approx(once.value(x))
         assert twice.value_and_gradient(x)[0] == pytest.approx(once.value(x))
-        for box in (Simplex(), SumBox(1.0, groups=[0, 1, 0]), SumBox(1.0, weights=[1.0, 2.0, -1.0]),
-                    SumBox((0.5, 2.0))):  # fmt: skip
+        for box in (Simplex(), SumBox([1.0, 1.0], groups=[0, 1, 0]), SumBox((0.5, 2.0)),
+                    SumBox(1.0, weights=[1.0, 2.0, -1.0])):  # fmt: skip
             a, b = (minimize(f, box) for f in (twice, once))
             assert a.status == b.status == "optimal"
             assert a.fun == pytest.approx(b.fun, abs=1e-9)

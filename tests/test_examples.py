@@ -84,6 +84,17 @@ def check_index_tracking(printed: str, real: bool) -> None:
     assert ("Hang Seng" in printed) == real
 
 
+def check_sectors(printed: str, real: bool) -> None:
+    assert values(printed, r"largest \|sum - 1\| ")[0] <= 2.3e-16
+    assert values(printed, "step beyond a limit ")[0] <= 1e-16
+    assert values(printed, "the policy costs ")[0] > 0
+    shares, worth = values(printed, "share "), values(printed, "is worth [+]?")
+    assert len(shares) == len(worth) == 7
+    assert abs(sum(shares) - 100) < 1e-3
+    assert max(worth) > 0
+    assert worth.count(0.0) >= 1, "not every limit binds"
+
+
 CHECKS = {
     "portfolio": check_portfolio,
     "synthetic_control": check_synthetic_control,
@@ -91,6 +102,7 @@ CHECKS = {
     "stacking": check_stacking,
     "covariate_shift": check_covariate_shift,
     "index_tracking": check_index_tracking,
+    "sectors": check_sectors,
 }
 NEEDS_NO_DATA = {"stacking"}
 

@@ -202,7 +202,7 @@ CONSTRAINTS = {
     "negative weights": {"total": -1.0, "weights": [-1.0, -2.0, -0.7, -1.5, -1.0, -2.5]},
     "weights, no bounds": {"weights": [1.0, -1.0, 2.0, -0.5, 3.0, 1.0], "lower": -np.inf},
     "groups": {"total": [1.0, -0.5], "lower": -1.0, "groups": [0, 1, 0, 1, 1, 0]},
-    "one total for all groups": {"total": 0.4, "groups": [7, 3, 7, 3, 5, 5]},
+    "a total for each group": {"total": [0.4, 0.4, 0.4], "groups": [7, 3, 7, 3, 5, 5]},
     "group of one": {"total": [0.3, 0.5], "groups": [1, 1, 0, 1, 1, 1]},
     "weighted groups": {
         "total": [1.0, -0.5],
@@ -519,7 +519,7 @@ def test_the_result_is_complete_and_frozen():
     assert isinstance(result, pairstep.Result)
     names = (
         "x", "fun", "status", "message", "n_iter", "kkt_violation", "suboptimality_bound",
-        "multiplier", "setup_time", "solve_time", "history",
+        "multiplier", "setup_time", "solve_time", "history", "group_multiplier",
     )  # fmt: skip
     assert tuple(result.__dataclass_fields__) == names
     assert result.history is None

@@ -140,7 +140,7 @@ def test_names_in_contributing_exist():
         ("OBJECTIVES = {", "tests/test_minimize.py"),
         ("STEPS = (", "tests/test_minimize.py"),
         ("NORM = {", "tests/rules/test_rules.py"),
-        ("class Layout", "src/pairstep/constraints.py"),
+        ("class Layout", "src/pairstep/constraints/layout.py"),
         ("nb::enum_<Step>", "cpp/python/module.cpp"),
         ("class Oracle {", "cpp/engine/oracle.hpp"),
         ("class Oracle(Protocol)", "src/pairstep/solve/oracle.py"),

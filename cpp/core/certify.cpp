@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "nested.hpp"
+
 namespace pairstep {
 
 namespace {
@@ -29,12 +31,24 @@ void for_stretches(const Point& p, Index i, double grain, Visit visit) {
   if (ceiling < p.upper[i]) visit(true, Stretch{p.gradient[i] + p.kink[i], p.upper[i] - ceiling});
 }
 
-// What is gained by trading stretches, best first, while that gains; of each at most `reach`.
+// What a trade leaves over, for another: what was not traded, and what was, back.
+struct Left {
+  std::vector<Stretch> sellers, buyers;
+
+  void add(const Stretch& stretch, double size, double traded, bool sold) {
+    if (traded > 0) (sold ? buyers : sellers).push_back({stretch.price, traded});
+    if (size > traded) (sold ? sellers : buyers).push_back({stretch.price, size - traded});
+  }
+};
+
+// What is gained by trading stretches, best first, while that gains; of each at most `reach`. Every
+// term is positive, so nothing cancels.
 double gain_of(const std::vector<Stretch>& sellers, const std::vector<Stretch>& buyers,
-               double reach) {
+               double reach, Left* left = nullptr) {
   if (reach == 0.0) return 0.0;
   double gain = 0.0, sold = 0.0, bought = 0.0;
-  for (std::size_t s = 0, b = 0; s < sellers.size() && b < buyers.size();) {
+  std::size_t s = 0, b = 0;
+  while (s < sellers.size() && b < buyers.size()) {
     const double gap = sellers[s].price - buyers[b].price;
     if (!(gap > 0)) break;
     const double down = std::min(sellers[s].size, reach) - sold,
@@ -46,7 +60,117 @@ double gain_of(const std::vector<Stretch>& sellers, const std::vector<Stretch>& 
     s += down <= amount;
     b += up <= amount;
   }
+  if (!left) return gain;
+  for (std::size_t k = 0; k < sellers.size(); ++k) {
+    const double size = std::min(sellers[k].size, reach);
+    left->add(sellers[k], size, k < s ? size : k == s ? sold : 0.0, true);
+  }
+  for (std::size_t k = 0; k < buyers.size(); ++k) {
+    const double size = std::min(buyers[k].size, reach);
+    left->add(buyers[k], size, k < b ? size : k == b ? bought : 0.0, false);
+  }
   return gain;
+}
+
+void sort_best_first(std::vector<Stretch>& sellers, std::vector<Stretch>& buyers) {
+  std::sort(sellers.begin(), sellers.end(),
+            [](const Stretch& a, const Stretch& b) { return a.price > b.price; });
+  std::sort(buyers.begin(), buyers.end(),
+            [](const Stretch& a, const Stretch& b) { return a.price < b.price; });
+}
+
+double largest_of(const Point& point, Index begin, Index end) {
+  double largest = 0.0;
+  for (Index i = begin; i < end; ++i) largest = std::max(largest, std::abs(point.x[i]));
+  return largest;
+}
+
+Market market_of(const Point& point, Index begin, Index end, double grain) {
+  Market market;
+  for (Index i = begin; i < end; ++i)
+    for_stretches(point, i, grain, [&](bool up, Stretch s) {
+      if (up) market.cheapest = std::min(market.cheapest, s.price);
+      else market.dearest = std::max(market.dearest, s.price);
+    });
+  return market;
+}
+
+// The stretches of a group that can be traded at these prices, best first.
+void stretches_of(const Point& point, Index begin, Index end, double grain, const Market& market,
+                  std::vector<Stretch>& sellers, std::vector<Stretch>& buyers) {
+  sellers.clear();
+  buyers.clear();
+  for (Index i = begin; i < end; ++i)
+    for_stretches(point, i, grain, [&](bool up, Stretch s) {
+      if (up && s.price < market.dearest) buyers.push_back(s);
+      if (!up && s.price > market.cheapest) sellers.push_back(s);
+    });
+  sort_best_first(sellers, buyers);
+}
+
+// Any price between the two supports the point; one side is infinite where all are at a bound.
+double level_of(const Market& market) {
+  const bool down = std::isfinite(market.dearest), up = std::isfinite(market.cheapest);
+  if (down && up) return 0.5 * (market.dearest + market.cheapest);
+  return down ? market.dearest : up ? market.cheapest : 0.0;
+}
+
+// The first of the stretches up to so much in all.
+void append_up_to(double room, const std::vector<Stretch>& from, std::vector<Stretch>& to) {
+  for (const Stretch& s : from) {
+    if (!(room > 0)) return;
+    to.push_back({s.price, std::min(s.size, room)});
+    room -= to.back().size;
+  }
+}
+
+// max_s g'(x - s) over the feasible s: each group trades within itself, then with the others what
+// that leaves over, as far as its sum may go.
+double gain_of_nested(const Point& point, const GroupRooms& rooms, double grain,
+                      const std::vector<Market>& markets, double reach) {
+  double gain = 0.0;
+  std::vector<Stretch> sellers, buyers;
+  Left all;
+  for (Index g = 0; g < point.n_groups; ++g) {
+    stretches_of(point, point.starts[g], point.starts[g + 1], grain, markets[g], sellers, buyers);
+    Left left;
+    gain += gain_of(sellers, buyers, reach, &left);
+    sort_best_first(left.sellers, left.buyers);
+    append_up_to(rooms.down[g], left.sellers, all.sellers);
+    append_up_to(rooms.up[g], left.buyers, all.buyers);
+  }
+  sort_best_first(all.sellers, all.buyers);
+  return gain + gain_of(all.sellers, all.buyers, INFINITY);
+}
+
+Certificate certify_nested(const Point& point) {
+  Certificate certificate;
+  const GroupRooms rooms = rooms_of(point);
+  const double largest = largest_of(point, 0, point.n);
+  const double grain = 8.0 * std::numeric_limits<double>::epsilon() * largest;
+  std::vector<Market> markets;
+  for (Index g = 0; g < point.n_groups; ++g) {
+    markets.push_back(market_of(point, point.starts[g], point.starts[g + 1], grain));
+    certificate.violation =
+        std::max(certificate.violation, markets[g].dearest - markets[g].cheapest);
+  }
+  const Market all = across(markets, rooms);
+  certificate.violation = std::max(certificate.violation, all.dearest - all.cheapest);
+  const double level = level_of(all);
+  certificate.multiplier.push_back(level);
+  for (Index g = 0; g < point.n_groups; ++g) {
+    // Of all prices that support the group the nearest to that of the total.
+    const auto [dearest, cheapest] = markets[g];
+    const double own =
+        dearest <= cheapest ? std::clamp(level, dearest, cheapest) : level_of(markets[g]);
+    certificate.multiplier.push_back(std::clamp(own - level, rooms.up[g] > 0 ? 0.0 : -INFINITY,
+                                                rooms.down[g] > 0 ? 0.0 : INFINITY));
+  }
+  if (!(certificate.violation > 0)) return certificate;
+  open_to(all, rooms, markets);
+  certificate.bound = gain_of_nested(point, rooms, grain, markets, INFINITY);
+  certificate.nearby = gain_of_nested(point, rooms, grain, markets, largest);
+  return certificate;
 }
 
 }  // namespace
@@ -73,39 +197,19 @@ bool is_optimal(const Certificate& certificate, const Terms& terms, double value
 }
 
 Certificate certify(const Point& point) {
+  if (point.nested()) return certify_nested(point);
   Certificate certificate;
   std::vector<Stretch> sellers, buyers;
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
-    double dearest = -INFINITY, cheapest = INFINITY, largest = 0.0;
-    for (Index i = begin; i < end; ++i) largest = std::max(largest, std::abs(point.x[i]));
+    const double largest = largest_of(point, begin, end);
     const double grain = 8.0 * std::numeric_limits<double>::epsilon() * largest;
-    for (Index i = begin; i < end; ++i)
-      for_stretches(point, i, grain, [&](bool up, Stretch s) {
-        if (up) cheapest = std::min(cheapest, s.price);
-        else dearest = std::max(dearest, s.price);
-      });
-    certificate.violation = std::max(certificate.violation, dearest - cheapest);
-    // Any price between the two supports the point; one side is infinite where all are at a bound.
-    const bool down = std::isfinite(dearest), up = std::isfinite(cheapest);
-    certificate.multiplier.push_back(down && up ? 0.5 * (dearest + cheapest)
-                                     : down     ? dearest
-                                     : up       ? cheapest
-                                                : 0.0);
-    if (!(dearest > cheapest)) continue;
+    const Market market = market_of(point, begin, end, grain);
+    certificate.violation = std::max(certificate.violation, market.dearest - market.cheapest);
+    certificate.multiplier.push_back(level_of(market));
+    if (!(market.dearest > market.cheapest)) continue;
     // max_s g'(x - s) over the feasible s: trade the dearest for the cheapest while that gains.
-    // Every term is positive, so nothing cancels.
-    sellers.clear();
-    buyers.clear();
-    for (Index i = begin; i < end; ++i)
-      for_stretches(point, i, grain, [&](bool up_side, Stretch s) {
-        if (up_side && s.price < dearest) buyers.push_back(s);
-        if (!up_side && s.price > cheapest) sellers.push_back(s);
-      });
-    std::sort(sellers.begin(), sellers.end(),
-              [](const Stretch& a, const Stretch& b) { return a.price > b.price; });
-    std::sort(buyers.begin(), buyers.end(),
-              [](const Stretch& a, const Stretch& b) { return a.price < b.price; });
+    stretches_of(point, begin, end, grain, market, sellers, buyers);
     certificate.bound += gain_of(sellers, buyers, INFINITY);
     certificate.nearby += gain_of(sellers, buyers, largest);
   }

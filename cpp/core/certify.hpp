@@ -8,12 +8,16 @@
 namespace pairstep {
 
 struct Certificate {
-  double violation = 0.0;  // max over groups of max down-price - min up-price, at least 0
-  double bound = 0.0;      // Frank-Wolfe gap: at least f(x) - f* where f is convex
+  // Max down-price - min up-price of accounts that can trade with each other, at least 0: within a
+  // group and, under one total, across groups whose sums have room.
+  double violation = 0.0;
+  double bound = 0.0;  // Frank-Wolfe gap: at least f(x) - f* where f is convex
   // The same where no account goes further than the largest of its group is: what is left to gain
   // near the point, however wide the bounds are.
   double nearby = 0.0;
-  std::vector<double> multiplier;  // one per group: between the two prices
+  // One per group, between the two prices. Under one total: that of the total, and for each group
+  // what its limit adds to it, 0 where the sum is on none.
+  std::vector<double> multiplier;
 };
 
 Certificate certify(const Point& point);

@@ -16,19 +16,19 @@ struct Span {
 };
 Span span_of(const double* lower, const double* upper, Index n, double low, double high);
 
-// The point of { sum of each group = its total, lower <= x <= upper } nearest to y.
-void project(const double* y, const double* lower, const double* upper, const Index* starts,
-             const double* totals, Index n_groups, double* x);
+// The feasible point nearest to y.
+void project(const double* y, const double* lower, const double* upper, const Sums& sums,
+             double* x);
 
-// Fill the accounts of each group from their (finite) lower bounds, the cheapest first, until the
-// total is reached; the cost of filling one is its price and half of what its curvature adds.
+// Fill the accounts from their (finite) lower bounds, the cheapest first, until the sums are
+// reached; the cost of filling one is its price and half of what its curvature adds.
 void fill(const double* price, const double* curvature, const double* lower, const double* upper,
-          const Index* starts, const double* totals, Index n_groups, double* x);
+          const Sums& sums, double* x);
 
-// Make the sum of each group its total, within an ulp of the larger of |total| and max |x|, if the
-// bounds allow that. What rounding has left is absorbed by a free coordinate: one that is on no
-// bound and, if pivots are given, on no kink. Where there is none, up to an ulp stays.
-void settle(double* x, const double* lower, const double* upper, const Index* starts,
-            const double* totals, Index n_groups, const double* pivot = nullptr);
+// Make every sum its total, within an ulp of the larger of |total| and max |x|, if the bounds allow
+// that. What rounding has left is absorbed by a free coordinate: one that is on no bound and, if
+// pivots are given, on no kink. Where there is none, up to an ulp stays.
+void settle(double* x, const double* lower, const double* upper, const Sums& sums,
+            const double* pivot = nullptr);
 
 }  // namespace pairstep

@@ -81,6 +81,8 @@ struct BitGenerator {
 };
 
 // A point of the problem in accounts: groups are contiguous, group k is [starts[k], starts[k+1]).
+// Each group has a total of its own; or, where there are limits, all share one total and the sum of
+// each lies between its limits.
 struct Point {
   Index n;
   Index n_groups;
@@ -89,8 +91,28 @@ struct Point {
   double* x;
   const double* lower;
   const double* upper;
-  const double* kink;   // weights of the kinks, or null
-  const double* pivot;  // where they are
+  const double* kink;           // weights of the kinks, or null
+  const double* pivot;          // where they are
+  const double* low = nullptr;  // limits of each group's sum under a total of all, or null
+  const double* high = nullptr;
+
+  bool nested() const { return low != nullptr; }
+};
+
+// The group that an account belongs to.
+inline Index group_of(const Point& point, Index account) {
+  return std::upper_bound(point.starts, point.starts + point.n_groups + 1, account) - point.starts -
+         1;
+}
+
+// The sums of a problem, as in a point, with their totals: one for each group, or one for all.
+struct Sums {
+  Index n_groups;
+  const Index* starts;
+  const double* totals;
+  const double *low = nullptr, *high = nullptr;
+
+  bool nested() const { return low != nullptr; }
 };
 
 // How a rule is to choose: which, the step size of its model and what else it draws on.

@@ -10,10 +10,11 @@ struct Batch {
   const double* hessian;  // n x n, shared
   const double* linear;   // count x n: the linear term of each problem
   const double* start;    // n: a feasible point to fall back on
-  const double* totals;   // one per group
+  const double* totals;   // one per group, or one for all where they are nested
   Index n, n_groups, count;
   const Index* starts;
   const double *lower, *upper;
+  const double *low, *high;  // limits of nested groups, or null
   double tol;
   Index max_iter;
   int threads;

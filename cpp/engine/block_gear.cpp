@@ -217,8 +217,8 @@ void BlockGear::move_to(const std::vector<Index>& accounts, const std::vector<do
 // What rounding has left of the totals goes into free accounts, as a move like any other.
 void BlockGear::settle_sums() {
   std::vector<double> settled(point_.x, point_.x + point_.n);
-  settle(settled.data(), point_.lower, point_.upper, point_.starts, task_.totals, point_.n_groups,
-         point_.pivot);
+  settle(settled.data(), point_.lower, point_.upper,
+         {point_.n_groups, point_.starts, task_.totals, point_.low, point_.high}, point_.pivot);
   std::vector<Index> all(std::size_t(point_.n));
   std::iota(all.begin(), all.end(), 0);
   move_to(all, settled);

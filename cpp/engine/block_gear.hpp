@@ -12,7 +12,7 @@
 namespace pairstep {
 
 struct BlockTask {
-  const double* totals;  // of each group
+  const double* totals;  // of each group, or of all where they are nested
   const Rule* rule;
   // Whether blocks are cheap against rounds: then the free accounts are in every working set, the
   // finish is tried from the start, and each block is solved well.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../core/sum.hpp"
 #include "../isa/dispatch.hpp"
 
 namespace pairstep {
@@ -30,6 +31,25 @@ double step_size(const double* hessian, Index q, const Rule& rule) {
   return l2 > 0 ? (rule.one_norm ? 2.0 : 1.0) / l2 : 1.0;
 }
 
+struct Limits {
+  std::vector<double> low, high;
+};
+
+// What the limits of nested groups leave to a part of their accounts while the others stay: its
+// sums have the same rooms.
+Limits limits_of_part(const Point& point, const Point& part) {
+  Limits limits;
+  if (!point.nested()) return limits;
+  const GroupRooms rooms = rooms_of(point);
+  for (Index g = 0; g < part.n_groups; ++g) {
+    Sum sum;
+    for (Index k = part.starts[g]; k < part.starts[g + 1]; ++k) sum.add(part.x[k]);
+    limits.low.push_back(sum.value() - rooms.down[g]);
+    limits.high.push_back(sum.value() + rooms.up[g]);
+  }
+  return limits;
+}
+
 }  // namespace
 
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
@@ -52,15 +72,20 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
   for (Index g = 0; g <= point.n_groups; ++g)
     starts.push_back(std::lower_bound(members.begin(), members.end(), point.starts[g]) -
                      members.begin());
-  const Point small{Index(q),
-                    point.n_groups,
-                    starts.data(),
-                    gradient.data(),
-                    outcome.x.data(),
-                    lower.data(),
-                    upper.data(),
-                    point.kink ? kink.data() : nullptr,
-                    point.kink ? pivot.data() : nullptr};
+  Point small{Index(q),
+              point.n_groups,
+              starts.data(),
+              gradient.data(),
+              outcome.x.data(),
+              lower.data(),
+              upper.data(),
+              point.kink ? kink.data() : nullptr,
+              point.kink ? pivot.data() : nullptr};
+  const Limits limits = limits_of_part(point, small);
+  if (point.nested()) {
+    small.low = limits.low.data();
+    small.high = limits.high.data();
+  }
   GreedyTask task{};
   task.hessian = hessian;
   task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0, nullptr};

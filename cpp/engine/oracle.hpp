@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "../core/types.hpp"
+#include "../core/nested.hpp"
 
 namespace pairstep {
 
@@ -14,11 +14,6 @@ struct Survey {
   std::vector<double> gradient;
   double scale = 1.0;  // what the tolerance is relative to: the size of what cancels in gradients
   double noise = 0.0;  // how far rounding may have put gradients off since they were verified
-};
-
-// The prices at which a group trades, as far as a survey has seen them.
-struct Market {
-  double dearest = -INFINITY, cheapest = INFINITY;  // of the sellers, of the buyers
 };
 
 enum class Leap { declined, failed, made };

@@ -47,6 +47,7 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   Pulse pulse;
   if (!is_ordinary(problem, pulse)) return {};
   const Index n = problem.n, starts[] = {0, n};
+  const Sums sums{1, starts, &problem.total};
   SmallAnswer answer{std::vector<double>(n), 0.0, 0.0, {}, 0};
   std::vector<double> gradient(n), curvature(n);
   const Point point{
@@ -55,8 +56,7 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   std::copy_n(problem.lower, n, point.x);
   derive(problem, point);
   for (Index i = 0; i < n; ++i) curvature[i] = std::max(problem.hessian[i * (n + 1)], 0.0);
-  fill(gradient.data(), curvature.data(), problem.lower, problem.upper, starts, &problem.total, 1,
-       point.x);
+  fill(gradient.data(), curvature.data(), problem.lower, problem.upper, sums, point.x);
   answer.value = derive(problem, point);
   const double first_scale = terms_of(point, problem.linear).gradient;
 
@@ -65,7 +65,7 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   if (gear->run(problem.tol * first_scale, LONGEST * n, pulse) != Stop::converged) return {};
   if (gear->least_curvature < 0) return {};
 
-  settle(point.x, problem.lower, problem.upper, starts, &problem.total, 1);
+  settle(point.x, problem.lower, problem.upper, sums);
   answer.value = derive(problem, point);
   answer.certificate = certify(point);
   answer.iterations = gear->iterations;

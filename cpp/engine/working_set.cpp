@@ -5,15 +5,6 @@
 
 namespace pairstep {
 
-namespace {
-
-Index group_of(const Point& point, Index account) {
-  return std::upper_bound(point.starts, point.starts + point.n_groups + 1, account) - point.starts -
-         1;
-}
-
-}  // namespace
-
 double trade(const Point& point, const Survey& survey, std::vector<Market>& markets) {
   markets.assign(std::size_t(point.n_groups), {});
   for (std::size_t k = 0; k < survey.accounts.size(); ++k) {
@@ -25,7 +16,11 @@ double trade(const Point& point, const Survey& survey, std::vector<Market>& mark
   double violation = 0.0;
   for (const Market& market : markets)
     violation = std::max(violation, market.dearest - market.cheapest);
-  return violation;
+  if (!point.nested()) return violation;
+  const GroupRooms rooms = rooms_of(point);
+  const Market all = across(markets, rooms);
+  open_to(all, rooms, markets);
+  return std::max(violation, all.dearest - all.cheapest);
 }
 
 void choose_members(const Point& point, const Survey& survey, const std::vector<Market>& markets,
@@ -42,16 +37,19 @@ void choose_members(const Point& point, const Survey& survey, const std::vector<
     std::nth_element(some.begin(), some.begin() + most, some.end(), better);
     some.resize(std::size_t(most));
   };
-  std::vector<std::vector<Candidate>> sellers(markets.size()), buyers(markets.size());
+  // Groups that share a total compete for their places.
+  const std::size_t pools = point.nested() ? 1 : markets.size();
+  std::vector<std::vector<Candidate>> sellers(pools), buyers(pools);
   std::vector<Candidate> free;
   for (std::size_t k = 0; k < survey.accounts.size(); ++k) {
     const Index group = group_of(point, survey.accounts[k]);
+    const std::size_t pool = point.nested() ? 0 : std::size_t(group);
     const Market& market = markets[group];
     const Standing at = standing_of(point, survey.accounts[k]);
     const double saves = survey.gradient[k] + at.down_shift,
                  costs = survey.gradient[k] + at.up_shift;
-    if (saves > market.cheapest) sellers[group].push_back({saves - market.cheapest, k});
-    if (costs < market.dearest) buyers[group].push_back({market.dearest - costs, k});
+    if (saves > market.cheapest) sellers[pool].push_back({saves - market.cheapest, k});
+    if (costs < market.dearest) buyers[pool].push_back({market.dearest - costs, k});
     if (with_free && at.is_free()) {
       const double level = 0.5 * (market.dearest + market.cheapest);
       free.push_back({std::abs(saves - level), k});

@@ -24,8 +24,9 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse
     }
     std::copy_n(from, n, x);
     std::copy_n(from_product, n, product.data());
-    const Point point{n,           batch.n_groups, batch.starts, gradient.data(), x,
-                      batch.lower, batch.upper,    nullptr,      nullptr};
+    const Point point{n,       batch.n_groups, batch.starts, gradient.data(),
+                      x,       batch.lower,    batch.upper,  nullptr,
+                      nullptr, batch.low,      batch.high};
     double at_first = 0.0;  // the scale at the start; all terms may vanish at the optimum
     // The running gradient drifts: look again with a fresh one before believing it.
     for (int look = 0; look < 4; ++look) {
@@ -42,7 +43,8 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse
       }
       const Index before = gear.iterations;
       gear.run(0.5 * batch.tol * std::max(scale, 1e-6 * at_first), batch.max_iter, pulse);
-      settle(x, batch.lower, batch.upper, batch.starts, batch.totals, batch.n_groups);
+      settle(x, batch.lower, batch.upper,
+             {batch.n_groups, batch.starts, batch.totals, batch.low, batch.high});
       times(batch.hessian, x, n, product.data());
       if (gear.iterations == before || pulse.stopped()) break;
     }

@@ -46,8 +46,9 @@ inline bool is_interior(const Point& point, Index i) {
 }
 
 // The accounts that Newton's method is to move: those that can go both ways at one price, and of
-// those at a bound or a kink the `newcomers` that gain most by leaving it.
-inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Extremes>& ends,
+// those at a bound or a kink the `newcomers` that gain most by leaving it, at the prices of
+// `markets`.
+inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Market>& markets,
                     std::size_t newcomers) {
   struct Leaver {
     double gain;
@@ -57,7 +58,7 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
   Face face;
   std::vector<Leaver> leaving;
   for (Index group = 0; group < point.n_groups; ++group) {
-    const double dearest = ends[group].seller.value, cheapest = -ends[group].buyer.value;
+    const auto [dearest, cheapest] = markets[group];
     for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
       const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
       if (save == cost) face.index.push_back(i);
@@ -76,7 +77,7 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
   for (const Index i : face.index) {
     while (i >= point.starts[group + 1]) ++group;
     const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
-    const bool free = save == cost, up = free || cost < ends[group].seller.value;
+    const bool free = save == cost, up = free || cost < markets[group].dearest;
     face.group.push_back(group);
     face.price.push_back(up ? cost : save);
     face.down_room.push_back(free || !up ? ledger.down_room[i] : 0.0);
@@ -118,6 +119,7 @@ class Greedy final : public GreedyRun {
     ends_.resize(std::size_t(point_.n_groups));
     for (Index group = 0; group < point_.n_groups; ++group)
       ends_[group] = extremes(Book(ledger_).slice(point_.starts[group], point_.starts[group + 1]));
+    across_.renew(point_, ledger_);
     double largest = 0.0;
     interior_ = 0;
     for (Index i = 0; i < point_.n; ++i) {
@@ -179,6 +181,10 @@ class Greedy final : public GreedyRun {
     violation = 0.0;
     for (const Extremes& e : ends_)
       if (e.open()) violation = std::max(violation, e.gap());
+    if (point_.nested()) [[unlikely]] {
+      const Extremes e = across_.ends(point_, ends_);
+      if (e.open()) violation = std::max(violation, e.gap());
+    }
     if (task_.record && seen_ != iterations)
       history.push_back({value, violation, pulse.elapsed(), moved_, interior_});
     seen_ = iterations;
@@ -193,7 +199,7 @@ class Greedy final : public GreedyRun {
   // Newton's method on the face. Whether it lowered the objective.
   bool finish() {
     auto& [work, share, last_cost, fallen, newcomers] = finish_;
-    const Face face = face_of(point_, ledger_, ends_, std::size_t(newcomers));
+    const Face face = free_face(std::size_t(newcomers));
     double cost = double(face.size() * point_.n);
     const double fall =
         face.size() < 2 ? 0.0 : newton_.minimise(face, threshold_, delta_, cost, endless_);
@@ -222,15 +228,45 @@ class Greedy final : public GreedyRun {
     return fell && moved_ >= 2;
   }
 
-  // Ask the rule, group by group; the best group moves.
+  // The face, where the sums of some nested groups may change: of those between their limits, and
+  // of those at a limit that could gain by leaving it.
+  Face free_face(std::size_t newcomers) {
+    std::vector<Market> markets;
+    for (const Extremes& e : ends_) markets.push_back({e.seller.value, -e.buyer.value});
+    if (!point_.nested()) return face_of(point_, ledger_, markets, newcomers);
+    const GroupRooms& rooms = across_.rooms();
+    const Extremes all = across_.ends(point_, ends_);
+    std::vector<char> loose;
+    for (Index g = 0; g < point_.n_groups; ++g) {
+      const bool leaves_high = rooms.down[g] > 0 && markets[g].dearest > -all.buyer.value,
+                 leaves_low = rooms.up[g] > 0 && markets[g].cheapest < all.seller.value;
+      loose.push_back((rooms.down[g] > 0 && rooms.up[g] > 0) || leaves_high || leaves_low);
+    }
+    open_to({all.seller.value, -all.buyer.value}, rooms, markets);
+    Face face = face_of(point_, ledger_, markets, newcomers);
+    face.loose = std::move(loose);
+    face.rooms = rooms;
+    return face;
+  }
+
+  // Ask the rule, group by group and then across groups that share a total; the best moves.
   void choose_move() {
     move_.clear();
     const Book book(ledger_);
-    if (!choice_.rule->guided()) return unguided_move(book, point_, choice_, weighted_, move_);
+    if (!choice_.rule->guided()) {
+      const Book others = point_.nested() ? across_.book() : book;
+      const auto between = [&](Index i, Index j) -> const Book& {
+        return point_.nested() && group_of(point_, i) != group_of(point_, j) ? others : book;
+      };
+      return unguided_move(between, point_, choice_, weighted_, move_);
+    }
     const Index n = point_.n;
-    for (Index group = 0; group < point_.n_groups; ++group) {
-      if (!ends_[group].open()) continue;
-      const Index begin = point_.starts[group], end = point_.starts[group + 1];
+    for (Index group = 0; group < point_.n_groups + point_.nested(); ++group) {
+      const bool inside = group < point_.n_groups;
+      const Extremes ends = inside ? ends_[group] : across_.ends(point_, ends_);
+      if (!ends.open()) continue;
+      const Index begin = inside ? point_.starts[group] : 0,
+                  end = inside ? point_.starts[group + 1] : n;
       const auto curvature = [&]<class T>(Index i, Index p) -> T {
         const double* row = task_.hessian + (begin + i) * n + begin;
         __builtin_prefetch(row + p + AHEAD);
@@ -238,7 +274,9 @@ class Greedy final : public GreedyRun {
         return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
       };
       const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
-      choose(book.slice(begin, end), &ends_[group], choice_, lipschitz, curvature, other_);
+      const Book here = inside ? book.slice(begin, end) : across_.book();
+      choose(here, &ends, choice_, lipschitz, curvature, other_);
+      if (!inside) across_.shorten(point_, other_);
       if (other_.beats(move_)) {
         for (Index& i : other_.index) i += begin;
         std::swap(move_, other_);
@@ -266,6 +304,8 @@ class Greedy final : public GreedyRun {
       scale += std::abs(diagonal_[i]) * delta * delta;
       size += std::abs(delta);
     }
+    if (point_.nested()) [[unlikely]]
+      limit = std::min(limit, across_.times(point_, move_));
     const double bend = curvature_along(task_.hessian, point_.n, move_);
     if (bend < -1e-9 * scale && bend < least_curvature * scale) {
       least_curvature = bend / scale;
@@ -314,6 +354,8 @@ class Greedy final : public GreedyRun {
       ledger_.enter(point_, i);
       changed |= x != before;
     }
+    if (point_.nested()) [[unlikely]]
+      across_.follow(point_, ledger_, move_);
     return changed;
   }
 
@@ -355,6 +397,7 @@ class Greedy final : public GreedyRun {
   Choice choice_;
   Point point_{};
   OwnLedger ledger_;
+  Across across_;
   Diagonal diagonal_;
   Newton newton_;
   FinishPlan finish_;

@@ -183,7 +183,7 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
     for (Index lane = 0; lane < lanes; ++lane) {
       const Index p = first + lane;
       double* const row = problem.x + p * N;
-      settle(row, problem.lower, problem.upper, whole, &problem.total, 1);
+      settle(row, problem.lower, problem.upper, {1, whole, &problem.total});
       for (int j = 0; j < N; ++j) x[j][lane] = row[j];
       problem.iterations[p] = Index(steps[lane]);
       problem.state[p] = !valid[lane]               ? FewColumns::invalid

@@ -176,10 +176,13 @@ class Factor {
 };
 
 // The free accounts of a point: prices, how far each may go, and the group it belongs to
-// (members of a group side by side, groups in rising order).
+// (members of a group side by side, groups in rising order). Where groups share a total, the sums
+// of the loose ones may change, within their rooms; all others are fixed.
 struct Face {
   std::vector<Index> index, group;
   std::vector<double> price, down_room, up_room;
+  std::vector<char> loose;  // of each group; empty where each has a total of its own
+  GroupRooms rooms;
 
   Index size() const { return Index(index.size()); }
 };
@@ -193,13 +196,12 @@ class Newton {
   Newton(const double* hessian, const double* diagonal, Index n)
       : hessian_(hessian), n_(n), factor_(hessian, diagonal, n), place_(n, 0) {}
 
-  // Minimise the quadratic on the face, each group's sum fixed; accounts that meet a room stay
-  // there and the rest goes on. `delta` is within the rooms (exactly a room where one is met).
-  // Returns by how much the objective falls; 0 means that the face has nothing to give. `work`
-  // grows by the cost of what was done.
-  // `endless` becomes true where the objective falls without end: no room ends the step, no
-  // curvature holds it, and it gains more per unit than `threshold`, which is what rounding may
-  // feign.
+  // Minimise the quadratic on the face, with the sums fixed that are; accounts that meet a room,
+  // and sums that meet a limit, stay there and the rest goes on. `delta` is within the rooms
+  // (exactly a room where one is met). Returns by how much the objective falls; 0 means that the
+  // face has nothing to give. `work` grows by the cost of what was done. `endless` becomes true
+  // where the objective falls without end: no room ends the step, no curvature holds it, and it
+  // gains more per unit than `threshold`, which is what rounding may feign.
   double minimise(const Face& face, double threshold, std::vector<double>& delta, double& work,
                   bool& endless) {
     const Index size = face.size();
@@ -209,8 +211,8 @@ class Newton {
     work += cost_of_newton(double(size), 0.0);
     double total_fall = 0.0;
     while (true) {
-      // A group needs two accounts to trade.
-      leave([&](Index a) { return members_[group_[a]] < 2; });
+      // A sum needs two accounts to trade.
+      leave([&](Index a) { return members_[row_[a]] < 2; });
       if (factor_.size() < 2 || !direction()) break;
       work += double(6 * factor_.size() * size);
       double reach = INFINITY;
@@ -220,6 +222,8 @@ class Newton {
         if (d_[a] < 0) reach = std::min(reach, low_[a] / d_[a]);
         if (d_[a] > 0) reach = std::min(reach, high_[a] / d_[a]);
       }
+      if (fix_sums(face, d_, 0.0)) continue;
+      reach = std::min(reach, reach_of(face, d_));
       if (reach == INFINITY && flat_and_steep(threshold)) {
         endless = true;
         return 0.0;
@@ -230,7 +234,7 @@ class Newton {
       // The full step, or else a part of it, cut at the rooms, meets many of them at once.
       for (const double part : {1.0, 0.3}) {
         if (reach == 1.0 || (part < 1.0 && fall > 0)) break;
-        cut(part);
+        cut(face, part);
         if (const double other = fall_of(near_, near_bent_); other > fall) {
           fall = other;
           step_.swap(near_);
@@ -255,7 +259,9 @@ class Newton {
         else if (step_[a] >= high_[a]) delta[a] = face.up_room[a];
         else delta[a] += step_[a];
       }
-      if (last || !leave(at_end)) break;
+      follow(face);
+      const bool left = leave(at_end), fixed = fix_sums(face, step_, 1e-12);
+      if (last || !(left || fixed)) break;
     }
     return total_fall;
   }
@@ -270,12 +276,18 @@ class Newton {
       for (Index b = 0; b < size; ++b) block_.data()[a * size + b] = row[face.index[b]];
       place_[face.index[a]] = a;
     }
-    group_.resize(size);
+    loose_ = face.loose;
+    change_.assign(loose_.size(), 0.0);
+    row_.resize(size);
     members_.clear();
+    Index pool = -1;  // the row of all loose groups
     for (Index a = 0; a < size; ++a) {
-      if (a == 0 || face.group[a] != face.group[a - 1]) members_.push_back(0);
-      ++members_.back();
-      group_[a] = Index(members_.size()) - 1;
+      const bool loose = !loose_.empty() && loose_[face.group[a]];
+      const bool same = a > 0 && face.group[a] == face.group[a - 1];
+      row_[a] = same ? row_[a - 1] : loose && pool >= 0 ? pool : Index(members_.size());
+      if (row_[a] == Index(members_.size())) members_.push_back(0);
+      if (loose) pool = row_[a];
+      ++members_[row_[a]];
     }
     free_.assign(size, 1);
     for (auto* v : {&d_, &low_, &high_, &step_, &bent_, &near_, &near_bent_}) v->assign(size, 0.0);
@@ -291,7 +303,7 @@ class Newton {
         staying_.push_back(i);
         continue;
       }
-      --members_[group_[a]];
+      --members_[row_[a]];
       free_[a] = 0;
     }
     if (Index(staying_.size()) == factor_.size()) return false;
@@ -299,7 +311,58 @@ class Newton {
     return true;
   }
 
-  // Solve [H E; E' 0] [d; -lambda] = [-price; 0], E the indicators of the groups.
+  // Calls visit(group, change of its sum, room for that) for the loose groups.
+  template <class Visit>
+  void for_loose(const Face& face, const std::vector<double>& step, Visit visit) const {
+    if (loose_.empty()) return;
+    const Index size = face.size();
+    for (Index a = 0; a < size;) {
+      const Index g = face.group[a];
+      double change = 0.0, length = 0.0;
+      for (; a < size && face.group[a] == g; ++a) {
+        change += step[a];
+        length += std::abs(step[a]);
+      }
+      if (loose_[g] && std::abs(change) > 1e-12 * length)
+        visit(g, change,
+              change < 0 ? face.rooms.down[g] + change_[g] : face.rooms.up[g] - change_[g]);
+    }
+  }
+
+  // How many times a step can be made before a sum is at its limit.
+  double reach_of(const Face& face, const std::vector<double>& step) const {
+    double most = INFINITY;
+    for_loose(face, step, [&](Index, double change, double room) {
+      most = std::min(most, room / std::abs(change));
+    });
+    return most;
+  }
+
+  void follow(const Face& face) {
+    for_loose(face, step_, [&](Index g, double change, double) { change_[g] += change; });
+  }
+
+  // Sums that go towards a limit and have come to it, but for a `share` of what they have changed,
+  // are fixed from now on: a row of their own. Whether there are any.
+  bool fix_sums(const Face& face, const std::vector<double>& step, double share) {
+    bool any = false;
+    for_loose(face, step, [&](Index g, double, double room) {
+      if (room > share * std::abs(change_[g])) return;
+      any = true;
+      loose_[g] = 0;
+      const Index row = Index(members_.size());
+      members_.push_back(0);
+      for (Index a = 0; a < face.size(); ++a) {
+        if (face.group[a] != g) continue;
+        members_[row_[a]] -= free_[a];
+        members_[row] += free_[a];
+        row_[a] = row;
+      }
+    });
+    return any;
+  }
+
+  // Solve [H E; E' 0] [d; -lambda] = [-price; 0], E the indicators of the sums that are fixed.
   bool direction() {
     const Index k = factor_.size(), groups = Index(members_.size());
     const auto place = [&](Index r) { return place_[factor_.accounts()[r]]; };
@@ -307,7 +370,7 @@ class Newton {
     solved_.assign((groups + 1) * k, 0.0);
     for (Index r = 0; r < k; ++r) {
       solved_[r] = price_[place(r)];
-      solved_[(group_[place(r)] + 1) * k + r] = 1.0;
+      solved_[(row_[place(r)] + 1) * k + r] = 1.0;
     }
     factor_.solve(solved_.data(), groups + 1);
     // lambda solves (E' H^-1 E) lambda = E' H^-1 price, by Gauss steps, for the groups are few.
@@ -317,7 +380,7 @@ class Newton {
       if (members_[g] == 0) small_[g * columns + g] = 1.0;  // nothing to solve for
     for (Index g = 0; g < columns; ++g)
       for (Index r = 0; r < k; ++r)
-        small_[group_[place(r)] * columns + (g + groups) % columns] += solved_[g * k + r];
+        small_[row_[place(r)] * columns + (g + groups) % columns] += solved_[g * k + r];
     for (Index p = 0; p < groups; ++p) {
       const double pivot = small_[p * columns + p];
       if (!(pivot > 0)) return false;
@@ -332,11 +395,11 @@ class Newton {
                    solved_.data() + (g + 1) * k, solved_.data(), k);
     // Rounding, and the ridge on an ill-conditioned face, leave a little of the sums: take it out.
     sums_.assign(groups, 0.0);
-    for (Index r = 0; r < k; ++r) sums_[group_[place(r)]] += solved_[r];
+    for (Index r = 0; r < k; ++r) sums_[row_[place(r)]] += solved_[r];
     std::fill(d_.begin(), d_.end(), 0.0);
     bool finite = true;
     for (Index r = 0; r < k; ++r) {
-      const Index a = place(r), g = group_[a];
+      const Index a = place(r), g = row_[a];
       d_[a] = sums_[g] / double(members_[g]) - solved_[r];
       finite &= std::isfinite(d_[a]);
     }
@@ -355,21 +418,23 @@ class Newton {
            -2.0 * dot(d_.data(), price_.data(), size) > threshold * length;
   }
 
-  // Part of the direction, cut at the rooms; the larger of what each group then takes out and puts
-  // in is scaled down to the other.
-  void cut(double part) {
+  // Part of the direction, cut at the rooms; the larger of what each sum then takes out and puts in
+  // is scaled down to the other.
+  void cut(const Face& face, double part) {
     const Index size = Index(d_.size());
     taken_.assign(members_.size(), 0.0);
     put_.assign(members_.size(), 0.0);
     for (Index a = 0; a < size; ++a) {
       near_[a] = std::clamp(part * d_[a], low_[a], high_[a]);
-      (near_[a] < 0 ? taken_ : put_)[group_[a]] += std::abs(near_[a]);
+      (near_[a] < 0 ? taken_ : put_)[row_[a]] += std::abs(near_[a]);
     }
     for (Index a = 0; a < size; ++a) {
-      const double taken = taken_[group_[a]], put = put_[group_[a]];
+      const double taken = taken_[row_[a]], put = put_[row_[a]];
       const double own = near_[a] < 0 ? taken : put;
       if (own > 0) near_[a] *= std::min(taken, put) / own;
     }
+    if (const double most = reach_of(face, near_); most < 1)
+      for (double& step : near_) step *= most;
   }
 
   // By how much the objective falls along a step; also the change of the prices.
@@ -387,7 +452,12 @@ class Newton {
   Scratch block_;
   std::vector<double> price_;
   std::vector<char> free_;
-  std::vector<Index> group_, members_, staying_;
+  std::vector<Index> row_;      // the fixed sum that an account belongs to
+  std::vector<Index> members_;  // of each fixed sum, that still move
+  std::vector<Index> staying_;
+  // Of groups whose sums may change: which are still loose, and by how much they have changed.
+  std::vector<char> loose_;
+  std::vector<double> change_;
   // Work space.
   std::vector<double> d_, low_, high_, step_, bent_, near_, near_bent_, taken_, put_;
   std::vector<double> solved_, small_, sums_;

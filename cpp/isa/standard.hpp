@@ -25,6 +25,7 @@
 
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
+#include "../core/nested.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
 #include "../oracles/points.hpp"

@@ -60,7 +60,7 @@ class GramOracle final : public LocalOracle {
     const double block = double(free) * double(free) * double(free);  // a step on it
     if (!many_rounds && block < cost_of_dual_newton(rows(), point.n)) return Leap::declined;
     if (2 * rows() > point.n) return Leap::declined;
-    if (matrix_.starts || point.kink) return Leap::declined;
+    if (matrix_.starts || point.kink || point.nested()) return Leap::declined;
     if (!std::all_of(ridge_, ridge_ + point.n, [](double r) { return r > 0; }))
       return Leap::declined;
     std::vector<double> multiplier;

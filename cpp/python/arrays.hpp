@@ -3,7 +3,9 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -54,12 +56,24 @@ inline void require_starts(const Indices& starts, std::size_t n) {
     require(starts(k - 1) <= starts(k), "starts must not fall");
 }
 
-// Bounds of n accounts, and a total for each of their groups.
-inline void require_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
-                         const In& totals) {
+// Limits of the groups' sums, where they share a total.
+inline void require_limits(const Indices& starts, const std::optional<In>& low,
+                           const std::optional<In>& high) {
+  require(low.has_value() == high.has_value(), "low and high must come together");
+  require(!low || (low->shape(0) + 1 == starts.shape(0) && high->shape(0) + 1 == starts.shape(0)),
+          "there must be two limits per group");
+}
+
+// Bounds of n accounts, and their sums: a total for each group, or limits for each and one total.
+inline Sums require_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
+                         const In& totals, const std::optional<In>& low,
+                         const std::optional<In>& high) {
   require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
   require_starts(starts, n);
-  require(starts.shape(0) == totals.shape(0) + 1, "there must be one total per group");
+  require_limits(starts, low, high);
+  require(totals.shape(0) == (low ? 1 : starts.shape(0) - 1), "there must be one total per group");
+  return {Index(starts.shape(0)) - 1, starts.data(), totals.data(), low ? low->data() : nullptr,
+          low ? high->data() : nullptr};
 }
 
 }  // namespace pairstep

@@ -102,7 +102,7 @@ Index first_odd_(const In& lower, const In& upper, double limit) {
 
 nb::list spans(const In& lower, const In& upper, const Indices& starts, const In& low,
                const In& high) {
-  require_sums(lower.shape(0), lower, upper, starts, low);
+  require_sums(lower.shape(0), lower, upper, starts, low, {}, {});
   require(low.shape(0) == high.shape(0), "there must be one range per group");
   nb::list result;
   for (std::size_t k = 0; k < low.shape(0); ++k) {
@@ -114,34 +114,33 @@ nb::list spans(const In& lower, const In& upper, const Indices& starts, const In
 }
 
 nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
-                    const In& totals) {
-  require_sums(y.shape(0), lower, upper, starts, totals);
+                    const In& totals, const std::optional<In>& low, const std::optional<In>& high) {
+  const Sums sums = require_sums(y.shape(0), lower, upper, starts, totals, low, high);
   std::vector<double> x(y.shape(0));
   {
     const WithoutGil without;
-    project(y.data(), lower.data(), upper.data(), starts.data(), totals.data(),
-            Index(totals.shape(0)), x.data());
+    project(y.data(), lower.data(), upper.data(), sums, x.data());
   }
   return to_numpy(std::move(x));
 }
 
 nb::object fill_(const In& price, const In& curvature, const In& lower, const In& upper,
-                 const Indices& starts, const In& totals) {
+                 const Indices& starts, const In& totals, const std::optional<In>& low,
+                 const std::optional<In>& high) {
   const std::size_t n = price.shape(0);
   require(curvature.shape(0) == n, "curvature must have the length of price");
-  require_sums(n, lower, upper, starts, totals);
+  const Sums sums = require_sums(n, lower, upper, starts, totals, low, high);
   std::vector<double> x(n);
-  fill(price.data(), curvature.data(), lower.data(), upper.data(), starts.data(), totals.data(),
-       Index(totals.shape(0)), x.data());
+  fill(price.data(), curvature.data(), lower.data(), upper.data(), sums, x.data());
   return to_numpy(std::move(x));
 }
 
 void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
-             const In& totals, const std::optional<In>& pivot) {
-  require_sums(x.shape(0), lower, upper, starts, totals);
+             const In& totals, const std::optional<In>& pivot, const std::optional<In>& low,
+             const std::optional<In>& high) {
+  const Sums sums = require_sums(x.shape(0), lower, upper, starts, totals, low, high);
   require(!pivot || pivot->shape(0) == x.shape(0), "pivot must have the length of x");
-  settle(x.data(), lower.data(), upper.data(), starts.data(), totals.data(), Index(totals.shape(0)),
-         pivot ? pivot->data() : nullptr);
+  settle(x.data(), lower.data(), upper.data(), sums, pivot ? pivot->data() : nullptr);
 }
 
 double two_coordinate_constant(const Matrix& hessian) {
@@ -194,13 +193,14 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
 
 nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matrix& x,
                        const In& value, const In& lower, const In& upper, const Indices& starts,
-                       double tol) {
+                       const std::optional<In>& low, const std::optional<In>& high, double tol) {
   const std::size_t count = x.shape(0), n = x.shape(1);
   for (const Matrix* each : {&gradient, &linear})
     require(each->shape(0) == count && each->shape(1) == n, "gradients must be count x n");
   require(value.shape(0) == count, "value must have length count");
   require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
   require_starts(starts, n);
+  require_limits(starts, low, high);
   std::vector<double> violation(count), bound(count);
   std::vector<std::uint8_t> optimal(count);
   {
@@ -214,7 +214,9 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matri
                         lower.data(),
                         upper.data(),
                         nullptr,
-                        nullptr};
+                        nullptr,
+                        low ? low->data() : nullptr,
+                        low ? high->data() : nullptr};
       const Certificate c = certify(point);
       const Terms terms = terms_of(point, linear.data() + k * n);
       violation[k] = c.violation;
@@ -345,8 +347,10 @@ void register_types(nb::module_& m) {
       .value("but_for_rounding", Convex::but_for_rounding)
       .value("yes", Convex::yes);
   nb::class_<PointArrays>(m, "Point", "A point in accounts; x is changed by who solves it.")
-      .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices>(),
-           "x"_a.noconvert(), "lower"_a, "upper"_a, "kink"_a.none(), "pivot"_a.none(), "starts"_a);
+      .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices, std::optional<In>,
+                    std::optional<In>>(),
+           "x"_a.noconvert(), "lower"_a, "upper"_a, "kink"_a.none(), "pivot"_a.none(), "starts"_a,
+           "low"_a.none() = nb::none(), "high"_a.none() = nb::none());
   nb::class_<ChoiceArrays>(m, "Choice", "How a rule is to choose.")
       .def(nb::init<int, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
            "lipschitz"_a.none(), "generator"_a.none());
@@ -366,7 +370,7 @@ NB_MODULE(_core, m) {
         "of a coordinate that is outside its bounds or not finite, or -1.");
   m.def("certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
         "KKT violation, Frank-Wolfe gap, the same nearby, the size of the terms that cancel in the "
-        "gradient and in the objective, multiplier per group.");
+        "gradient and in the objective, multiplier per group (under one total: its own first).");
   m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
         "The size of the terms that cancel in the gradient.");
   m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
@@ -379,11 +383,13 @@ NB_MODULE(_core, m) {
         "Per group: the sums of the lower and of the upper bounds, and by how much they miss the "
         "range from low to high.");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
         "The feasible point nearest to y.");
   m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
         "A feasible point with few accounts between their bounds, the cheapest filled first.");
   m.def("settle", &settle_, "x"_a.noconvert(), "lower"_a, "upper"_a, "starts"_a, "totals"_a,
-        "pivot"_a.none() = nb::none(),
+        "pivot"_a.none() = nb::none(), "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
         "Absorb the rounding of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
         "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
@@ -399,7 +405,7 @@ NB_MODULE(_core, m) {
   m.attr("ROUNDED") = ROUNDED;
   m.def(
       "certify_rows", &certify_rows, "gradient"_a, "linear"_a, "x"_a, "value"_a, "lower"_a,
-      "upper"_a, "starts"_a, nb::kw_only(), "tol"_a,
+      "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a,
       "For each row a violation, a bound, and whether it is optimal as `Task.is_optimal` has it.");
   m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
         "left' right, with the same bits for any number of threads.");

@@ -3,13 +3,22 @@
 namespace pairstep {
 
 PointArrays::PointArrays(InOut x, In lower, In upper, std::optional<In> kink,
-                         std::optional<In> pivot, Indices starts)
-    : x(x), lower(lower), upper(upper), kink(kink), pivot(pivot), starts(starts) {
+                         std::optional<In> pivot, Indices starts, std::optional<In> low,
+                         std::optional<In> high)
+    : x(x),
+      lower(lower),
+      upper(upper),
+      kink(kink),
+      pivot(pivot),
+      starts(starts),
+      low(low),
+      high(high) {
   const std::size_t n = x.shape(0);
   require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
   require(!kink || (pivot && kink->shape(0) == n && pivot->shape(0) == n),
           "kink and pivot must have the length of x");
   require_starts(starts, n);
+  require_limits(starts, low, high);
 }
 
 Point PointArrays::with(const double* gradient) const {
@@ -21,7 +30,9 @@ Point PointArrays::with(const double* gradient) const {
                lower.data(),
                upper.data(),
                kink ? kink->data() : nullptr,
-               kink ? pivot->data() : nullptr};
+               kink ? pivot->data() : nullptr,
+               low ? low->data() : nullptr,
+               low ? high->data() : nullptr};
 }
 
 Point PointArrays::with(const In& gradient) const {

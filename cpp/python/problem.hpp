@@ -15,9 +15,10 @@ struct PointArrays {
   In lower, upper;
   std::optional<In> kink, pivot;
   Indices starts;
+  std::optional<In> low, high;  // limits of the groups' sums, where they share a total
 
   PointArrays(InOut x, In lower, In upper, std::optional<In> kink, std::optional<In> pivot,
-              Indices starts);
+              Indices starts, std::optional<In> low, std::optional<In> high);
 
   Index n() const { return Index(x.shape(0)); }
   Point with(const double* gradient) const;

@@ -180,7 +180,8 @@ class BlockSolve {
  public:
   BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, int rule, bool eager)
       : kept_(oracle), point_(point), totals_(totals) {
-    require(totals.shape(0) + 1 == point.starts.shape(0), "there must be one total per group");
+    require(totals.shape(0) == (point.low ? 1 : point.starts.shape(0) - 1),
+            "there must be one total per group");
     if (nb::isinstance<NativeOracle>(oracle)) native_ = nb::cast<NativeOracle*>(oracle);
     else python_ = std::make_unique<PythonOracle>(oracle, point.n());
     Oracle& asked = native_ ? static_cast<Oracle&>(*native_->oracle) : *python_;
@@ -219,19 +220,20 @@ class BlockSolve {
 };
 
 nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
-                const In& upper, const Indices& starts, const In& totals, double tol,
+                const In& upper, const Indices& starts, const In& totals,
+                const std::optional<In>& low, const std::optional<In>& high, double tol,
                 Index max_iter, double seconds, int threads) {
   const std::size_t n = start.shape(0), count = linear.shape(0);
   require(hessian.shape(0) == n && hessian.shape(1) == n && linear.shape(1) == n,
           "hessian must be n x n and linear count x n");
-  require_sums(n, lower, upper, starts, totals);
+  const Sums sums = require_sums(n, lower, upper, starts, totals, low, high);
   std::vector<double> x(count * n);
   std::vector<Index> iterations(count);
   std::vector<char> solved(count);
   run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
     solve_batch({hessian.data(), linear.data(), start.data(), totals.data(), Index(n),
-                 Index(totals.shape(0)), Index(count), starts.data(), lower.data(), upper.data(),
-                 tol, max_iter, threads, x.data(), iterations.data(), solved.data()},
+                 sums.n_groups, Index(count), starts.data(), lower.data(), upper.data(), sums.low,
+                 sums.high, tol, max_iter, threads, x.data(), iterations.data(), solved.data()},
                 pulse);
   });
   return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)),
@@ -366,7 +368,8 @@ void register_solvers(nb::module_& m) {
       .def_prop_ro("least_curvature", [](BlockSolve& s) { return s.gear().least_curvature; });
 
   m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
-        "totals"_a, nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
+        "totals"_a, "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), nb::kw_only(),
+        "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
         "Solve many quadratics with one Hessian: (x, iterations, solved), a row per problem.");
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,

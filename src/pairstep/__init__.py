@@ -7,7 +7,7 @@ from .constraints import Simplex, SumBox
 from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
-from .solve import minimize, path, simplex_lstsq, solve_qp
+from .solve import Frontier, efficient_frontier, minimize, path, simplex_lstsq, solve_qp
 
 if TYPE_CHECKING:
     from .kernel_mean_matching import KernelMeanMatching
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchResult",
     "FactorModel",
+    "Frontier",
     "History",
     "KernelMeanMatching",
     "Kinked",
@@ -31,6 +32,7 @@ __all__ = [
     "Smooth",
     "Status",
     "SumBox",
+    "efficient_frontier",
     "minimize",
     "path",
     "propose",

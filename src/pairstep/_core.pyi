@@ -52,6 +52,8 @@ class Point:
         kink: Array | None,
         pivot: Array | None,
         starts: Indices,
+        low: Array | None = None,
+        high: Array | None = None,
     ) -> None: ...
 
 class Choice:
@@ -132,9 +134,24 @@ def first_odd(lower: Array, upper: Array, limit: float) -> int: ...
 def spans(
     lower: Array, upper: Array, starts: Indices, low: Array, high: Array
 ) -> list[tuple[float, float, float]]: ...
-def project(y: Array, lower: Array, upper: Array, starts: Indices, totals: Array) -> Array: ...
+def project(
+    y: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
+) -> Array: ...
 def fill(
-    price: Array, curvature: Array, lower: Array, upper: Array, starts: Indices, totals: Array
+    price: Array,
+    curvature: Array,
+    lower: Array,
+    upper: Array,
+    starts: Indices,
+    totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
 ) -> Array: ...
 def settle(
     x: Array,
@@ -143,6 +160,8 @@ def settle(
     starts: Indices,
     totals: Array,
     pivot: Array | None = None,
+    low: Array | None = None,
+    high: Array | None = None,
 ) -> None: ...
 def two_coordinate_constant(hessian: Array) -> float: ...
 def asymmetry(
@@ -159,6 +178,8 @@ def batch(
     upper: Array,
     starts: Indices,
     totals: Array,
+    low: Array | None = None,
+    high: Array | None = None,
     *,
     tol: float,
     max_iter: int,
@@ -189,6 +210,8 @@ def certify_rows(
     lower: Array,
     upper: Array,
     starts: Indices,
+    low: Array | None,
+    high: Array | None,
     *,
     tol: float,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...

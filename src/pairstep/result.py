@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,11 +84,15 @@ class Result:
         The Frank-Wolfe gap: at least ``f(x) - f*`` if f is convex. inf where the feasible set is
         unbounded.
     multiplier : float or ndarray
-        The Lagrange multiplier of the sum; one per group.
+        The Lagrange multiplier of the sum; one per group where each has a total of its own.
     setup_time, solve_time : float
         Seconds.
     history : History or None
         If it was asked for.
+    group_multiplier : dict or None
+        With groups, the multiplier of each label's sum. Under a total of all, what the limits of
+        the group add to the multiplier of the total: 0 where its sum is between them, negative at
+        the upper one, positive at the lower.
     """
 
     x: Array
@@ -101,6 +106,7 @@ class Result:
     setup_time: float
     solve_time: float
     history: History | None = None
+    group_multiplier: dict[Hashable, float] | None = None
 
 
 @dataclass(frozen=True)

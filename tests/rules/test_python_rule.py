@@ -13,9 +13,16 @@ H = A.T @ A
 C = RNG.normal(size=N)
 SMOOTH = Smooth(lambda x: 0.5 * x @ H @ x + C @ x, lambda x: H @ x + C, lipschitz=np.diag(H).copy())
 GROUPS = np.arange(N) % 3
+SECTORS = {0: (0.4, 0.5), 1: (-0.3, 0.1), 2: (0.0, 1.0)}
 PROBLEMS = {
     "one sum": (SMOOTH, SumBox(1.0, -0.2, 0.4)),
     "groups": (SMOOTH, SumBox([1.0, 0.5, 0.0], -0.5, 0.6, groups=GROUPS)),
+    "sectors": (
+        SMOOTH,
+        SumBox(
+            1.0, -0.5, 0.6, groups=GROUPS, group_total={0: (0.4, 0.5), 1: (-0.3, 0.1), 2: (0, 1)}
+        ),
+    ),
     "kinks": (Kinked(SMOOTH, np.linspace(0.0, 2.0, N), np.full(N, 0.05)), SumBox(1.0, -0.2, 0.4)),
 }
 NUMPY = {name: rule.in_numpy for name, rule in RULES.items()}

@@ -9,7 +9,7 @@ struct Random {
   static std::array<Index, 2> pair(const Point& point, const Choice& choice, WeightedPairs&) {
     const double first = choice.random->uniform(), second = choice.random->uniform();
     const Index i = Index(first * double(point.n));
-    const Members group = group_of(point, i);
+    const Members group = members_of(point, i);
     if (group.size() < 2) return {-1, -1};
     const Index j = group.begin + Index(second * double(group.size() - 1));
     return {i, j + (j >= i)};
@@ -24,7 +24,7 @@ struct RandomLipschitz {
     const double first = choice.random->uniform(), second = choice.random->uniform();
     if (!weighted.ready()) weighted.set_up(choice.lipschitz, point.n);
     const Index i = weighted.draw(first, 0, point.n, -1);
-    const Members group = group_of(point, i);
+    const Members group = members_of(point, i);
     if (group.size() < 2) return {-1, -1};
     return {i, weighted.draw(second, group.begin, group.end, i)};
   }
@@ -35,7 +35,7 @@ struct Cyclic {
 
   static std::array<Index, 2> pair(const Point& point, const Choice& choice, WeightedPairs&) {
     const Index i = choice.turn % point.n, sweep = choice.turn / point.n;
-    const Members group = group_of(point, i);
+    const Members group = members_of(point, i);
     if (group.size() < 2) return {-1, -1};
     const Index ahead = 1 + sweep % std::max<Index>(group.size() / 2, 1);
     return {i, group.begin + (i - group.begin + ahead) % group.size()};

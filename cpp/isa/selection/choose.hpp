@@ -43,15 +43,16 @@ void choose(const A& a, const Extremes* known, const Choice& choice, const doubl
   });
 }
 
-// The move of an unguided rule, for any group.
-template <class A>
-void unguided_move(const A& a, const Point& point, const Choice& choice, WeightedPairs& weighted,
-                   Move& move) {
+// The move of an unguided rule, for any group; `between(i, j)` is where a pair trades.
+template <class Between>
+void unguided_move(Between between, const Point& point, const Choice& choice,
+                   WeightedPairs& weighted, Move& move) {
   move.clear();
   Rules::visit(*choice.rule, [&]<class R>() {
     if constexpr (!R::about.guided()) {
       const auto [i, j] = R::pair(point, choice, weighted);
       if (i < 0) return;
+      const auto& a = between(i, j);
       for (const Index p : {i, j})
         if (a.template suspect<double>(p) > 0) move.suspect = p;
       const double width = width_of(R::about, choice.lipschitz, i, j);
@@ -67,7 +68,8 @@ void propose_on(const A& accounts, const Point& point, const Choice& choice, Mov
   if (point.n < 2) return;
   if (!choice.rule->guided()) {
     WeightedPairs weighted;
-    return unguided_move(accounts, point, choice, weighted, best);
+    const auto between = [&](Index, Index) -> const A& { return accounts; };
+    return unguided_move(between, point, choice, weighted, best);
   }
   Move move;
   for (Index group = 0; group < point.n_groups; ++group) {
@@ -86,8 +88,33 @@ void propose_on(const A& accounts, const Point& point, const Choice& choice, Mov
   }
 }
 
+// Groups under one total: the better of what the rule chooses inside each and across all.
+inline void propose_nested(const Point& point, const Choice& choice, Move& best) {
+  OwnLedger ledger(point.n);
+  ledger.enter_all(point);
+  Across across;
+  across.renew(point, ledger);
+  const Book own(ledger), others = across.book();
+  best.clear();
+  if (!choice.rule->guided()) {
+    WeightedPairs weighted;
+    const auto between = [&](Index i, Index j) -> const Book& {
+      return group_of(point, i) == group_of(point, j) ? own : others;
+    };
+    return unguided_move(between, point, choice, weighted, best);
+  }
+  propose_on(own, point, choice, best);
+  Move move;
+  choose(others, nullptr, choice, choice.lipschitz, ByConstants{choice.lipschitz, choice.alpha},
+         move);
+  across.shorten(point, move);
+  if (move.beats(best)) std::swap(move, best);
+}
+
 inline void propose(const Point& point, const Choice& choice, Move& move) {
-  if (point.kink) {
+  if (point.nested()) {
+    propose_nested(point, choice, move);
+  } else if (point.kink) {
     OwnLedger ledger(point.n);
     ledger.enter_all(point);
     propose_on(Book(ledger), point, choice, move);

@@ -27,13 +27,14 @@ class WeightedPairs {
   std::vector<double> total_;
 };
 
-struct Members {  // of a group
+struct Members {  // of a group, or of all that share a total
   Index begin, end;
 
   Index size() const { return end - begin; }
 };
 
-inline Members group_of(const Point& point, Index i) {
+inline Members members_of(const Point& point, Index i) {
+  if (point.nested()) return {0, point.n};
   const Index* const above = std::upper_bound(point.starts, point.starts + point.n_groups + 1, i);
   return {above[-1], above[0]};
 }

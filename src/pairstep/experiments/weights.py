@@ -59,14 +59,13 @@ def problem(seed: int, n: int, kind: str) -> tuple[LeastSquares, Array, float]:
 def measure(seed: int, n: int, kind: str, rule: str) -> Measured:
     """Run one rule with exact steps on one problem."""
     f, a, optimum = problem(seed, n, kind)
-    free = {"total": 0.0, "lower": -math.inf, "upper": math.inf}
     if rule == DIRECT:
         columns = f.A / a
         objective = InNorm(columns.T @ columns, -columns.T @ f.b, 1 / a**2)
-        race = Race(objective, SumBox(**free), "gs-1-lipschitz", "exact", PASSES * n)
+        race = Race(objective, SumBox(0.0, -math.inf), "gs-1-lipschitz", "exact", PASSES * n)
         measured = race.run(optimum - 0.5 * float(f.b @ f.b))
     else:
-        race = Race(f, SumBox(**free, weights=a), rule, "exact", PASSES * n, seed=seed)
+        race = Race(f, SumBox(0.0, -math.inf, weights=a), rule, "exact", PASSES * n, seed=seed)
         measured = race.run(optimum)
     return {name: measured[name] for name in ("suboptimality", "seconds")}
 

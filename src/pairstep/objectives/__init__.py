@@ -5,7 +5,7 @@ the greedy gear, `lipschitz` for the weighted rules, `curvature` for exact steps
 objective, write a class with the members of `Objective`.
 """
 
-from .kinked import Kinked
+from .kinked import Kinked, Slopes
 from .least_squares import FactorModel, LeastSquares, inner
 from .objective import Objective, value_and_gradient
 from .quadratic import Quadratic
@@ -17,6 +17,7 @@ __all__ = [
     "LeastSquares",
     "Objective",
     "Quadratic",
+    "Slopes",
     "Smooth",
     "inner",
     "value_and_gradient",

@@ -11,6 +11,8 @@ from .._validation import LARGE, Array, frozen, full_vector
 from ..constraints import Layout
 from .objective import Objective, value_and_gradient
 
+Slopes = ArrayLike | tuple[ArrayLike, ArrayLike]
+
 
 class Kinked:
     """An objective plus kinks ``sum_i l1_i |x_i - center_i|``.
@@ -22,8 +24,9 @@ class Kinked:
     objective : Quadratic, LeastSquares, Smooth or Kinked
         The smooth part. It may have kinks itself, but each variable at one place only: where both
         weights are positive the centers must be equal.
-    l1 : float or array_like of shape (n,)
-        Weights, not negative.
+    l1 : float or array_like of shape (n,), or a pair of them
+        Weights, not negative. A tuple ``(down, up)`` has two: a unit below the center costs `down`,
+        one above it `up`, as selling and buying do.
     center : float or array_like of shape (n,)
         Where the kinks are.
 
@@ -35,28 +38,38 @@ class Kinked:
     >>> costly = pairstep.Kinked(risk, l1=0.5, center=held)
     >>> pairstep.minimize(costly, pairstep.Simplex()).x
     array([0.6, 0.4])
+
+    Selling costs nothing, buying 0.15:
+
+    >>> one_sided = pairstep.Kinked(risk, l1=(0.0, 0.15), center=held)
+    >>> pairstep.minimize(one_sided, pairstep.Simplex()).x.round(6)
+    array([0.575, 0.425])
     """
 
-    def __init__(self, objective: Objective, l1: ArrayLike, center: ArrayLike = 0.0):
+    def __init__(self, objective: Objective, l1: Slopes, center: ArrayLike = 0.0):
         self.objective = objective
+        if isinstance(l1, tuple) and len(l1) != 2:
+            raise ValueError(f"l1 as slopes must be a pair (down, up), got {len(l1)} items")
+        named = {"l1[0]": l1[0], "l1[1]": l1[1]} if isinstance(l1, tuple) else {"l1": l1}
         # Where nobody knows n yet, numbers stand for vectors of length 1, until `in_accounts`.
-        sizes = [np.size(np.asarray(v)) for v in (l1, center) if np.ndim(v)]
+        sizes = [np.size(np.asarray(v)) for v in (*named.values(), center) if np.ndim(v)]
         self.n: int | None = sizes[0] if objective.n is None and sizes else objective.n
         n = 1 if self.n is None else self.n
-        weight = frozen(full_vector("l1", l1, n, limit=LARGE))
-        pivot = frozen(full_vector("center", center, n, limit=LARGE))
-        if weight.min() < 0:
-            i = int(np.argmin(weight))
-            raise ValueError(f"l1 must not be negative, but l1[{i}] = {weight[i]:g}")
-        self._added: tuple[Array, Array] = weight, pivot
+        slopes = [_slope(name, value, n) for name, value in named.items()]
+        self._down, self._up = slopes[0], slopes[-1]
+        self._pivot = frozen(full_vector("center", center, n, limit=LARGE))
+        # down (p - x)+ + up (x - p)+ = (down + up) / 2 |x - p| + (up - down) / 2 (x - p): a kink
+        # with equal slopes and a linear term, so that solvers know of no others.
+        self._tilt = frozen(0.5 * (self._up - self._down))
+        added = frozen(0.5 * (self._up + self._down)), self._pivot
         inner: tuple[Array, Array] | None = getattr(objective, "kinks", None)
-        self.kinks = self._added if inner is None else _together(inner, self._added)
+        self.kinks = added if inner is None else _together(inner, added)
 
     def __repr__(self) -> str:
         return f"Kinked({self.objective!r})"
 
     def __getattr__(self, name: str) -> Any:
-        # The smooth part answers for gradient, curvature, constants and Hessian.
+        # The smooth part answers for curvature, constants and Hessian.
         if "objective" not in self.__dict__:  # while it is being copied or unpickled
             raise AttributeError(name)
         return getattr(self.objective, name)
@@ -66,15 +79,37 @@ class Kinked:
         point = np.asarray(x, float)
         return self.objective.value(point) + self._at_kinks(point)
 
+    def gradient(self, x: ArrayLike) -> Array:
+        """The gradient of the smooth part: all but kinks with equal slopes."""
+        return np.asarray(self.objective.gradient(np.asarray(x, float)) + self._tilt)
+
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """The objective with its kinks, and the gradient of the smooth part."""
         point = np.asarray(x, float)
         value, gradient = value_and_gradient(self.objective, point)
-        return value + self._at_kinks(point), gradient
+        return value + self._at_kinks(point), gradient + self._tilt
+
+    @property
+    def linear(self) -> Array | None:
+        """The gradient of the smooth part at 0, if the Hessian is constant."""
+        inner = self.objective.linear
+        return None if inner is None else inner + self._tilt
+
+    @property
+    def c(self) -> Array:
+        """The linear term of the smooth part, where it has one."""
+        return np.asarray(self.objective.c + self._tilt)  # type: ignore[attr-defined]
+
+    def oracle(self, point: Any) -> Any:
+        """What the block gear asks of the smooth part, if that can answer in native code."""
+        native = getattr(self.objective, "oracle", None)
+        if native is None or not self._tilt.any():
+            return None if native is None else native(point)
+        return self.with_linear(self.c).oracle(point) if hasattr(self, "with_linear") else None
 
     def _at_kinks(self, x: Array) -> float:
-        weight, pivot = self._added
-        return float((weight * np.abs(x - pivot)).sum())
+        beyond = x - self._pivot
+        return float(np.where(beyond < 0, -self._down * beyond, self._up * beyond).sum())
 
     def in_accounts(self, layout: Layout) -> Kinked:
         """The same function of the accounts of a constraint."""
@@ -82,8 +117,19 @@ class Kinked:
         if smooth is self.objective:
             return self
         n = len(layout.bounds[0])
-        weight, pivot = (np.broadcast_to(v, n) for v in self._added)
-        return Kinked(smooth, np.abs(layout.prices(weight)), layout.scatter(pivot))
+        down, up, pivot = (np.broadcast_to(v, n) for v in (self._down, self._up, self._pivot))
+        down, up = layout.prices(down), layout.prices(up)
+        # A negative weight turns up into down.
+        slopes = np.where(down + up < 0, -up, down), np.where(down + up < 0, -down, up)
+        return Kinked(smooth, slopes, layout.scatter(pivot))
+
+
+def _slope(name: str, value: ArrayLike, n: int) -> Array:
+    slope = frozen(full_vector(name, value, n, limit=LARGE))
+    if slope.min() < 0:
+        i = int(np.argmin(slope))
+        raise ValueError(f"{name} must not be negative, but {name}[{i}] = {slope[i]:g}")
+    return slope
 
 
 def _together(inner: tuple[Array, Array], outer: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -124,6 +124,14 @@ class LeastSquares:
         workers = threads.worth(ROUNDS * entries)
         return _core.gram_oracle(native(columns), self.b, self.ridge, self.c, point, workers)
 
+    def with_linear(self, c: ArrayLike) -> LeastSquares:
+        """The same plus ``c'x``, in place of the linear term that it may have."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("linear", None)
+        other.c = frozen(vector("c", c, self.n, limit=LARGE))
+        return other
+
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         point = np.asarray(x, float)

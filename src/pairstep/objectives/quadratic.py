@@ -143,6 +143,9 @@ class Quadratic:
             diagonal = scipy.sparse.diags_array(scale)
             moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
         else:
-            moved.Q = np.ascontiguousarray(self.Q[np.ix_(at, at)] * scale * scale[:, None])
+            moved.Q = self.Q.take(at, axis=0).take(at, axis=1)
+            if (scale != 1).any():
+                moved.Q *= scale
+                moved.Q *= scale[:, None]
         moved.c = self.c[at] * scale
         return moved

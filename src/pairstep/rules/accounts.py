@@ -36,6 +36,16 @@ class Accounts:
             self.lipschitz[which],
         )
 
+    def capped(self, down: Array, up: Array) -> Accounts:
+        """The same accounts with no room beyond these."""
+        return Accounts(
+            self.down_price,
+            self.up_price,
+            np.minimum(self.down_room, down),
+            np.minimum(self.up_room, up),
+            self.lipschitz,
+        )
+
     @property
     def sellers(self) -> Array:
         """Down-prices, -inf where nothing can be taken out."""

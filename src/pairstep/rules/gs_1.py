@@ -18,6 +18,9 @@ def gs_1(accounts: Accounts, alpha: float) -> Move:
     Walk with two pointers from both ends until the curves cross there. Algorithm 1 of the paper is
     this walk; at most two coordinates end between their bounds.
 
+    Across groups that share a total a move may use up a group's room several times; it is then
+    shortened, so that what is made is a move along this one, not the best of all.
+
     The C++ form never sorts n prices: it selects the top k of each side and doubles k when the
     walk runs past them, expected O(n).
     """

@@ -2,7 +2,16 @@
 
 from .batch import solve_batch
 from .budget import simplex_lstsq, solve_qp
+from .frontier import Frontier, efficient_frontier
 from .minimize import minimize
 from .path import path
 
-__all__ = ["minimize", "path", "simplex_lstsq", "solve_batch", "solve_qp"]
+__all__ = [
+    "Frontier",
+    "efficient_frontier",
+    "minimize",
+    "path",
+    "simplex_lstsq",
+    "solve_batch",
+    "solve_qp",
+]

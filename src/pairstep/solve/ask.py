@@ -15,7 +15,14 @@ SLACK = 1e-12  # of rounding, relative to what is moved
 
 
 def ask(task: Task, gradient: Array, alpha: float) -> Move:
-    """Ask about each group of coordinates that share a sum; the best answer counts."""
+    """Ask about each group of coordinates that share a sum; the best answer counts.
+
+    Groups under one total are asked about together as well, with no room for an account beyond
+    that of its group's sum: the elementary exchanges of a tree of sums are those of two accounts
+    within a group or across two, and two that happen to be of one group may trade that far too.
+    So a rule for pairs still finds its best pair. A move of more accounts may use up a group's
+    room several times: it is shortened to what the group has, at least in proportion to its gain.
+    """
     layout, constants = task.layout, task.plan.lipschitz
     every = accounts_at(
         gradient, task.z, layout.lower, layout.upper, task.objective.kinks, constants
@@ -29,7 +36,16 @@ def ask(task: Task, gradient: Array, alpha: float) -> Move:
         move = checked(rule(accounts, alpha), accounts, task.rule.name)
         if len(move.indices) and (not len(best.indices) or move.decrease > best.decrease):
             best = Move(begin + move.indices, move.delta, move.decrease)
-    return best
+    if not layout.nested:
+        return best
+    rooms = layout.group_rooms(task.z)
+    across = every.capped(rooms[0][layout.group], rooms[1][layout.group])
+    move = checked(rule(across, alpha), across, task.rule.name)
+    part = min(layout.times(rooms, move.indices, move.delta), 1.0)
+    if part == 0 or not len(move.indices):
+        return best
+    move = Move(move.indices, part * move.delta, part * move.decrease)
+    return move if not len(best.indices) or move.decrease > best.decrease else best
 
 
 def checked(move: object, accounts: Accounts, name: str) -> Move:

@@ -76,7 +76,8 @@ def _points(
         "seconds": math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0),
         "threads": threads.available(),
     }
-    if problem.n > _core.FEW or len(layout.totals) > 1 or scipy.sparse.issparse(problem.A):
+    one_sum = len(layout.totals) == 1 and not layout.nested
+    if problem.n > _core.FEW or not one_sum or scipy.sparse.issparse(problem.A):
         return _by_gears(problem, layout, gram, B, options)
     points = _Points(
         *_core.few_columns(
@@ -102,7 +103,8 @@ def _by_gears(
     linear = -np.ascontiguousarray(inner(problem.A, right).T)
     z, n_iter, solved = _core.batch(
         gram, linear, _start(problem, layout, linear),
-        layout.lower, layout.upper, layout.starts, layout.totals, **options,
+        layout.lower, layout.upper, layout.starts, layout.totals, layout.low, layout.high,
+        **options,
     )  # fmt: skip
     gradient, value = np.empty_like(z), np.empty(len(z))
     for first in range(0, len(z), SLAB):
@@ -127,7 +129,7 @@ def _certified(layout: Layout, points: _Points, tol: float) -> BatchResult:
     """Say of each point how good it is, as `Task.is_optimal` does of one."""
     violation, bound, optimal = _core.certify_rows(
         points.gradient, points.linear, points.z, points.value,
-        layout.lower, layout.upper, layout.starts, tol=tol,
+        layout.lower, layout.upper, layout.starts, layout.low, layout.high, tol=tol,
     )  # fmt: skip
     status = np.full(len(points.z), Status.OPTIMAL.value, "<U10")
     status[optimal == 0] = Status.STALLED.value

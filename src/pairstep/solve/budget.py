@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import array
-from ..constraints import SumBox
-from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic
+from ..constraints import GroupTotal, SumBox, Total
+from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
 from .minimize import minimize
@@ -21,12 +21,13 @@ def solve_qp(
     Q: Any,
     c: ArrayLike | None = None,
     *,
-    total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0,
+    total: Total = 1.0,
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    l1: ArrayLike | None = None,
+    group_total: GroupTotal | None = None,
+    l1: Slopes | None = None,
     center: ArrayLike = 0.0,
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
@@ -34,7 +35,7 @@ def solve_qp(
     time_limit: float | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimise ``x'Qx / 2 + c'x + sum_i l1_i |x_i - center_i|`` under a sum and bounds.
+    """Minimise ``x'Qx / 2 + c'x + sum_i l1_i |x_i - center_i|`` under sums and bounds.
 
     Parameters
     ----------
@@ -43,14 +44,15 @@ def solve_qp(
         number or a vector (0 for ``Q = F'F``), which is then never formed.
     c : array_like of shape (n,), optional
         The linear term.
-    total : float, pair (low, high), or array_like
-        What the sum must be, or the range it must lie in; one number per group with groups.
+    total : float, pair (low, high), array_like or None
+        What the sum of all must be, or the range it must lie in; an array: of each group.
     lower, upper : float or array_like
         Bounds; no upper bounds by default.
-    weights, groups : array_like, optional
+    weights, groups, group_total
         As in `SumBox`.
-    l1 : float or array_like, optional
-        Weights of the kinks: trading costs, turnover, sparsity.
+    l1 : float or array_like, or a pair of them, optional
+        Weights of the kinks: trading costs, turnover, sparsity; a tuple ``(down, up)`` where
+        selling and buying differ.
     center : float or array_like
         Where the kinks are, for instance the present holdings.
     x0 : array_like, optional
@@ -70,8 +72,16 @@ def solve_qp(
     >>> result = pairstep.solve_qp(risk, c=[-0.02, -0.03])
     >>> str(result.status), result.x.round(6)
     ('optimal', array([0.636364, 0.363636]))
+
+    At most half of it in the first sector:
+
+    >>> sectors = {"groups": ["north", "south"], "group_total": {"north": (0.0, 0.5)}}
+    >>> result = pairstep.solve_qp(risk, c=[-0.02, -0.03], **sectors)
+    >>> result.x, round(result.group_multiplier["north"], 6)
+    (array([0.5, 0.5]), -0.015)
     """
-    if weights is groups is l1 is x0 is max_iter is time_limit is callback is None:
+    unusual = (weights, groups, group_total, l1, x0, max_iter, time_limit, callback)
+    if all(option is None for option in unusual):
         result = solve_small(Q, c, total, lower, upper, tol)
         if result is not None:
             return result
@@ -85,7 +95,7 @@ def solve_qp(
     if l1 is not None:
         objective = Kinked(objective, l1, center)
     limit = np.inf if upper is None else upper
-    constraint = SumBox(total, lower, limit, weights, groups)
+    constraint = SumBox(total, lower, limit, weights, groups, group_total)
     return minimize(
         objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
         callback=callback,
@@ -96,16 +106,18 @@ def simplex_lstsq(
     A: Any,
     b: ArrayLike,
     *,
-    total: float | tuple[ArrayLike, ArrayLike] | ArrayLike = 1.0,
+    total: Total = 1.0,
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    group_total: GroupTotal | None = None,
     ridge: float = 0.0,
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iter: int | None = None,
     time_limit: float | None = None,
 ) -> Result | BatchResult:
-    """Minimise ``|Ax - b|^2 / 2 + ridge |x|^2 / 2`` under a sum and bounds.
+    """Minimise ``|Ax - b|^2 / 2 + ridge |x|^2 / 2`` under sums and bounds.
 
     Parameters
     ----------
@@ -116,6 +128,8 @@ def simplex_lstsq(
         native threads, with one Gram matrix (n x n, so n up to a few thousand).
     total, lower, upper
         The sum (or its range) and the bounds; the probability simplex by default.
+    groups, group_total
+        As in `SumBox`.
     ridge : float
         Weight of the squared norm of x.
     x0 : array_like, optional
@@ -139,7 +153,8 @@ def simplex_lstsq(
     array([[0.7, 0. ],
            [0.3, 1. ]])
     """
-    constraint = SumBox(total, lower, np.inf if upper is None else upper)
+    limit = np.inf if upper is None else upper
+    constraint = SumBox(total, lower, limit, None, groups, group_total)
     if is_batch(b):
         if x0 is not None:
             raise ValueError("x0 is for one right-hand side; a batch finds its own starts")

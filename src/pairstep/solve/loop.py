@@ -144,6 +144,9 @@ def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
         return 1.0
     slope = slope_of(task, move, gradient)
     limit = float(rooms(task, move).min())
+    if task.layout.nested:
+        groups = task.layout.group_rooms(task.z)
+        limit = min(limit, task.layout.times(groups, move.indices, move.delta))
     curvature = assumed_curvature(task, move, alpha)
     return min(slope / curvature, limit) if curvature > 0 else limit
 

@@ -59,10 +59,11 @@ def minimize(
         second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
         ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
         share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
-        kink; of several groups the move with the largest `decrease` counts) and the step size
-        alpha. Its move must keep the sum and stay within the distances. No move, or one along
-        which the objective does not fall, ends the solve. The functions in `pairstep.rules` that
-        specify the named rules can be given too.
+        kink; of several groups the move with the largest `decrease` counts, and groups under one
+        total are asked about together as well) and the step size alpha. Its move must keep the
+        sum and stay within the distances. No move, or one along which the objective does not
+        fall, ends the solve. The functions in `pairstep.rules` that specify the named rules can
+        be given too.
     step : str, float or callable
         How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
         from the progress so far to a step size. "auto" is exact for quadratics and backtracking
@@ -175,6 +176,7 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
     message = MESSAGES[status].format(
         violation=seen.violation, threshold=threshold, n_iter=task.n_iter
     )
+    multiplier, by_label = layout.multipliers(seen.multiplier)
     return Result(
         x=x,
         fun=seen.value,
@@ -183,10 +185,11 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
         n_iter=task.n_iter,
         kkt_violation=seen.violation,
         suboptimality_bound=seen.bound,
-        multiplier=float(seen.multiplier[0]) if len(seen.multiplier) == 1 else seen.multiplier,
+        multiplier=multiplier,
         setup_time=setup_time,
         solve_time=task.elapsed,
         history=task.history(),
+        group_multiplier=by_label,
     )
 
 
@@ -240,18 +243,7 @@ def _start(layout: Layout, x0: ArrayLike | None) -> Array:
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
     z = layout.to_accounts(inside)
-    excess = np.add.reduceat(z, layout.starts[:-1]) - layout.totals
-    scale = np.abs(layout.totals) + np.add.reduceat(np.abs(z), layout.starts[:-1])
-    wrong = np.abs(excess) > 1e-9 * scale
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        members = slice(layout.starts[k], layout.starts[k + 1])
-        total = layout.totals[k]
-        wanted, held = f"{total:.10g}", layout.scatter(inside)[members]
-        if layout.held is not None and not layout.held[members].all():
-            cash = members.stop - 1
-            wanted = f"({total - layout.upper[cash]:.10g}, {total - layout.lower[cash]:.10g})"
-        raise ValueError(f"x0 is infeasible: it sums to {held.sum():.10g}, but total is {wanted}")
+    layout.require_sums("x0", z)
     layout.settle(z)
     return z
 

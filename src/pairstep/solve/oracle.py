@@ -167,7 +167,9 @@ def solve_oracle(
     if layout.weights is not None or layout.source is not None:
         raise ValueError("constraint must have neither weights, groups nor a range of totals")
     weight, place = kinks or (None, None)
-    point = _core.Point(x, layout.lower, layout.upper, weight, place, layout.starts)
+    point = _core.Point(
+        x, layout.lower, layout.upper, weight, place, layout.starts, layout.low, layout.high
+    )
     code = RULES[choice("rule", rule, RULES)].code
     solve = _core.BlockSolve(oracle, point, layout.totals, code, True)
     stop = solve.run(tol, max_iter, 2**62, time_limit)

@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     nearby: float  # the same where no account goes further than the largest is
     scale: float  # the size of the terms that cancel in the gradient
     size: float  # and of those that cancel in the objective, where they are known
-    multiplier: Array  # one per group
+    multiplier: Array  # one per group; of nested groups first that of their total
 
 
 @dataclass
@@ -92,7 +92,16 @@ class Task:
         """What the native functions call a point, the gradient apart; it refers to z."""
         layout = self.layout
         weight, pivot = self.objective.kinks or (None, None)
-        return _core.Point(self.z, layout.lower, layout.upper, weight, pivot, layout.starts)
+        return _core.Point(
+            self.z,
+            layout.lower,
+            layout.upper,
+            weight,
+            pivot,
+            layout.starts,
+            layout.low,
+            layout.high,
+        )
 
     @cached_property
     def choice(self) -> Any:
@@ -209,12 +218,12 @@ class Task:
         if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
             return _core.Convex.no
         if layout.n <= 300:
-            return _core.convex_along(hessian, None, layout.starts)
+            return _core.convex_along(hessian, None, layout.sharing)
         free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
         if len(free) > 3000:
             return _core.Convex.yes
         # A face is singular more often than not; only the whole matrix is worth a remark.
-        convex = _core.convex_along(hessian, free, layout.starts)
+        convex = _core.convex_along(hessian, free, layout.sharing)
         return _core.Convex.no if convex == _core.Convex.no else _core.Convex.yes
 
     def stopped_by_callback(self, value: float, violation: float) -> bool:
