@@ -27,6 +27,7 @@ from ._validation import (
     too_large,
     vector,
 )
+from .labels import Axis, aligned
 
 Indices = NDArray[np.int64]
 Total = float | tuple[ArrayLike, ArrayLike] | ArrayLike
@@ -44,9 +45,11 @@ class SumBox:
     ----------
     total : float, pair of floats, or array_like
         What the (weighted) sum must be. A tuple ``(low, high)`` lets the sum lie in a range. With
-        groups, an array gives one total per group, in the order of the sorted group labels.
-    lower, upper : float or array_like
-        Bounds, infinite where there are none.
+        groups, an array gives one total per group, in the order of the sorted group labels; a
+        pandas Series labelled by groups may have any order.
+    lower, upper : float, array_like or Series
+        Bounds, infinite where there are none. Those with labels, and weights and groups with
+        labels, are aligned with each other and with the objective; see `pairstep.labels`.
     weights : array_like, optional
         The constraint is ``sum(weights * x) = total``; any numbers from 1e-50 to 1e50 in size.
     groups : array_like of int, optional
@@ -65,18 +68,23 @@ class SumBox:
     upper: ArrayLike = math.inf
     weights: ArrayLike | None = None
     groups: ArrayLike | None = None
+    variables: Axis = field(init=False, default_factory=Axis)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        lower, upper, weights, groups = (
+            aligned(name, getattr(self, name), self.variables)
+            for name in ("lower", "upper", "weights", "groups")
+        )
         own = {
-            "total": _own_total(self.total),
-            "lower": number_or_vector("lower", self.lower),
-            "upper": number_or_vector("upper", self.upper),
-            "weights": None if self.weights is None else _own_weights(self.weights),
-            "groups": None if self.groups is None else _own_groups(self.groups),
+            "lower": number_or_vector("lower", lower),
+            "upper": number_or_vector("upper", upper),
+            "weights": None if weights is None else _own_weights(weights),
+            "groups": None if groups is None else _own_groups(groups),
         }
         for name, value in own.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "total", _own_total(self.total, self.groups))
 
     def __repr__(self) -> str:
         arguments = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
@@ -94,13 +102,29 @@ class SumBox:
         return hash(self._key())
 
     def __getstate__(self) -> tuple[object, ...]:
-        return self.total, self.lower, self.upper, self.weights, self.groups
+        return self.total, self.lower, self.upper, self.weights, self.groups, self.variables
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        SumBox.__init__(self, *state)
+        *arguments, variables = state
+        SumBox.__init__(self, *arguments)
+        object.__setattr__(self, "variables", variables)
 
     def _key(self) -> tuple[object, ...]:
-        return tuple(_comparable(value) for value in self.__getstate__())
+        *arguments, _ = self.__getstate__()
+        return (*(_comparable(value) for value in arguments), self.variables.names)
+
+    def along(self, variables: Axis) -> SumBox:
+        """The same constraint, with its variables in the order of others' labels."""
+        own = self.variables
+        if own.labels is None or variables.labels is None:
+            return self
+        order = variables.order(own.source, own.labels)
+        if order is None:
+            return self
+        total, *vectors, _ = self.__getstate__()
+        return _restored(
+            total, *(v[order] if isinstance(v, np.ndarray) else v for v in vectors), variables
+        )
 
     @property
     def size(self) -> int | None:
@@ -117,7 +141,7 @@ class SumBox:
 
     def project(self, y: ArrayLike) -> Array:
         """Return the feasible point nearest to y (with weights: in the variables weights * x)."""
-        point = vector("y", y, limit=LARGE)
+        point = vector("y", aligned("y", y, Axis.of(self)), limit=LARGE)
         layout = self.layout(len(point))
         return layout.to_coordinates(layout.nearest(point))
 
@@ -207,13 +231,19 @@ class Layout:
         """
         return _core.fill(price, curvature, self.lower, self.upper, self.starts, self.totals)
 
-    def gather(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
         """Take what is said of each account to its coordinate."""
         if self.source is None or self.held is None:
             return values
         result = np.empty(len(self.bounds[0]), values.dtype)
         result[self.source[self.held]] = values[self.held]
         return result
+
+    def pull(self, multiplier: float | Array) -> Array:
+        """What the sums add to the gradient of each coordinate: multiplier times weight."""
+        each = np.repeat(np.atleast_1d(multiplier), np.diff(self.starts))
+        each = each if self.weights is None else each * self.weights
+        return self.gather(each)
 
     def settle(self, z: Array, pivot: Array | None = None) -> None:
         """Make the sums exact, in place, without moving what is on a bound or a kink."""
@@ -321,12 +351,23 @@ def _with_cash(
     )
 
 
-def _own_total(total: Total) -> object:
-    if not isinstance(total, tuple):
+def _restored(*state: Any) -> SumBox:
+    constraint = object.__new__(SumBox)
+    constraint.__setstate__(state)
+    return constraint
+
+
+def _own_total(total: Total, groups: ArrayLike | None) -> object:
+    if isinstance(total, (int, float)):
         return number_or_vector("total", total)
+    by_group = Axis() if groups is None else Axis(np.unique(groups).tolist(), "groups")
+    if not isinstance(total, tuple):
+        return number_or_vector("total", aligned("total", total, by_group))
     if len(total) != 2:
         raise ValueError(f"total as a range must be a pair (low, high), got {total!r}")
-    return tuple(number_or_vector(f"total[{k}]", end) for k, end in enumerate(total))
+    names = "total[0]", "total[1]"
+    ends = (aligned(name, end, by_group) for name, end in zip(names, total, strict=True))
+    return tuple(number_or_vector(*named) for named in zip(names, ends, strict=True))
 
 
 def _own_weights(weights: ArrayLike) -> Array:

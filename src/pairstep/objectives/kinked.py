@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE, Array, frozen, full_vector
 from ..constraints import Layout
-from .objective import Objective, value_and_gradient
+from ..labels import Axis, aligned
+from ..show import described
+from .objective import Fixed, Objective, value_and_gradient
 
 
-class Kinked:
+class Kinked(Fixed):
     """An objective plus kinks ``sum_i l1_i |x_i - center_i|``.
 
     They carry trading costs, turnover and sparsity.
@@ -22,10 +24,10 @@ class Kinked:
     objective : Quadratic, LeastSquares, Smooth or Kinked
         The smooth part. It may have kinks itself, but each variable at one place only: where both
         weights are positive the centers must be equal.
-    l1 : float or array_like of shape (n,)
+    l1 : float, array_like or Series of shape (n,)
         Weights, not negative.
-    center : float or array_like of shape (n,)
-        Where the kinks are.
+    center : float, array_like or Series of shape (n,)
+        Where the kinks are. Labels are aligned with the objective's; see `pairstep.labels`.
 
     Examples
     --------
@@ -39,6 +41,9 @@ class Kinked:
 
     def __init__(self, objective: Objective, l1: ArrayLike, center: ArrayLike = 0.0):
         self.objective = objective
+        self.variables = Axis.of(objective)
+        l1 = aligned("l1", l1, self.variables)
+        center = aligned("center", center, self.variables)
         # Where nobody knows n yet, numbers stand for vectors of length 1, until `in_accounts`.
         sizes = [np.size(np.asarray(v)) for v in (l1, center) if np.ndim(v)]
         self.n: int | None = sizes[0] if objective.n is None and sizes else objective.n
@@ -53,7 +58,8 @@ class Kinked:
         self.kinks = self._added if inner is None else _together(inner, self._added)
 
     def __repr__(self) -> str:
-        return f"Kinked({self.objective!r})"
+        l1, center = self._added
+        return described("Kinked", objective=self.objective, l1=l1, center=center)
 
     def __getattr__(self, name: str) -> Any:
         # The smooth part answers for gradient, curvature, constants and Hessian.

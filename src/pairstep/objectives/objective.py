@@ -63,6 +63,16 @@ class Objective(Protocol):
         """The same function of the accounts of a constraint."""
 
 
+class Fixed:
+    """An object whose attributes are set once: what a solver derives from them is kept."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            kind = type(self).__name__
+            raise AttributeError(f"a {kind} cannot be changed, so its {name} neither: make another")
+        object.__setattr__(self, name, value)
+
+
 def value_and_gradient(objective: Objective, x: Array) -> tuple[float, Array]:
     """f(x) and the gradient at x, at one cost where the objective can tell both together."""
     together = getattr(objective, "value_and_gradient", None)

@@ -12,25 +12,27 @@ from numpy.typing import ArrayLike
 from .. import _core, threads
 from .._validation import LARGE, Array, array, frozen, vector
 from ..constraints import Layout
+from ..labels import Axis, aligned
+from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
-from .objective import Indices
+from .objective import Fixed, Indices
 
 # A sparse matrix is made dense up to this many.
 SMALL_BYTES = 2**25
 
 
-class Quadratic:
+class Quadratic(Fixed):
     """The function ``x'Qx / 2 + c'x``.
 
     Numbers beyond 1e100 in size are refused, for products overflow there.
 
     Parameters
     ----------
-    Q : array_like or scipy.sparse array of shape (n, n)
+    Q : array_like, DataFrame or scipy.sparse array of shape (n, n)
         Symmetric; positive semidefinite for the function to be convex. It is not copied: do not
         change it afterwards.
-    c : array_like of shape (n,), optional
-        The linear term, 0 by default.
+    c : array_like or Series of shape (n,), optional
+        The linear term, 0 by default. Labels are aligned with those of Q; see `pairstep.labels`.
 
     Examples
     --------
@@ -44,6 +46,9 @@ class Quadratic:
     is_quadratic = True
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
+        self.variables = Axis()
+        Q = aligned("Q", Q, self.variables, self.variables)
+        c = aligned("c", c, self.variables)
         matrix: Any = sparse_matrix("Q", Q, LARGE) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
         n = matrix.shape[0]
         if matrix.shape != (n, n):
@@ -55,7 +60,7 @@ class Quadratic:
         self.c: Array = frozen(np.zeros(n) if c is None else vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
-        return f"Quadratic(n={self.n})"
+        return described("Quadratic", Q=self.Q, c=self.c)
 
     @property
     def n(self) -> int:
@@ -93,8 +98,9 @@ class Quadratic:
     def with_linear(self, c: ArrayLike) -> Quadratic:
         """The same Q, which is not checked again, with another linear term."""
         other = object.__new__(Quadratic)
-        other.__dict__.update(self.__dict__)
-        other.c = frozen(vector("c", c, self.n, limit=LARGE))
+        variables = Axis.of(self)
+        linear = frozen(vector("c", aligned("c", c, variables), self.n, limit=LARGE))
+        other.__dict__.update(self.__dict__, c=linear, variables=variables)
         return other
 
     def value(self, x: ArrayLike) -> float:

@@ -2,7 +2,8 @@
 
 from .batch import solve_batch
 from .budget import simplex_lstsq, solve_qp
+from .from_qp import from_qp
 from .minimize import minimize
 from .path import path
 
-__all__ = ["minimize", "path", "simplex_lstsq", "solve_batch", "solve_qp"]
+__all__ = ["from_qp", "minimize", "path", "simplex_lstsq", "solve_batch", "solve_qp"]

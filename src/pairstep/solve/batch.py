@@ -29,6 +29,7 @@ def solve_batch(
     tol: float,
     max_iter: int | None,
     time_limit: float | None,
+    n_jobs: int | None,
 ) -> BatchResult:
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
     began = time.perf_counter()
@@ -48,7 +49,8 @@ def solve_batch(
     limit = math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0)
     z, n_iter, solved = _core.batch(
         gram, linear, start, layout.lower, layout.upper, layout.starts, layout.totals,
-        tol=tol, max_iter=most, seconds=limit, threads=threads.available(),
+        tol=tol, max_iter=most, seconds=limit,
+        threads=threads.count(n_jobs),
     )  # fmt: skip
     result = _certified(objective, layout, z, right, linear, tol, n_iter)
     result = replace(

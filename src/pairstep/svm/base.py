@@ -264,13 +264,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         return Kernel(name, self._gamma, self.degree, self.coef0)
 
     def _threads(self) -> int:
-        limit = threads.available()
-        if self.n_jobs is None:
-            return limit
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0")
-        wanted = self.n_jobs if self.n_jobs > 0 else limit + 1 + self.n_jobs
-        return min(max(wanted, 1), limit)
+        return threads.count(self.n_jobs)
 
     def _continue(self, duals: list[Dual]) -> None:
         earlier: list[Dual] = self.__dict__.pop("_last_duals", [])
