@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._validation import Array
     from .result import BatchResult, History, Result
 
-LARGEST = 5  # weights that are shown
+LARGEST, BARS = 5, 30  # weights that are shown in a table, and in a plot
 Rows = list[tuple[str, str]]
 
 
@@ -91,10 +91,18 @@ def _count(x: Array) -> str:
 
 
 def _largest_of(result: Result) -> Rows:
-    order = np.argsort(-np.abs(result.x), kind="stable")[:LARGEST]
+    named = _largest(result, LARGEST, "x[{}]")
+    return [(f"  {name}", f"{weight:.6g}") for name, weight in named]
+
+
+def _largest(result: Result, count: int, place: str) -> list[tuple[str, float]]:
+    """The largest weights that are not 0, by label or by place."""
+    order = np.argsort(-np.abs(result.x), kind="stable")[:count]
     names = result.variables.names
     return [
-        (f"  x[{i}]" if names is None else f"  {names[i]}", f"{result.x[i]:.6g}") for i in order
+        (place.format(i) if names is None else str(names[i]), float(result.x[i]))
+        for i in order
+        if result.x[i] != 0
     ]
 
 
@@ -143,10 +151,9 @@ def plot(result: Result) -> list[Any]:
     history = result.history
     figure = pyplot.figure(layout="constrained")
     bars, *beside = figure.subplots(1, 1 if history is None else 2, squeeze=False)[0]
-    order = np.argsort(-np.abs(result.x), kind="stable")[:30][::-1]
-    names = result.variables.names
-    bars.barh([str(i if names is None else names[i]) for i in order], result.x[order])
-    bars.set(xlabel="weight", title=f"{len(order)} of {len(result.x)} weights")
+    named = _largest(result, BARS, "{}")[::-1]
+    bars.barh([name for name, _ in named], [weight for _, weight in named])
+    bars.set(xlabel="weight", title=f"{len(named)} of {len(result.x)} weights")
     if history is not None:
         (axes,) = beside
         axes.semilogy(_positive(history.violation))

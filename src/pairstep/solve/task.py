@@ -66,7 +66,7 @@ class Task:
     strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
     least_scale: float = 0.0  # see `start_at`
     first_value: float = 0.0
-    next_line: float = log.EVERY  # when the log is due, in seconds
+    next_line: float = field(default_factory=lambda: log.EVERY)  # when the log is due, in seconds
 
     @cached_property
     def heard(self) -> bool:
