@@ -39,6 +39,17 @@ class Kinked(Fixed):
     array([0.6, 0.4])
     """
 
+    # What the smooth part answers for, see `__getattr__`.
+    lipschitz: Array | None
+    hessian: Array | None
+    linear: Array | None
+    is_quadratic: bool
+    prefers_blocks: bool
+    gradient: Any
+    curvature: Any
+    block: Any
+    two_coordinate_constant: Any
+
     def __init__(self, objective: Objective, l1: ArrayLike, center: ArrayLike = 0.0):
         self.objective = objective
         self.variables = Axis.of(objective)

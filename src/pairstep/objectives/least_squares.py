@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from ..constraints import Layout
 from ..labels import Axis, aligned
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix
-from .objective import Fixed, Indices
+from .objective import Fixed, Indices, kept
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31
@@ -103,19 +102,19 @@ class LeastSquares(Fixed):
         """The number of variables."""
         return int(self.A.shape[1])
 
-    @cached_property
+    @kept
     def lipschitz(self) -> Array:
         """The squared norms of the columns, plus the ridge."""
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
         return np.asarray(np.einsum("ij,ij->j", self.A, self.A) + self.ridge)
 
-    @cached_property
+    @kept
     def hessian(self) -> Array | None:
         """The Gram matrix ``A'A + ridge I``, if it fits."""
         return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
 
-    @cached_property
+    @kept
     def linear(self) -> Array:
         """``c - A'b``."""
         return np.asarray(self.c - self._back(self.b))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,12 @@ from .._validation import Array
 from ..constraints import Layout
 
 Indices = NDArray[np.int64]
+
+# A property that is computed once. To pyright a `cached_property` is none in the protocol below.
+if TYPE_CHECKING:
+    kept = property
+else:
+    kept = cached_property
 
 
 class Objective(Protocol):

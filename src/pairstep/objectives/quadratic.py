@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..constraints import Layout
 from ..labels import Axis, aligned
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
-from .objective import Fixed, Indices
+from .objective import Fixed, Indices, kept
 
 # A sparse matrix is made dense up to this many.
 SMALL_BYTES = 2**25
@@ -67,12 +66,12 @@ class Quadratic(Fixed):
         """The number of variables."""
         return len(self.c)
 
-    @cached_property
+    @kept
     def lipschitz(self) -> Array:
         """The diagonal of Q."""
         return np.array(self.Q.diagonal())
 
-    @cached_property
+    @kept
     def hessian(self) -> Array | None:
         """Q, if it is dense or small enough to be made so."""
         if not scipy.sparse.issparse(self.Q):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Self, TypeVar
 
 from sklearn.utils.validation import _check_sample_weight
@@ -29,8 +29,13 @@ except ImportError:  # before 1.9 estimators have no callbacks
             return Unwatched()
 
     def with_callbacks(fit: Function) -> Function:
-        """The method as it is."""
-        return fit
+        """The method, as far below its caller as scikit-learn puts it: warnings count the calls."""
+
+        @wraps(fit)
+        def unwatched(*arguments: Any, **options: Any) -> Any:
+            return fit(*arguments, **options)
+
+        return unwatched  # type: ignore[return-value]
 
 
 class Unwatched:
