@@ -519,7 +519,7 @@ def test_the_result_is_complete_and_frozen():
     assert isinstance(result, pairstep.Result)
     names = (
         "x", "fun", "status", "message", "n_iter", "kkt_violation", "suboptimality_bound",
-        "gradient", "multiplier", "setup_time", "solve_time", "layout", "kinks", "history",
+        "multiplier", "setup_time", "solve_time", "history", "gradient", "pull", "bounds", "kinks",
         "variables",
     )  # fmt: skip
     assert tuple(result.__dataclass_fields__) == names

@@ -239,9 +239,11 @@ class Layout:
         result[self.source[self.held]] = values[self.held]
         return result
 
-    def pull(self, multiplier: float | Array) -> Array:
+    def pull(self, multiplier: Array) -> Array:
         """What the sums add to the gradient of each coordinate: multiplier times weight."""
-        each = np.repeat(np.atleast_1d(multiplier), np.diff(self.starts))
+        if self.source is None and self.weights is None:
+            return multiplier  # of the only sum
+        each = np.repeat(multiplier, np.diff(self.starts))
         each = each if self.weights is None else each * self.weights
         return self.gather(each)
 

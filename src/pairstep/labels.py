@@ -149,10 +149,11 @@ def _read(value: Any, ndim: int) -> tuple[NDArray[Any], list[Labels]] | None:
 def _values(frame: Any) -> NDArray[Any]:
     """The entries of a pandas object; numbers of its own types, which know what is missing, too."""
     array = np.asarray(frame)
+    if array.dtype != object:
+        return array
     kinds = [getattr(kind, "kind", "O") for kind in np.atleast_1d(np.asarray(frame.dtypes, object))]
-    if array.dtype == object and all(kind in "fiub" for kind in kinds):
-        return np.asarray(frame.to_numpy(float, na_value=np.nan))
-    return array
+    numeric = all(kind in "fiub" for kind in kinds)
+    return np.asarray(frame.to_numpy(float, na_value=np.nan)) if numeric else array
 
 
 def _difference(source: str, own: Sequence[Any], name: str, given: Sequence[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from . import show
 from ._validation import Array
 from .labels import Axis, labelled
-
-if TYPE_CHECKING:
-    from .constraints import Layout
 
 
 class Status(StrEnum):
@@ -107,8 +104,9 @@ class Result:
         If it was asked for.
     variables : Axis
         The labels.
-    layout, kinks
-        The bounds and kinks that `multipliers` are computed from.
+    pull, bounds, kinks
+        What `multipliers` come from, with the gradient: the multiplier of the sum times the weight
+        of each variable in it, the bounds, and the kinks.
 
     Examples
     --------
@@ -130,13 +128,14 @@ class Result:
     n_iter: int
     kkt_violation: float
     suboptimality_bound: float
-    gradient: Array
     multiplier: float | Array
     setup_time: float
     solve_time: float
-    layout: Layout
-    kinks: tuple[Array, Array] | None = None
     history: History | None = None
+    gradient: Array = field(kw_only=True)
+    pull: float | Array = field(kw_only=True)
+    bounds: tuple[float | Array, float | Array] = field(kw_only=True)
+    kinks: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
 
     @property
@@ -157,11 +156,11 @@ class Result:
     @cached_property
     def multipliers(self) -> Array:
         """The multipliers of the bounds, from the gradient and the multiplier of the sum."""
-        slope = self.gradient - self.layout.pull(self.multiplier)
+        slope = self.gradient - self.pull
         kink, place = (0.0, 0.0) if self.kinks is None else self.kinks
         rising = slope + np.where(self.x < place, -kink, kink)
         falling = slope + np.where(self.x > place, kink, -kink)
-        lower, upper = self.layout.bounds
+        lower, upper = self.bounds
         at_lower = np.where(self.x == lower, np.maximum(rising, 0.0), 0.0)
         return at_lower + np.where(self.x == upper, np.minimum(falling, 0.0), 0.0)
 

@@ -199,13 +199,14 @@ def _report(
         n_iter=task.n_iter,
         kkt_violation=seen.violation,
         suboptimality_bound=seen.bound,
-        gradient=gradient,
         multiplier=float(seen.multiplier[0]) if len(seen.multiplier) == 1 else seen.multiplier,
         setup_time=setup_time,
         solve_time=task.elapsed,
-        layout=layout,
-        kinks=objective.kinks,
         history=task.history(),
+        gradient=gradient,
+        pull=layout.pull(seen.multiplier),
+        bounds=layout.bounds,
+        kinks=objective.kinks,
         variables=variables,
     )
 

@@ -100,7 +100,7 @@ def _carried(before: Result, after: SumBox, variables: Axis) -> Array:
     They are put well beyond their bounds before the projection, so that a change of the sum is
     borne by the others: solutions are sparse, and the nearest point alone would not be.
     """
-    x, (lower, upper) = before.x, before.layout.bounds
+    x, (lower, upper) = before.x, before.bounds
     side = (x >= upper).astype(float) - (x <= lower)
     beyond = labelled(x + np.abs(x).max() * side, before.variables)
     return after.project(aligned("x0", beyond, variables))
