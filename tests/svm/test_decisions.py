@@ -266,7 +266,8 @@ def resident():
     return [int(line.split()[1]) for line in open("/proc/self/status") if "VmRSS" in line][0] / 1024
 
 rng = np.random.default_rng(0)
-SVC(kernel="linear").fit(scipy.sparse.random_array((50, 99), density=0.1, random_state=rng), [0, 1] * 25)
+few = scipy.sparse.random_array((50, 99), density=0.1, random_state=rng)
+SVC(kernel="linear").fit(few, [0, 1] * 25)
 X = scipy.sparse.random_array((400, 2**22), density=1000 / 2**22, random_state=rng, format="csr")
 before = resident()
 machine = SVC(kernel="linear").fit(X, rng.integers(0, 2, 400))

@@ -84,12 +84,13 @@ def from_qp(
         full_vector("ub", np.inf if ub is None else aligned("ub", ub, variables), n, True),
     )
     sums: list[Sum] = []
+    group = np.full(n, -1)
     for rows in (_rows("A", A, "b", b, n, variables), _rows("G", G, "h", h, n, variables)):
         _bound(rows, *bounds)
         for row in _sums(rows):
-            _place(row, sums, variables)
+            _place(row, sums, group, variables)
     objective.variables.adopt(variables)
-    return objective, _constraint(sums, *bounds)
+    return objective, _constraint(sums, group, *bounds)
 
 
 @dataclass
@@ -170,28 +171,28 @@ def _sums(rows: Rows) -> Iterator[Sum]:
         yield Sum(rows.called(int(k)), members, weights / unit, float(low), float(high_end))
 
 
-def _place(row: Sum, sums: list[Sum], variables: Axis) -> None:
-    """Add a row to the sums, or to the one that it is a multiple of.
+def _place(row: Sum, sums: list[Sum], group: Indices, variables: Axis) -> None:
+    """Make a row a sum of its own, or part of the one that it is a multiple of.
 
     Here a sum within another, such as a sector's under the total, would find its place.
     """
-    for other in sums:
-        shared = np.intersect1d(row.members, other.members)
-        if not len(shared):
-            continue
-        factor = _factor(row, other)
-        if factor is None:
-            i = int(shared[0])
-            which = i if variables.names is None else repr(variables.names[i])
-            raise ValueError(
-                f"{row.name} does not fit a budget problem: it shares variable {which} with "
-                f"{other.name}, and is no multiple of it. Sums must be of different variables; "
-                "other linear terms belong in the objective, where `path` finds their multiplier"
-            )
-        low, high = sorted((row.low / factor, row.high / factor))
-        other.low, other.high = max(other.low, low), min(other.high, high)
+    shared = row.members[group[row.members] >= 0]
+    if not len(shared):
+        group[row.members] = len(sums)
+        sums.append(row)
         return
-    sums.append(row)
+    i = int(shared[0])
+    other = sums[group[i]]
+    factor = _factor(row, other)
+    if factor is None:
+        which = i if variables.names is None else repr(variables.names[i])
+        raise ValueError(
+            f"{row.name} does not fit a budget problem: it shares variable {which} with "
+            f"{other.name}, and is no multiple of it. Sums must be of different variables; other "
+            "linear terms belong in the objective, where `path` finds their multiplier"
+        )
+    low, high = sorted((row.low / factor, row.high / factor))
+    other.low, other.high = max(other.low, low), min(other.high, high)
 
 
 def _factor(row: Sum, other: Sum) -> float | None:
@@ -203,14 +204,13 @@ def _factor(row: Sum, other: Sum) -> float | None:
     return float(factors[0]) if near.all() else None
 
 
-def _constraint(sums: list[Sum], lower: Array, upper: Array) -> SumBox:
-    n = len(lower)
-    groups, weights = np.full(n, len(sums)), np.ones(n)
-    for k, row in enumerate(sums):
-        groups[row.members], weights[row.members] = k, row.weights
+def _constraint(sums: list[Sum], group: Indices, lower: Array, upper: Array) -> SumBox:
+    weights = np.ones(len(group))
+    for row in sums:
+        weights[row.members] = row.weights
     ends = [(row.low, row.high) for row in sums]
-    if not sums or groups.max() == len(sums):
-        ends.append((-np.inf, np.inf))  # the variables that are in no sum
+    if group.min() < 0:  # variables that are in no sum
+        ends.insert(0, (-np.inf, np.inf))
     low, high = np.array(ends).T
     total: Any = (low, high) if (low != high).any() else low
     if len(ends) == 1:
@@ -218,5 +218,5 @@ def _constraint(sums: list[Sum], lower: Array, upper: Array) -> SumBox:
     return SumBox(
         total, lower, upper,
         weights=None if (weights == 1).all() else weights,
-        groups=None if len(ends) == 1 else groups,
+        groups=None if len(ends) == 1 else group,
     )  # fmt: skip
