@@ -35,9 +35,9 @@ reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
 # With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
-# of scikit-learn's own suite that another version of it changed.
+# of scikit-learn's own suite that another version of it changed. Times, memory and forks are left out.
 test-oldest: $(VENV)-oldest/.installed
-	$(VENV)-oldest/bin/python -m pytest -m "not slow" -W default -p no:cacheprovider \
+	$(VENV)-oldest/bin/python -m pytest -m "not slow and not unsanitized" -W default -p no:cacheprovider \
 	  --ignore tests/svm/test_scikit_learn_own.py
 
 # The native core under sanitizers, each in an environment of its own. It runs several times slower

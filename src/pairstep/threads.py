@@ -15,7 +15,12 @@ _limit: int | None = None  # what threadpoolctl was asked for
 
 
 def available() -> int:
-    """The processors this process may use: its affinity, its cgroup, and what users limit it to.
+    """The processors this process may use: its own, and what threadpoolctl limits it to."""
+    return allowed() if _limit is None else min(allowed(), _limit)
+
+
+def allowed() -> int:
+    """The processors of this process: its affinity, its cgroup and OMP_NUM_THREADS.
 
     joblib sets OMP_NUM_THREADS in its workers, so nested parallelism does not oversubscribe.
     """
@@ -30,7 +35,7 @@ def available() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if asked.isdigit() and int(asked) > 0:
         limit = min(limit, int(asked))
-    return limit if _limit is None else min(limit, _limit)
+    return limit
 
 
 def count(n_jobs: int | None) -> int:
@@ -81,7 +86,7 @@ else:
 
         def set_num_threads(self, num_threads: int) -> None:
             global _limit
-            _limit = num_threads
+            _limit = num_threads if num_threads < allowed() else None
 
         def get_version(self) -> None:
             return None
