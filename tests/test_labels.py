@@ -412,6 +412,16 @@ def test_an_axis_is_named_once():
     assert other.names == axis.names == ("x", "y")
 
 
+def test_an_objective_of_ones_own_may_call_its_things_as_it_likes():
+    class Own(Quadratic):
+        def __init__(self, Q, variables):
+            super().__init__(Q)
+            self.__dict__["variables"] = variables
+
+    result = minimize(Own(RISK, ["anything"]), SumBox(upper=pd.Series(UPPER, NAMES)))
+    assert result.weights.index.tolist() == NAMES
+
+
 def test_nothing_is_imported_that_was_not_passed():
     script = """
         import sys, numpy as np, pairstep

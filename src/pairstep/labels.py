@@ -49,7 +49,9 @@ class Axis:
         """The variables of the first of the objectives and constraints that has labels."""
         axis = cls()
         for part in parts:
-            axis.adopt(getattr(part, "variables", axis))
+            variables = getattr(part, "variables", None)
+            if isinstance(variables, Axis):  # objectives may be anybody's
+                axis.adopt(variables)
         return axis
 
     def adopt(self, other: Axis) -> None:
