@@ -266,9 +266,13 @@ def resident():
     return [int(line.split()[1]) for line in open("/proc/self/status") if "VmRSS" in line][0] / 1024
 
 rng = np.random.default_rng(0)
-few = scipy.sparse.random_array((50, 99), density=0.1, random_state=rng)
-SVC(kernel="linear").fit(few, [0, 1] * 25)
-X = scipy.sparse.random_array((400, 2**22), density=1000 / 2**22, random_state=rng, format="csr")
+def drawn(rows, columns, density):
+    X = scipy.sparse.random_array((rows, columns), density=density, random_state=rng, format="csr")
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return scipy.sparse.csr_array(parts, X.shape)
+
+SVC(kernel="linear").fit(drawn(50, 99, 0.1), [0, 1] * 25)
+X = drawn(400, 2**22, 1000 / 2**22)
 before = resident()
 machine = SVC(kernel="linear").fit(X, rng.integers(0, 2, 400))
 machine.predict(X)
