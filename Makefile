@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast lint format reproduce test-sanitize test-threads clean
+.PHONY: test test-fast test-oldest lint format reproduce test-sanitize test-threads clean
 
 test: $(VENV)/.installed lint
 	$(BIN)/python -m pytest
@@ -23,6 +23,8 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/client.py
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix-only
@@ -31,6 +33,12 @@ format: $(VENV)/.installed
 
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
+
+# With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
+# of scikit-learn's own suite that another version of it changed. Times, memory and forks are left out.
+test-oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest -m "not slow and not unsanitized" -W default -p no:cacheprovider \
+	  --ignore tests/svm/test_scikit_learn_own.py
 
 # The native core under sanitizers, each in an environment of its own. It runs several times slower
 # there, in far more memory, and the sanitizer's own locks do not survive a fork among threads: tests
@@ -56,6 +64,13 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint,plots,cli]"
 	touch $@
 
+$(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable ".[test,plots,cli]" \
+	  -C build-dir=build/oldest
+	touch $@
+
 $(VENV)-sanitize/.installed: SANITIZE := address,undefined
 $(VENV)-threads/.installed: SANITIZE := thread
 $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
@@ -67,4 +82,4 @@ $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-sanitize $(VENV)-threads
+	rm -rf build $(VENV) $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads

@@ -27,7 +27,7 @@ def cases(n=1100, m=30, seed=0):
     rng = np.random.default_rng(seed)
     A, y, c = rng.normal(size=(m, n)), rng.normal(size=m), 0.1 * rng.normal(size=n)
     D = 0.05 + rng.random(n)
-    thin = scipy.sparse.random_array((m, n), density=0.2, rng=rng, format="csc")
+    thin = scipy.sparse.random_array((m, n), density=0.2, random_state=rng, format="csc")
     return {
         "least squares": (LeastSquares(A, y, 0.1), A.T @ A + 0.1 * np.eye(n), -A.T @ y),
         "no ridge": (LeastSquares(A, y), A.T @ A, -A.T @ y),

@@ -520,6 +520,7 @@ def test_the_result_is_complete_and_frozen():
     names = (
         "x", "fun", "status", "message", "n_iter", "kkt_violation", "suboptimality_bound",
         "multiplier", "setup_time", "solve_time", "history", "group_multiplier",
+        "gradient", "pull", "bounds", "kinks", "variables",
     )  # fmt: skip
     assert tuple(result.__dataclass_fields__) == names
     assert result.history is None

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(9)
 X = RNG.normal(size=(1200, 8))  # more than are solved in float64 alone
 LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
 CLASSES = RNG.integers(0, 4, 300)
-SPARSE = scipy.sparse.random_array((400, 60), density=0.05, rng=RNG, format="csr")
+SPARSE = scipy.sparse.csr_array(RNG.random((400, 60)) * (RNG.random((400, 60)) < 0.05))
 SPARSE_LABELS = (SPARSE.sum(axis=1) > SPARSE.sum(axis=1).mean()).astype(int)
 
 

@@ -19,6 +19,7 @@ FOLDERS = ("src", "cpp", "tests", "docs", "benchmarks", "examples")
 pytestmark = pytest.mark.skipif(
     not all((ROOT / name).exists() for name in DOCUMENTS), reason="not a full source checkout"
 )
+README = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
 every_document = pytest.mark.parametrize("name", DOCUMENTS)
 
 
@@ -38,13 +39,25 @@ def first_column(table):
 
 @pytest.mark.parametrize("name", ["README.md", "docs/paper-notes.md"])
 def test_python_blocks_run(name, capsys):
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of(name), flags=re.M | re.S)
+    pattern = r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?"
+    blocks = re.findall(pattern, text_of(name), flags=re.M | re.S)
     assert blocks
     namespace = {}
-    for block in blocks:
+    for block, shown in blocks:
         exec(compile(block, name, "exec"), namespace)
-    if name == "README.md":
-        assert capsys.readouterr().out.startswith("optimal")
+        said = capsys.readouterr().out
+        assert not shown or said == shown
+
+
+def test_the_first_thing_seen_is_labels_in_and_labels_out():
+    code, shown = re.search(
+        r"^```python\n(.*?)^```\n+```text\n(.*?)^```", README, re.M | re.S
+    ).groups()
+    before = README.split(code)[0]
+    assert "```" not in before.removesuffix("```python\n")
+    assert len(before.splitlines()) < 20
+    assert "pd.Series" in code
+    assert "bonds" in shown
 
 
 @every_document
@@ -144,6 +157,7 @@ def test_names_in_contributing_exist():
         ("nb::enum_<Step>", "cpp/python/module.cpp"),
         ("class Oracle {", "cpp/engine/oracle.hpp"),
         ("class Oracle(Protocol)", "src/pairstep/solve/oracle.py"),
+        ("class Axis", "src/pairstep/labels.py"),
     ]:
         assert f"`{path}`" in text, path
         assert name in text_of(path), (name, path)

@@ -39,7 +39,7 @@ def test_the_same_optimum_as_the_usual_way(seed, n):
         result = solve_qp(Q, c, total=total, lower=lower, upper=upper)
         np.testing.assert_array_equal(result.x, expected.x)
         return
-    x, value, _, violation, tolerance, bound, multiplier = found
+    x, gradient, value, _, violation, tolerance, bound, multiplier = found
     assert expected.status == "optimal"
     size = max(abs(expected.fun), abs(x @ c), 0.5 * x @ Q @ x)
     assert abs(value - expected.fun) <= 1e-6 * size
@@ -52,6 +52,7 @@ def test_the_same_optimum_as_the_usual_way(seed, n):
     assert violation <= tolerance
     assert bound >= value - expected.fun - 1e-12 * size
     assert math.isfinite(multiplier)
+    np.testing.assert_allclose(gradient, Q @ x + c, rtol=0, atol=1e-12 * np.abs(Q).max())
 
 
 @pytest.mark.parametrize("n", [2, 31, 85, 299, 300])

@@ -48,8 +48,9 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   if (!is_ordinary(problem, pulse)) return {};
   const Index n = problem.n, starts[] = {0, n};
   const Sums sums{1, starts, &problem.total};
-  SmallAnswer answer{std::vector<double>(n), 0.0, 0.0, {}, 0};
-  std::vector<double> gradient(n), curvature(n);
+  SmallAnswer answer{std::vector<double>(n), std::vector<double>(n), 0.0, 0.0, {}, 0};
+  std::vector<double>& gradient = answer.gradient;
+  std::vector<double> curvature(n);
   const Point point{
       n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
       nullptr, nullptr};

@@ -18,7 +18,7 @@ struct Small {
 };
 
 struct SmallAnswer {
-  std::vector<double> x;
+  std::vector<double> x, gradient;
   double value, tolerance;
   Certificate certificate;
   Index iterations;

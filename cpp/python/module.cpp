@@ -22,6 +22,10 @@
 using namespace pairstep;
 using namespace nb::literals;
 
+// By which threadpoolctl tells this library from others whose files are called `_core`.
+extern "C" NB_EXPORT const int pairstep_threads;
+extern "C" const int pairstep_threads = 1;
+
 namespace {
 
 nb::list rules() {

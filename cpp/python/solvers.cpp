@@ -323,8 +323,9 @@ nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower,
   }
   if (!answer) return nb::none();
   const Certificate& sure = answer->certificate;
-  return nb::make_tuple(to_numpy(std::move(answer->x)), answer->value, answer->iterations,
-                        sure.violation, answer->tolerance, sure.bound, sure.multiplier[0]);
+  return nb::make_tuple(to_numpy(std::move(answer->x)), to_numpy(std::move(answer->gradient)),
+                        answer->value, answer->iterations, sure.violation, answer->tolerance,
+                        sure.bound, sure.multiplier[0]);
 }
 
 }  // namespace
@@ -378,6 +379,7 @@ void register_solvers(nb::module_& m) {
   m.attr("FEW") = FEW;
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
-        "A small dense quadratic at once: (x, value, iterations, violation, tolerance, bound, "
+        "A small dense quadratic at once: (x, gradient, value, iterations, violation, tolerance, "
+        "bound, "
         "multiplier), or None where it needs a closer look.");
 }

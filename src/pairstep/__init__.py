@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .constraints import Simplex, SumBox
+from .extras import needed
 from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
-from .solve import Frontier, efficient_frontier, minimize, path, simplex_lstsq, solve_qp
+from .solve import Frontier, efficient_frontier, from_qp, minimize, path, simplex_lstsq, solve_qp
 
 if TYPE_CHECKING:
     from .kernel_mean_matching import KernelMeanMatching
@@ -33,6 +34,7 @@ __all__ = [
     "Status",
     "SumBox",
     "efficient_frontier",
+    "from_qp",
     "minimize",
     "path",
     "propose",
@@ -40,11 +42,12 @@ __all__ = [
     "solve_qp",
 ]
 
-# Loaded when asked for: scikit-learn takes longer to import than everything else together.
+# Loaded when asked for: scikit-learn is an extra, and takes longer to import than all the rest.
 _ESTIMATORS = {"SimplexRegressor": "simplex", "KernelMeanMatching": "kernel_mean_matching"}
 
 
 def __getattr__(name: str) -> object:
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    needed("sklearn", by=name)
     return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)

@@ -84,6 +84,11 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
     2.5
     """
 
+    weights_: Array
+    result_: Result
+    n_iter_: int
+    gamma_: float
+
     def __init__(
         self,
         *,

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._validation import Array
+from .labels import Axis, aligned
 from .result import BatchResult, Result, Status
 from .solve.budget import simplex_lstsq
 
@@ -29,9 +30,9 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     ----------
     total : float or pair (low, high)
         What the weights add up to, or the range of their sum.
-    lower : float or array_like of shape (n_features,)
-        Lower bounds of the weights.
-    upper : float or array_like of shape (n_features,), optional
+    lower : float, array_like or Series of shape (n_features,)
+        Lower bounds of the weights. A Series is aligned with the columns of X by its labels.
+    upper : float, array_like or Series of shape (n_features,), optional
         Upper bounds; none by default.
     ridge : float
         Weight of the squared norm of the weights.
@@ -103,6 +104,9 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         SimplexRegressor
             Itself.
         """
+        features = Axis()
+        aligned("X", X, Axis(), features)
+        lower, upper = (aligned(b, getattr(self, b), features) for b in ("lower", "upper"))
         X, y = validate_data(
             self, X, y, accept_sparse=self._sparse_formats, dtype=np.float64,
             multi_output=True, y_numeric=True,
@@ -122,7 +126,7 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             X, y = (_scaled_rows(v, np.sqrt(importance)) for v in (X, y))
 
         self.result_: Result | BatchResult = simplex_lstsq(
-            X, y, total=self.total, lower=self.lower, upper=self.upper, ridge=self.ridge,
+            X, y, total=self.total, lower=lower, upper=upper, ridge=self.ridge,
             tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
         _warn_unless_optimal(self.result_, self.tol)

@@ -1,13 +1,26 @@
-"""How many threads native loops may use."""
+"""How many threads native loops may use.
+
+`n_jobs=None`, the default everywhere, means all that are available: one inside a worker of joblib,
+and what `joblib.parallel_config(n_jobs=...)` says inside it. Available are those of the process's
+affinity and cgroup, within OMP_NUM_THREADS and `threadpoolctl.threadpool_limits`.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+
+_limit: int | None = None  # what threadpoolctl was asked for
 
 
 def available() -> int:
-    """The processors this process may use: its affinity, its cgroup and OMP_NUM_THREADS.
+    """The processors this process may use: its own, and what threadpoolctl limits it to."""
+    return allowed() if _limit is None else min(allowed(), _limit)
+
+
+def allowed() -> int:
+    """The processors of this process: its affinity, its cgroup and OMP_NUM_THREADS.
 
     joblib sets OMP_NUM_THREADS in its workers, so nested parallelism does not oversubscribe.
     """
@@ -25,7 +38,57 @@ def available() -> int:
     return limit
 
 
+def count(n_jobs: int | None) -> int:
+    """As many threads as `n_jobs` asks for, at most as many as are available.
+
+    Negative numbers count from all, as joblib has it: -1 is all, -2 all but one.
+    """
+    most = available()
+    wanted = _configured() if n_jobs is None else n_jobs
+    if wanted is None:
+        return most
+    if wanted == 0:
+        raise ValueError("n_jobs must not be 0")
+    return min(max(wanted if wanted > 0 else most + 1 + wanted, 1), most)
+
+
 def worth(multiplications: float) -> int:
     """As many as so much work is worth: to start a thread costs about two million."""
     wanted = int(multiplications / 2**21)
-    return 1 if wanted < 2 else min(wanted, available())
+    return 1 if wanted < 2 else min(wanted, count(None))
+
+
+def _configured() -> int | None:
+    """What joblib says of `n_jobs=None`, where it is loaded; 1 inside one of its workers."""
+    joblib = sys.modules.get("joblib")
+    if joblib is None:
+        return None
+    backend, n_jobs = joblib.parallel.get_active_backend()
+    return 1 if n_jobs is None and backend.nesting_level else n_jobs
+
+
+try:
+    from threadpoolctl import LibController, register
+except ImportError:
+    pass  # then nobody can limit threads by it
+else:
+
+    class _Threads(LibController):  # type: ignore[misc]
+        """Makes `threadpool_limits` hold here, and `threadpool_info` tell so."""
+
+        user_api = "openmp"  # as OMP_NUM_THREADS is
+        internal_api = "pairstep"
+        filename_prefixes = ("_core",)
+        check_symbols = ("pairstep_threads",)
+
+        def get_num_threads(self) -> int:
+            return available()
+
+        def set_num_threads(self, num_threads: int) -> None:
+            global _limit
+            _limit = num_threads if num_threads < allowed() else None
+
+        def get_version(self) -> None:
+            return None
+
+    register(_Threads)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -10,6 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from pairstep.svm.progress import STEPS, FitProgress
+
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
 
 X, Y = load_iris(return_X_y=True)
 RNG = np.random.default_rng(3)
@@ -76,7 +77,7 @@ def test_progress_is_told():
 
 
 def test_scoring_monitor():
-    monitor = ScoringMonitor(scoring="accuracy")
+    monitor = callback.ScoringMonitor(scoring="accuracy")
     weights = np.linspace(0.5, 1.5, 150)
     machine = SVC().set_callbacks(monitor).fit(X, Y, sample_weight=weights)
     (row,) = monitor.get_logs().data
@@ -85,7 +86,7 @@ def test_scoring_monitor():
 
 
 def test_progress_bar(capsys):
-    SVC().set_callbacks(ProgressBar()).fit(X, Y)
+    SVC().set_callbacks(callback.ProgressBar()).fit(X, Y)
     shown = capsys.readouterr().out
     assert "SVC - fit" in shown
     assert "100%" in shown
@@ -93,7 +94,7 @@ def test_progress_bar(capsys):
 
 def test_propagated_by_a_search(capsys):
     search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2)
-    search.set_callbacks(ProgressBar(max_propagation_depth=2)).fit(X, Y)
+    search.set_callbacks(callback.ProgressBar(max_propagation_depth=2)).fit(X, Y)
     assert "SVC - fit" in capsys.readouterr().out
 
 

@@ -21,6 +21,8 @@ from sklearn.exceptions import NotFittedError
 
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, base, machine
 
+pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
+
 CLASSIFIERS, REGRESSORS = (SVC, NuSVC), (SVR, NuSVR)
 
 

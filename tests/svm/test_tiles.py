@@ -323,7 +323,9 @@ def test_float32_is_used_where_it_will_do():
 def test_wide_data_are_as_their_columns_that_occur(kernel):
     """To the last bit, and without memory for the other columns."""
     rng = np.random.default_rng(13)
-    support, X = (scipy.sparse.random_array((n, 50), density=0.2, rng=rng) for n in (40, 30))
+    support, X = (
+        scipy.sparse.random_array((n, 50), density=0.2, random_state=rng) for n in (40, 30)
+    )
     place = np.sort(rng.choice(2**22 - 2, 50, replace=False)).astype(np.int32)
     wide = [
         scipy.sparse.csr_array((A.data, place[A.indices], A.indptr), (A.shape[0], 2**22 - 1))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,13 +106,21 @@ class Layout:
             price, curvature, self.lower, self.upper, self.starts, self.totals, self.low, self.high
         )
 
-    def gather(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
         """Take what is said of each account to its coordinate."""
         if self.source is None or self.held is None:
             return values
         result = np.empty(len(self.bounds[0]), values.dtype)
         result[self.source[self.held]] = values[self.held]
         return result
+
+    def pull(self, multiplier: Array) -> Array:
+        """What the sums add to the gradient of each coordinate: multiplier times weight."""
+        if len(multiplier) == 1 and self.source is None and self.weights is None:
+            return multiplier  # of the only sum
+        own = multiplier[0] + multiplier[1:] if self.nested else multiplier
+        each = own[self.group]
+        return self.gather(each if self.weights is None else each * self.weights)
 
     def settle(self, z: Array, pivot: Array | None = None) -> None:
         """Make the sums exact, in place, without moving what is on a bound or a kink."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import LARGE, LARGE_FACTOR, Array, frozen, number_or_vector, vector
+from ..labels import Axis, aligned
 from .groups import Groups, GroupTotal, grouped, own_group_total, own_groups, per_group
 from .layout import Layout
 from .translate import layout_of
@@ -31,9 +32,11 @@ class SumBox:
     total : float, pair of floats, array_like or None
         What the (weighted) sum of all variables must be. A tuple ``(low, high)`` lets the sum lie
         in a range. With groups, an array (or a tuple of them) gives instead a total (or a range) to
-        each group, in the order of the sorted labels, and None leaves the sum of all free.
-    lower, upper : float or array_like
-        Bounds, infinite where there are none.
+        each group, in the order of the sorted labels (a pandas Series labelled by groups may have
+        any order), and None leaves the sum of all free.
+    lower, upper : float, array_like or Series
+        Bounds, infinite where there are none. Those with labels, and weights and groups with
+        labels, are aligned with each other and with the objective; see `pairstep.labels`.
     weights : array_like, optional
         The constraint is ``sum(weights * x) = total``; any numbers from 1e-50 to 1e50 in size.
     groups : array_like, optional
@@ -69,19 +72,24 @@ class SumBox:
     weights: ArrayLike | None = None
     groups: ArrayLike | None = None
     group_total: GroupTotal | None = None
+    variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        lower, upper, weights, groups = (
+            aligned(name, getattr(self, name), self.variables)
+            for name in ("lower", "upper", "weights", "groups")
+        )
         own: dict[str, Any] = {
-            "total": _own_total(self.total),
-            "lower": number_or_vector("lower", self.lower),
-            "upper": number_or_vector("upper", self.upper),
-            "weights": None if self.weights is None else _own_weights(self.weights),
-            "groups": None if self.groups is None else own_groups(self.groups),
+            "lower": number_or_vector("lower", lower),
+            "upper": number_or_vector("upper", upper),
+            "weights": None if weights is None else _own_weights(weights),
+            "groups": None if groups is None else own_groups(groups),
         }
         if own["groups"] is not None:
             own["_groups"] = grouped(own["groups"])
+        own["total"] = _own_total(self.total, own.get("_groups"))
         if self.group_total is not None:
             own["group_total"] = own_group_total(self.group_total, own.get("_groups"))
             if per_group(own["total"]):
@@ -111,13 +119,29 @@ class SumBox:
 
     def __getstate__(self) -> tuple[object, ...]:
         group_total = None if self.group_total is None else dict(self.group_total)
-        return self.total, self.lower, self.upper, self.weights, self.groups, group_total
+        vectors = self.lower, self.upper, self.weights, self.groups
+        return self.total, *vectors, group_total, self.variables
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        SumBox.__init__(self, *state)
+        *arguments, variables = state
+        SumBox.__init__(self, *arguments)
+        object.__setattr__(self, "variables", variables)
 
     def _key(self) -> tuple[object, ...]:
-        return tuple(_comparable(value) for value in self.__getstate__())
+        *arguments, _ = self.__getstate__()
+        return (*(_comparable(value) for value in arguments), self.variables.names)
+
+    def along(self, variables: Axis) -> SumBox:
+        """The same constraint, with its variables in the order of others' labels."""
+        own = self.variables
+        if own.labels is None or variables.labels is None:
+            return self
+        order = variables.order(own.source, own.labels)
+        if order is None:
+            return self
+        total, *vectors, group_total, _ = self.__getstate__()
+        moved = (v[order] if isinstance(v, np.ndarray) else v for v in vectors)
+        return _restored(total, *moved, group_total, variables)
 
     @property
     def size(self) -> int | None:
@@ -134,7 +158,7 @@ class SumBox:
 
     def project(self, y: ArrayLike) -> Array:
         """Return the feasible point nearest to y (with weights: in the variables weights * x)."""
-        point = vector("y", y, limit=LARGE)
+        point = vector("y", aligned("y", y, Axis.of(self)), limit=LARGE)
         layout = self.layout(len(point))
         return layout.to_coordinates(layout.nearest(point))
 
@@ -165,14 +189,25 @@ class Simplex(SumBox):
         super().__init__(total=total)
 
 
-def _own_total(total: Total) -> object:
+def _restored(*state: Any) -> SumBox:
+    constraint = object.__new__(SumBox)
+    constraint.__setstate__(state)
+    return constraint
+
+
+def _own_total(total: Total, groups: Groups | None) -> object:
     if total is None:
         return None
-    if not isinstance(total, tuple):
+    if isinstance(total, (int, float)):
         return number_or_vector("total", total)
+    by_group = Axis() if groups is None else Axis(list(groups.labels), "groups")
+    if not isinstance(total, tuple):
+        return number_or_vector("total", aligned("total", total, by_group))
     if len(total) != 2:
         raise ValueError(f"total as a range must be a pair (low, high), got {total!r}")
-    return tuple(number_or_vector(f"total[{k}]", end) for k, end in enumerate(total))
+    names = "total[0]", "total[1]"
+    ends = (aligned(name, end, by_group) for name, end in zip(names, total, strict=True))
+    return tuple(number_or_vector(*named) for named in zip(names, ends, strict=True))
 
 
 def _own_weights(weights: ArrayLike) -> Array:

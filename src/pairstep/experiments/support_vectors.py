@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import Quadratic, SumBox, minimize
+from ..extras import needed
 from .claims import Claim
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
@@ -45,10 +46,9 @@ def load(path: Path, rows: int) -> tuple[Array, Array]:
 
     Repeated rows are left out: they make the dual solution, and so its active set, ambiguous.
     """
-    from sklearn.datasets import load_svmlight_file
-
+    datasets = needed("sklearn.datasets", by="data in LIBSVM's format")
     with gzip.open(path) as file:
-        features, labels = load_svmlight_file(file)
+        features, labels = datasets.load_svmlight_file(file)
     kept = np.linspace(0, len(labels) - 1, min(rows, len(labels))).round().astype(np.int64)
     X, y = features[kept].toarray(), np.where(labels[kept] > 0, 1.0, -1.0)
     _, first = np.unique(np.column_stack([X, y]), axis=0, return_index=True)

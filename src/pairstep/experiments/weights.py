@@ -38,7 +38,12 @@ class InNorm(Quadratic):
 
     def __init__(self, Q: Array, c: Array, constants: Array):
         super().__init__(Q, c)
-        self.lipschitz = constants
+        self.constants = constants
+
+    @property
+    def lipschitz(self) -> Array:
+        """The given constants."""
+        return self.constants
 
 
 def draw_weights(seed: int, n: int, kind: str) -> Array:

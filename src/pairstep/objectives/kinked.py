@@ -9,12 +9,14 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE, Array, frozen, full_vector
 from ..constraints import Layout
-from .objective import Objective, value_and_gradient
+from ..labels import Axis, aligned
+from ..show import described
+from .objective import Fixed, Objective, value_and_gradient
 
 Slopes = ArrayLike | tuple[ArrayLike, ArrayLike]
 
 
-class Kinked:
+class Kinked(Fixed):
     """An objective plus kinks ``sum_i l1_i |x_i - center_i|``.
 
     They carry trading costs, turnover and sparsity.
@@ -24,11 +26,11 @@ class Kinked:
     objective : Quadratic, LeastSquares, Smooth or Kinked
         The smooth part. It may have kinks itself, but each variable at one place only: where both
         weights are positive the centers must be equal.
-    l1 : float or array_like of shape (n,), or a pair of them
+    l1 : float, array_like or Series of shape (n,), or a pair of them
         Weights, not negative. A tuple ``(down, up)`` has two: a unit below the center costs `down`,
         one above it `up`, as selling and buying do.
-    center : float or array_like of shape (n,)
-        Where the kinks are.
+    center : float, array_like or Series of shape (n,)
+        Where the kinks are. Labels are aligned with the objective's; see `pairstep.labels`.
 
     Examples
     --------
@@ -46,11 +48,23 @@ class Kinked:
     array([0.575, 0.425])
     """
 
+    # What the smooth part answers for, see `__getattr__`.
+    lipschitz: Array | None
+    hessian: Array | None
+    is_quadratic: bool
+    prefers_blocks: bool
+    curvature: Any
+    block: Any
+    two_coordinate_constant: Any
+
     def __init__(self, objective: Objective, l1: Slopes, center: ArrayLike = 0.0):
         self.objective = objective
+        self.variables = Axis.of(objective)
         if isinstance(l1, tuple) and len(l1) != 2:
             raise ValueError(f"l1 as slopes must be a pair (down, up), got {len(l1)} items")
-        named = {"l1[0]": l1[0], "l1[1]": l1[1]} if isinstance(l1, tuple) else {"l1": l1}
+        given = {"l1[0]": l1[0], "l1[1]": l1[1]} if isinstance(l1, tuple) else {"l1": l1}
+        named = {name: aligned(name, value, self.variables) for name, value in given.items()}
+        center = aligned("center", center, self.variables)
         # Where nobody knows n yet, numbers stand for vectors of length 1, until `in_accounts`.
         sizes = [np.size(np.asarray(v)) for v in (*named.values(), center) if np.ndim(v)]
         self.n: int | None = sizes[0] if objective.n is None and sizes else objective.n
@@ -66,7 +80,8 @@ class Kinked:
         self.kinks = added if inner is None else _together(inner, added)
 
     def __repr__(self) -> str:
-        return f"Kinked({self.objective!r})"
+        l1 = self._up if self._up is self._down else (self._down, self._up)
+        return described("Kinked", objective=self.objective, l1=l1, center=self._pivot)
 
     def __getattr__(self, name: str) -> Any:
         # The smooth part answers for curvature, constants and Hessian.

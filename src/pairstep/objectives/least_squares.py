@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,10 @@ from .._validation import (
     vector,
 )
 from ..constraints import Layout
+from ..labels import Axis, aligned
+from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix
-from .objective import Indices
+from .objective import Fixed, Indices, kept
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31
@@ -36,17 +37,17 @@ def inner(left: Any, right: Array) -> Array:
     return _core.inner(left, right, threads.worth(left.size * right.shape[1]))
 
 
-class LeastSquares:
+class LeastSquares(Fixed):
     """The function ``|Ax - b|^2 / 2 + ridge |x|^2 / 2``.
 
     Numbers beyond 1e50 in size (1e100 for the ridge) are refused, for products overflow there.
 
     Parameters
     ----------
-    A : array_like or scipy.sparse array of shape (m, n)
+    A : array_like, DataFrame or scipy.sparse array of shape (m, n)
         One column per variable. It is not copied: do not change it afterwards.
-    b : array_like of shape (m,)
-        The right-hand side.
+    b : array_like or Series of shape (m,)
+        The right-hand side. Labels are aligned with those of A's rows; see `pairstep.labels`.
     ridge : float
         Weight of the squared norm of x.
 
@@ -74,6 +75,12 @@ class LeastSquares:
         c: ArrayLike,
     ) -> None:
         name, A = named_matrix
+        name_of_ridge, ridge = named_ridge
+        rows, self.variables = Axis(), Axis()
+        A = aligned(name, A, rows, self.variables)
+        b = aligned("b", b, rows)
+        ridge = aligned(name_of_ridge, ridge, self.variables)
+        c = aligned("c", c, self.variables)
         if scipy.sparse.issparse(A):
             matrix: Any = sparse_matrix(name, A, LARGE_FACTOR).tocsc()
         else:
@@ -84,30 +91,30 @@ class LeastSquares:
         m, n = matrix.shape
         self.A: Any = matrix
         self.b: Array = frozen(vector("b", b, m, limit=LARGE_FACTOR))
-        self.ridge: Array = frozen(full_vector(*named_ridge, n, limit=LARGE))
+        self.ridge: Array = frozen(full_vector(name_of_ridge, ridge, n, limit=LARGE))
         self.c: Array = frozen(full_vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(m={self.A.shape[0]}, n={self.n})"
+        return described("LeastSquares", A=self.A, b=self.b, ridge=self.ridge)
 
     @property
     def n(self) -> int:
         """The number of variables."""
         return int(self.A.shape[1])
 
-    @cached_property
+    @kept
     def lipschitz(self) -> Array:
         """The squared norms of the columns, plus the ridge."""
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
         return np.asarray(np.einsum("ij,ij->j", self.A, self.A) + self.ridge)
 
-    @cached_property
+    @kept
     def hessian(self) -> Array | None:
         """The Gram matrix ``A'A + ridge I``, if it fits."""
         return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
 
-    @cached_property
+    @kept
     def linear(self) -> Array:
         """``c - A'b``."""
         return np.asarray(self.c - self._back(self.b))
@@ -127,9 +134,10 @@ class LeastSquares:
     def with_linear(self, c: ArrayLike) -> LeastSquares:
         """The same plus ``c'x``, in place of the linear term that it may have."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        variables = Axis.of(self)
+        linear = frozen(vector("c", aligned("c", c, variables), self.n, limit=LARGE))
+        other.__dict__.update(self.__dict__, c=linear, variables=variables)
         other.__dict__.pop("linear", None)
-        other.c = frozen(vector("c", c, self.n, limit=LARGE))
         return other
 
     def value(self, x: ArrayLike) -> float:
@@ -213,12 +221,12 @@ class FactorModel(LeastSquares):
 
     Parameters
     ----------
-    F : array_like or scipy.sparse array of shape (m, n)
+    F : array_like, DataFrame or scipy.sparse array of shape (m, n)
         One row per factor, one column per variable. It is not copied: do not change it afterwards.
-    D : float or array_like of shape (n,)
+    D : float, array_like or Series of shape (n,)
         The diagonal, not negative: what the factors do not explain.
-    c : array_like of shape (n,), optional
-        The linear term.
+    c : array_like or Series of shape (n,), optional
+        The linear term. Labels are aligned with those of F's columns; see `pairstep.labels`.
 
     Examples
     --------
@@ -235,6 +243,9 @@ class FactorModel(LeastSquares):
         if self.ridge.min() < 0:
             i = int(np.argmin(self.ridge))
             raise ValueError(f"D must not be negative, but D[{i}] = {self.ridge[i]:g}")
+
+    def __repr__(self) -> str:
+        return described("FactorModel", F=self.A, D=self.ridge, c=self.c)
 
     @property
     def prefers_blocks(self) -> bool:

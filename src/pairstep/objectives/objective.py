@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,12 @@ from .._validation import Array
 from ..constraints import Layout
 
 Indices = NDArray[np.int64]
+
+# A property that is computed once. To pyright a `cached_property` is none in the protocol below.
+if TYPE_CHECKING:
+    kept = property
+else:
+    kept = cached_property
 
 
 class Objective(Protocol):
@@ -61,6 +68,16 @@ class Objective(Protocol):
 
     def in_accounts(self, layout: Layout) -> Objective:
         """The same function of the accounts of a constraint."""
+
+
+class Fixed:
+    """An object whose attributes are set once: what a solver derives from them is kept."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            kind = type(self).__name__
+            raise AttributeError(f"a {kind} cannot be changed, so its {name} neither: make another")
+        object.__setattr__(self, name, value)
 
 
 def value_and_gradient(objective: Objective, x: Array) -> tuple[float, Array]:

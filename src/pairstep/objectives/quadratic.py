@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,27 @@ from numpy.typing import ArrayLike
 from .. import _core, threads
 from .._validation import LARGE, Array, array, frozen, vector
 from ..constraints import Layout
+from ..labels import Axis, aligned
+from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
-from .objective import Indices
+from .objective import Fixed, Indices, kept
 
 # A sparse matrix is made dense up to this many.
 SMALL_BYTES = 2**25
 
 
-class Quadratic:
+class Quadratic(Fixed):
     """The function ``x'Qx / 2 + c'x``.
 
     Numbers beyond 1e100 in size are refused, for products overflow there.
 
     Parameters
     ----------
-    Q : array_like or scipy.sparse array of shape (n, n)
+    Q : array_like, DataFrame or scipy.sparse array of shape (n, n)
         Symmetric; positive semidefinite for the function to be convex. It is not copied: do not
         change it afterwards.
-    c : array_like of shape (n,), optional
-        The linear term, 0 by default.
+    c : array_like or Series of shape (n,), optional
+        The linear term, 0 by default. Labels are aligned with those of Q; see `pairstep.labels`.
 
     Examples
     --------
@@ -44,6 +45,9 @@ class Quadratic:
     is_quadratic = True
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
+        self.variables = Axis()
+        Q = aligned("Q", Q, self.variables, self.variables)
+        c = aligned("c", c, self.variables)
         matrix: Any = sparse_matrix("Q", Q, LARGE) if scipy.sparse.issparse(Q) else array("Q", Q, 2)
         n = matrix.shape[0]
         if matrix.shape != (n, n):
@@ -55,19 +59,19 @@ class Quadratic:
         self.c: Array = frozen(np.zeros(n) if c is None else vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
-        return f"Quadratic(n={self.n})"
+        return described("Quadratic", Q=self.Q, c=self.c)
 
     @property
     def n(self) -> int:
         """The number of variables."""
         return len(self.c)
 
-    @cached_property
+    @kept
     def lipschitz(self) -> Array:
         """The diagonal of Q."""
         return np.array(self.Q.diagonal())
 
-    @cached_property
+    @kept
     def hessian(self) -> Array | None:
         """Q, if it is dense or small enough to be made so."""
         if not scipy.sparse.issparse(self.Q):
@@ -93,8 +97,9 @@ class Quadratic:
     def with_linear(self, c: ArrayLike) -> Quadratic:
         """The same Q, which is not checked again, with another linear term."""
         other = object.__new__(Quadratic)
-        other.__dict__.update(self.__dict__)
-        other.c = frozen(vector("c", c, self.n, limit=LARGE))
+        variables = Axis.of(self)
+        linear = frozen(vector("c", aligned("c", c, variables), self.n, limit=LARGE))
+        other.__dict__.update(self.__dict__, c=linear, variables=variables)
         return other
 
     def value(self, x: ArrayLike) -> float:
@@ -143,9 +148,10 @@ class Quadratic:
             diagonal = scipy.sparse.diags_array(scale)
             moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
         else:
-            moved.Q = self.Q.take(at, axis=0).take(at, axis=1)
+            Q = self.Q.take(at, axis=0).take(at, axis=1)
             if (scale != 1).any():
-                moved.Q *= scale
-                moved.Q *= scale[:, None]
+                Q *= scale
+                Q *= scale[:, None]
+            moved.Q = Q
         moved.c = self.c[at] * scale
         return moved

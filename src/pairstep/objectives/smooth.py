@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from .._validation import Array, finite_number, vector
 from ..constraints import Layout
+from ..labels import Axis, aligned
 from ..rules import checked_constants
+from ..show import described
 from .objective import Indices
 
 
@@ -53,6 +55,8 @@ class Smooth:
                 raise ValueError(f"{name} must be callable, got {function!r}")
         self._value = value
         self._gradient = gradient
+        self.variables = Axis()
+        lipschitz = aligned("lipschitz", lipschitz, self.variables)
         self._lipschitz = lipschitz
         self.n: int | None = None
         if lipschitz is not None:
@@ -61,7 +65,8 @@ class Smooth:
             self.n = size if np.ndim(lipschitz) else None
 
     def __repr__(self) -> str:
-        return "Smooth()"
+        lipschitz = None if self._lipschitz is None else np.asarray(self._lipschitz, float)
+        return described("Smooth", value=self._value, gradient=self._gradient, lipschitz=lipschitz)
 
     @property
     def lipschitz(self) -> Array | None:

@@ -41,6 +41,7 @@ def solve_batch(
     tol: float,
     max_iter: int | None,
     time_limit: float | None,
+    n_jobs: int | None,
 ) -> BatchResult:
     """Solve ``min |Ax - b|^2 / 2 + ridge |x|^2 / 2`` for each column b of B."""
     began = time.perf_counter()
@@ -53,7 +54,7 @@ def solve_batch(
     setup_time = time.perf_counter() - began
 
     options = tol, iterations(max_iter, 100_000), deadline
-    points = _points(problem, layout, gram, B, *options)
+    points = _points(problem, layout, gram, B, *options, n_jobs)
     result = _certified(layout, points, tol)
     _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
     solve_time = time.perf_counter() - began - setup_time
@@ -68,13 +69,14 @@ def _points(
     tol: float,
     max_iter: int,
     deadline: float | None,
+    n_jobs: int | None,
 ) -> _Points:
     """Solve for all: with few columns in lanes, and what is left by the gears."""
     options: dict[str, Any] = {
         "tol": tol,
         "max_iter": max_iter,
         "seconds": math.inf if deadline is None else max(deadline - time.perf_counter(), 0.0),
-        "threads": threads.available(),
+        "threads": threads.count(n_jobs),
     }
     one_sum = len(layout.totals) == 1 and not layout.nested
     if problem.n > _core.FEW or not one_sum or scipy.sparse.issparse(problem.A):

@@ -26,7 +26,7 @@ def run(task: Task) -> Outcome:
     layout = task.layout
     solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, task.rule.code, True)
     task.start_at(*value_and_gradient(task.objective, task.z))
-    watched = task.callback is not None or task.record
+    watched = task.callback is not None or task.record or task.heard
     best, fruitless = math.inf, 0
     if task.record:
         record(task, solve, task.look())
@@ -37,6 +37,9 @@ def run(task: Task) -> Outcome:
         task.n_iter = solve.iterations
         if task.record and stop == Stop.paused:
             record(task, solve, task.look())
+        if task.line_is_due:
+            seen = task.look()
+            task.tell(seen.value, seen.violation)
         # Cheap and partial: a block of the Hessian may show more.
         constants = task.objective.lipschitz
         bent = solve.least_curvature < 0 or (constants is not None and constants.min() < 0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import log
 from .._validation import array
 from ..constraints import GroupTotal, SumBox, Total
+from ..labels import Axis, aligned
 from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
@@ -34,16 +37,18 @@ def solve_qp(
     max_iter: int | None = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
+    verbose: bool = False,
 ) -> Result:
     """Minimise ``x'Qx / 2 + c'x + sum_i l1_i |x_i - center_i|`` under sums and bounds.
 
     Parameters
     ----------
-    Q : array_like, scipy.sparse array, or a pair (F, D)
+    Q : array_like, DataFrame, scipy.sparse array, or a pair (F, D)
         The matrix; or its factors, for ``Q = F'F + diag(D)`` with F of shape (m, n) and D a
         number or a vector (0 for ``Q = F'F``), which is then never formed.
-    c : array_like of shape (n,), optional
-        The linear term.
+    c : array_like or Series of shape (n,), optional
+        The linear term. It and all that follow are aligned by their labels where they have some;
+        see `pairstep.labels`.
     total : float, pair (low, high), array_like or None
         What the sum of all must be, or the range it must lie in; an array: of each group.
     lower, upper : float or array_like
@@ -57,13 +62,13 @@ def solve_qp(
         Where the kinks are, for instance the present holdings.
     x0 : array_like, optional
         A feasible point to start from, for instance the solution of a problem nearby.
-    tol, max_iter, time_limit, callback
+    tol, max_iter, time_limit, callback, verbose
         As in `minimize`.
 
     Returns
     -------
     Result
-        Bounds hold exactly, and the sum within one ulp.
+        Bounds hold exactly, and the sum within one ulp. `weights` has the labels.
 
     Examples
     --------
@@ -79,9 +84,19 @@ def solve_qp(
     >>> result = pairstep.solve_qp(risk, c=[-0.02, -0.03], **sectors)
     >>> result.x, round(result.group_multiplier["north"], 6)
     (array([0.5, 0.5]), -0.015)
+
+    With labels, in whatever order:
+
+    >>> import pandas as pd
+    >>> risk = pd.DataFrame(risk, index=["bonds", "stocks"], columns=["bonds", "stocks"])
+    >>> profit = pd.Series({"stocks": 0.03, "bonds": 0.02})
+    >>> pairstep.solve_qp(risk, -profit).weights.round(6)
+    bonds     0.636364
+    stocks    0.363636
+    Name: weight, dtype: float64
     """
     unusual = (weights, groups, group_total, l1, x0, max_iter, time_limit, callback)
-    if all(option is None for option in unusual):
+    if all(option is None for option in unusual) and not log.heard(verbose):
         result = solve_small(Q, c, total, lower, upper, tol)
         if result is not None:
             return result
@@ -98,7 +113,7 @@ def solve_qp(
     constraint = SumBox(total, lower, limit, weights, groups, group_total)
     return minimize(
         objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
-        callback=callback,
+        callback=callback, verbose=verbose,
     )  # fmt: skip
 
 
@@ -116,16 +131,19 @@ def simplex_lstsq(
     tol: float = 1e-8,
     max_iter: int | None = None,
     time_limit: float | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> Result | BatchResult:
     """Minimise ``|Ax - b|^2 / 2 + ridge |x|^2 / 2`` under sums and bounds.
 
     Parameters
     ----------
-    A : array_like or scipy.sparse array of shape (m, n)
+    A : array_like, DataFrame or scipy.sparse array of shape (m, n)
         One column per variable.
-    b : array_like of shape (m,) or (m, count)
+    b : array_like, Series or DataFrame of shape (m,) or (m, count)
         The right-hand side, or a matrix whose columns are many: those are solved as a batch in
-        native threads, with one Gram matrix (n x n, so n up to a few thousand).
+        native threads, with one Gram matrix (n x n, so n up to a few thousand). Labels are
+        aligned with those of A's rows; see `pairstep.labels`.
     total, lower, upper
         The sum (or its range) and the bounds; the probability simplex by default.
     groups, group_total
@@ -134,8 +152,12 @@ def simplex_lstsq(
         Weight of the squared norm of x.
     x0 : array_like, optional
         A feasible start; for one right-hand side only, a batch has its own.
-    tol, max_iter, time_limit
+    tol, max_iter, time_limit, verbose
         As in `minimize`.
+    n_jobs : int, optional
+        Threads for a batch. By default all that are available: one inside a worker of joblib, and
+        what ``joblib.parallel_config(n_jobs=...)`` says inside it. Never more than the process's
+        affinity, its cgroup, OMP_NUM_THREADS and ``threadpoolctl.threadpool_limits`` allow.
 
     Returns
     -------
@@ -158,11 +180,22 @@ def simplex_lstsq(
     if is_batch(b):
         if x0 is not None:
             raise ValueError("x0 is for one right-hand side; a batch finds its own starts")
-        right = array("b", b, 2)
+        rows, variables, columns = Axis(), Axis(), Axis()
+        A = aligned("A", A, rows, variables)
+        right = array("b", aligned("b", b, rows, columns), 2)
         if np.ndim(A) != 2:
             raise ValueError(f"A must have 2 dimensions, got {np.ndim(A)}")
         if np.shape(A)[0] != len(right):
             raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
-        return solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit)
+        constraint = constraint.along(variables)
+        batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, n_jobs)
+        if log.heard(verbose):
+            solved, seconds = f"{batch.success.sum()} of {right.shape[1]}", batch.solve_time
+            log.tell(f"{solved} right-hand sides optimal after {seconds:.3g} s", verbose)
+        variables.adopt(constraint.variables)
+        return replace(batch, variables=variables, columns=columns)
     objective = LeastSquares(A, b, ridge)
-    return minimize(objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit)
+    return minimize(
+        objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
+        verbose=verbose,
+    )  # fmt: skip

@@ -14,6 +14,7 @@ from ..result import Status
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
 
 Stop = _core.Stop
+STRIDE = 1024  # iterations to the first look at the clock, where there is a log
 
 
 def run(task: Task) -> Outcome:
@@ -26,12 +27,16 @@ def run(task: Task) -> Outcome:
         step=plan.length, one_norm_constant=plan.one_norm_constant, patience=task.patience,
         finish=task.finish, record=task.record,
     )  # fmt: skip
+    stride = 1 if task.callback else STRIDE if task.heard else task.max_iter
     best, refreshed_at, fruitless, remark = math.inf, -1, 0, ""
     while True:
         began = task.elapsed
-        until = min(task.n_iter + 1, task.max_iter) if task.callback else task.max_iter
-        stop = solve.run(threshold, until, task.time_left)
+        stop = solve.run(threshold, min(task.n_iter + stride, task.max_iter), task.time_left)
         task.n_iter = solve.iterations
+        if task.line_is_due:
+            task.tell(solve.value, solve.violation)
+        elif task.callback is None:
+            stride *= 2
         if task.record:
             rows = solve.take_history()
             rows[:, 4] += began

@@ -38,6 +38,8 @@ def _run(task: Task) -> Outcome:
         if task.record:
             interior = int(((z > layout.lower) & (z < layout.upper)).sum())
             task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
+        if task.line_is_due:
+            task.tell(value, violation)
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED)
         if violation <= task.threshold_at(seen):

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import log
 from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
+from ..labels import Axis, aligned
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES, PythonRule, rule_of
@@ -45,6 +47,7 @@ def minimize(
     callback: Callback | None = None,
     seed: int | np.random.Generator | None = None,
     history: bool = False,
+    verbose: bool = False,
 ) -> Result:
     """Minimise a smooth function of variables that add up to a total within bounds.
 
@@ -53,7 +56,7 @@ def minimize(
     objective : Quadratic, LeastSquares, Smooth, or any object with their members
         What to minimise.
     constraint : SumBox or Simplex
-        The sum and the bounds.
+        The sum and the bounds. Its labels are aligned with the objective's; see `pairstep.labels`.
     rule : str or callable
         Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
         second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
@@ -68,7 +71,7 @@ def minimize(
         How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
         from the progress so far to a step size. "auto" is exact for quadratics and backtracking
         for other functions.
-    x0 : array_like, optional
+    x0 : array_like or Series, optional
         A feasible point to start from. By default the total is spread evenly within the bounds.
     tol : float
         Stop when the KKT violation is at most `tol` times the size of the terms that cancel in the
@@ -85,6 +88,9 @@ def minimize(
         For the random rules.
     history : bool
         Record value, violation, coordinates moved, interior coordinates and time per iteration.
+    verbose : bool
+        Print a line every second, and one at the end. The logger "pairstep" is told the same at the
+        level INFO, verbose or not.
 
     Returns
     -------
@@ -111,6 +117,9 @@ def minimize(
     """
     began = time.perf_counter()
     _require_members(objective, constraint)
+    variables = Axis.of(objective, constraint)
+    constraint = constraint.along(variables)
+    x0 = aligned("x0", x0, variables)
     layout = constraint.layout(_size(objective, constraint, x0))
     problem = objective.in_accounts(layout)
     if problem.n is None:
@@ -151,20 +160,27 @@ def minimize(
         record=bool(history),
         # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
         finish=automatic and step_plan.length == Length.exact,
+        verbose=verbose,
     )
     setup_time = time.perf_counter() - began
-    return _report(objective, task, gear.run(task), setup_time)
+    result = _report(objective, task, gear.run(task), setup_time, variables)
+    if task.heard:
+        log.tell(f"{result.status} after {task.elapsed:.3g} s: {result.message}", verbose)
+    return result
 
 
 _UNUSED: Any = None  # the generator of rules that draw nothing
 
 
-def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: float) -> Result:
+def _report(
+    objective: Objective, task: Task, outcome: Outcome, setup_time: float, variables: Axis
+) -> Result:
     """Derive everything that is reported from the problem at the final point."""
     layout, status, remark = task.layout, outcome.status, outcome.remark
     if outcome.seen is not None and task.objective is objective:
         x = layout.to_coordinates(task.z)
         seen = outcome.seen
+        gradient = seen.gradient
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
@@ -190,6 +206,11 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
         solve_time=task.elapsed,
         history=task.history(),
         group_multiplier=by_label,
+        gradient=gradient,
+        pull=layout.pull(seen.multiplier),
+        bounds=layout.bounds,
+        kinks=objective.kinks,
+        variables=variables,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import Array
 from ..constraints import SumBox
+from ..labels import Axis, aligned, labelled
 from ..objectives import Objective
 from ..result import Result
 from .minimize import minimize
@@ -79,23 +80,27 @@ def _results(
     x: ArrayLike | None,
     options: dict[str, Any],
 ) -> Iterator[Result]:
-    last: tuple[Array, SumBox] | None = None
+    last: tuple[Result, SumBox] | None = None
     for parameter in over:
         here = constraint(parameter) if callable(constraint) else constraint
         function = objective(parameter) if callable(objective) else objective
+        variables = Axis.of(function, here)
+        here = here.along(variables)
         if last is not None:
-            x = last[0] if here is last[1] else _carried(*last, here)
+            before, there = last
+            x = before.weights if here is there else _carried(before, here, variables)
         result = minimize(function, here, x0=x, **options)
         yield result
-        last = result.x, here
+        last = result, here
 
 
-def _carried(x: Array, before: SumBox, after: SumBox) -> Array:
+def _carried(before: Result, after: SumBox, variables: Axis) -> Array:
     """The point of another constraint near x that keeps at their bounds the variables that are.
 
     They are put well beyond their bounds before the projection, so that a change of the sum is
     borne by the others: solutions are sparse, and the nearest point alone would not be.
     """
-    lower, upper = before.layout(len(x)).bounds
+    x, (lower, upper) = before.x, before.bounds
     side = (x >= upper).astype(float) - (x <= lower)
-    return after.project(x + np.abs(x).max() * side)
+    beyond = labelled(x + np.abs(x).max() * side, before.variables)
+    return after.project(aligned("x0", beyond, variables))

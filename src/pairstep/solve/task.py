@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _core
+from .. import _core, log
 from .._validation import Array
 from ..constraints import Layout
 from ..objectives import Objective, value_and_gradient
@@ -55,12 +55,30 @@ class Task:
     rng: np.random.Generator
     record: bool
     finish: bool
+    verbose: bool = False
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
     strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
     least_scale: float = 0.0  # see `start_at`
     first_value: float = 0.0
+    next_line: float = field(default_factory=lambda: log.EVERY)  # when the log is due, in seconds
+
+    @cached_property
+    def heard(self) -> bool:
+        """Whether anybody reads the log."""
+        return log.heard(self.verbose)
+
+    @property
+    def line_is_due(self) -> bool:
+        """Whether it is time for a line in the log."""
+        return self.heard and self.elapsed >= self.next_line
+
+    def tell(self, value: float, violation: float) -> None:
+        """Write a line into the log."""
+        line = f"iteration {self.n_iter}: value {value:.9g}, KKT violation {violation:.2e}"
+        log.tell(f"{line}, {self.elapsed:.1f} s", self.verbose)
+        self.next_line = self.elapsed + log.EVERY
 
     @property
     def elapsed(self) -> float:

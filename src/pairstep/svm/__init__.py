@@ -1,4 +1,9 @@
 """Support vector machines for scikit-learn."""
+# ruff: noqa: E402 - what is missing is said before it is imported
+
+from ..extras import needed
+
+needed("sklearn", by="pairstep.svm")
 
 from .base import Optimality
 from .classification import SVC, NuSVC

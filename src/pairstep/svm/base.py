@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import (
     assert_all_finite,
@@ -26,18 +25,14 @@ from sklearn.utils import (
 )
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from .. import threads
 from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
+from .compatibility import CallbackSupportMixin, check_sample_weight, with_callbacks
 from .duals import bias, continue_from
 from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite, symmetric
 from .machine import KERNELS, Dual, Kernel, Solution, decide, solve
@@ -224,9 +219,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _weights(self, X: Any, sample_weight: ArrayLike | None) -> Array:
         if sample_weight is None:
             return np.ones(_num_samples(X))
-        weights = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, allow_all_zero_weights=True
-        )
+        weights = check_sample_weight(sample_weight, X, dtype=np.float64)
         if not (weights > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         weights = np.maximum(weights, 0.0)
@@ -264,13 +257,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         return Kernel(name, self._gamma, self.degree, self.coef0)
 
     def _threads(self) -> int:
-        limit = threads.available()
-        if self.n_jobs is None:
-            return limit
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0")
-        wanted = self.n_jobs if self.n_jobs > 0 else limit + 1 + self.n_jobs
-        return min(max(wanted, 1), limit)
+        return threads.count(self.n_jobs)
 
     def _continue(self, duals: list[Dual]) -> None:
         earlier: list[Dual] = self.__dict__.pop("_last_duals", [])

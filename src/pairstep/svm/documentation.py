@@ -54,7 +54,8 @@ PARAMETERS = {
     "added": """\
     n_jobs : int, optional
         Threads to use; by default, and at most, as many as the process may use: its affinity, its
-        cgroup and OMP_NUM_THREADS, which joblib sets in its workers, are respected.
+        cgroup, OMP_NUM_THREADS, ``threadpoolctl.threadpool_limits`` and
+        ``joblib.parallel_config`` are respected. Inside a worker of joblib the default is one.
     warm_start : bool
         Whether `fit` continues from the last dual. C, weights and kernel may have changed and rows
         may have been appended: a feasible point close to it is the start, the result the same.

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from .. import log
+
 STEPS = 100  # a fit is that many tasks to its callbacks
 
 
@@ -30,11 +32,12 @@ class FitProgress:
     def __call__(self, violation: float, iterations: int, solved: int) -> bool:
         """Tell what is new; False if a callback wants the fit to end."""
         due = int(STEPS * self._fraction(violation, solved))
-        if self.verbose and due > self.told:
-            print(
-                f"[pairstep] {solved} of {self.duals} solved, {iterations} iterations, "
+        if due > self.told and log.heard(self.verbose):
+            line = (
+                f"{solved} of {self.duals} solved, {iterations} iterations, "
                 f"KKT violation {violation:.2e} (tol={self.tol:g})"
             )
+            log.tell(line, self.verbose)
         while self.told < due and not self.stopped:
             self.told += 1
             task = self.context.subcontext(task_name="percent")

@@ -1,0 +1,21 @@
+"""Libraries that only a part of pairstep needs: imported when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Of each library its name for pip, and our extra that has it.
+EXTRAS = {"sklearn": ("scikit-learn", "sklearn"), "matplotlib": ("matplotlib", "plots")}
+
+
+def needed(module: str, by: str) -> Any:
+    """Import a module; where it is missing, say who needs it and how to install it."""
+    library = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != library:
+            raise
+        package, extra = EXTRAS[library]
+        raise ImportError(f"{by} needs {package}: pip install 'pairstep[{extra}]'") from error

@@ -1,0 +1,161 @@
+"""How things are shown: a line for what was given, a table, a card or a plot for what came back."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from .extras import needed
+
+if TYPE_CHECKING:
+    from ._validation import Array
+    from .result import BatchResult, History, Result
+
+LARGEST, BARS = 5, 30  # weights that are shown in a table, and in a plot
+Rows = list[tuple[str, str]]
+
+
+def described(kind: str, **parts: Any) -> str:
+    """An object in a line: the shapes of its matrices, the ranges of its vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> described("LeastSquares", A=np.ones((5, 3)), b=np.arange(5.0), ridge=np.full(3, 0.1))
+    'LeastSquares(A=5x3, b=0..4, ridge=0.1)'
+    """
+    said = (f"{name}={_briefly(part)}" for name, part in parts.items() if part is not None)
+    return f"{kind}({', '.join(said)})"
+
+
+def _briefly(part: Any) -> str:
+    if scipy.sparse.issparse(part):
+        return f"{'x'.join(map(str, part.shape))} sparse"
+    if callable(part):
+        return getattr(part, "__name__", type(part).__name__)
+    if not isinstance(part, np.ndarray):
+        return repr(part)
+    if part.ndim == 2:
+        return "x".join(map(str, part.shape))
+    low, high = part.min(initial=np.inf), part.max(initial=-np.inf)
+    return f"{low:.3g}" if low == high else f"{low:.3g}..{high:.3g}"
+
+
+def table(title: str, rows: Rows) -> str:
+    """A title and rows of two columns, as text."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows)])
+
+
+def rows_of(result: Result) -> Rows:
+    """What a result says of itself."""
+    facts = [
+        ("value", f"{result.fun:.9g}"),
+        ("KKT violation", f"{result.kkt_violation:.2e}"),
+        ("bound", f"{result.suboptimality_bound:.2e} above the optimum at most"),
+        ("iterations", str(result.n_iter)),
+        ("time", duration(result.setup_time + result.solve_time)),
+    ]
+    return [*facts, ("weights", _count(result.x)), *_largest_of(result)]
+
+
+def rows_of_batch(batch: BatchResult) -> Rows:
+    """What a batch says of itself: the worst of all."""
+    endings, counts = np.unique(batch.status, return_counts=True)
+    solved = batch.status != "invalid"
+    facts = [("status", ", ".join(f"{k} {s}" for s, k in zip(endings, counts, strict=True)))]
+    if solved.any():
+        worst = (
+            ("KKT violation", batch.kkt_violation, ".2e"),
+            ("bound", batch.suboptimality_bound, ".2e"),
+            ("iterations", batch.n_iter, "d"),
+        )
+        facts += [(name, f"{v[solved].max():{form}} at most") for name, v, form in worst]
+    return [*facts, ("time", duration(batch.setup_time + batch.solve_time))]
+
+
+def duration(seconds: float) -> str:
+    """A time in a unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _count(x: Array) -> str:
+    zeros = int((x == 0).sum())
+    return f"{len(x)}, {zeros} of them 0" if zeros else str(len(x))
+
+
+def _largest_of(result: Result) -> Rows:
+    named = _largest(result, LARGEST, "x[{}]")
+    return [(f"  {name}", f"{weight:.6g}") for name, weight in named]
+
+
+def _largest(result: Result, count: int, place: str) -> list[tuple[str, float]]:
+    """The largest weights that are not 0, by label or by place."""
+    order = np.argsort(-np.abs(result.x), kind="stable")[:count]
+    names = result.variables.names
+    return [
+        (place.format(i) if names is None else str(names[i]), float(result.x[i]))
+        for i in order
+        if result.x[i] != 0
+    ]
+
+
+def card(result: Result) -> str:
+    """A result in HTML, with a sketch of its convergence where it was recorded."""
+    cells = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+        for name, text in rows_of(result)
+    )
+    title = f"<strong>{result.status}</strong>: {html.escape(result.message)}"
+    sketch = "" if result.history is None else _sketch(result.history)
+    return f'<div class="pairstep"><p>{title}</p><table>{cells}</table>{sketch}</div>'
+
+
+def _sketch(history: History, width: int = 320, height: int = 80) -> str:
+    """The KKT violation over the iterations, on a logarithmic scale, as SVG."""
+    violation = _positive(history.violation)
+    at = np.unique(np.linspace(0, len(violation) - 1, min(len(violation), width)).astype(int))
+    digits = np.log10(violation[at])
+    low, high = digits.min(), digits.max()
+    x = at / max(len(violation) - 1, 1) * (width - 4) + 2
+    y = 2 + (high - digits) / (high - low or 1.0) * (height - 4)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    said = (
+        f"KKT violation from {violation[0]:.1e} to {violation[-1]:.1e} "
+        f"over {len(violation) - 1} iterations"
+    )
+    return (
+        f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f"<title>{said}</title>"
+        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
+        f"<p><small>{said}, logarithmic</small></p>"
+    )
+
+
+def _positive(values: Array) -> Array:
+    """The values, with the least of those above 0 in place of 0, for a logarithm."""
+    above = values > 0
+    return np.where(above, values, values[above].min(initial=1.0) if above.any() else 1.0)
+
+
+def plot(result: Result) -> list[Any]:
+    """Bars of the largest weights and, where it was recorded, the convergence beside them."""
+    pyplot = needed("matplotlib.pyplot", by="plot")
+    history = result.history
+    figure = pyplot.figure(layout="constrained")
+    bars, *beside = figure.subplots(1, 1 if history is None else 2, squeeze=False)[0]
+    named = _largest(result, BARS, "{}")[::-1]
+    bars.barh([name for name, _ in named], [weight for _, weight in named])
+    bars.set(xlabel="weight", title=f"{len(named)} of {len(result.x)} weights")
+    if history is not None:
+        (axes,) = beside
+        axes.semilogy(_positive(history.violation))
+        axes.set(xlabel="iteration", title="KKT violation")
+    return [bars, *beside]

@@ -1,0 +1,130 @@
+"""A user's script, for type checkers: it touches the whole public surface, and it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from numpy.typing import NDArray
+
+import pairstep
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+Array = NDArray[np.float64]
+
+
+def problem() -> tuple[Array, Array]:
+    """A covariance and a mean."""
+    returns = np.random.default_rng(0).normal(0.001, 0.02, (60, 4))
+    return np.cov(returns.T), returns.mean(axis=0)
+
+
+def portfolio(covariance: Array, mean: Array) -> pairstep.Result:
+    """In one call, with every argument."""
+    names = ["a", "b", "c", "d"]
+    risk = pd.DataFrame(covariance, index=names, columns=names)
+    result: pairstep.Result = pairstep.solve_qp(
+        risk, pd.Series(-mean, index=names), total=1.0, lower=0.0, upper=[0.5] * 4, l1=1e-4,
+        center=0.25, x0=np.full(4, 0.25), tol=1e-9, max_iter=1000, time_limit=10.0,
+        callback=stop_late, verbose=False,
+    )  # fmt: skip
+    ranged = pairstep.solve_qp(
+        (np.eye(4), 0.1), total=(0.5, 1.0), weights=[1.0, 1.0, 2.0, 2.0], groups=[0, 0, 0, 0]
+    )
+    polars = pairstep.solve_qp(pl.DataFrame(covariance, schema=names, orient="row"))
+    assert all(other.success for other in (ranged, polars))
+    return result
+
+
+def stop_late(progress: pairstep.Progress) -> bool:
+    """A callback."""
+    x: Array = progress.x
+    violation: float = progress.violation
+    return progress.n_iter > 10_000 and progress.time > 60 and violation < x.max() < progress.value
+
+
+def attributes(result: pairstep.Result) -> None:
+    """What a result has."""
+    x: Array = result.x
+    multipliers: Array = result.multipliers
+    multiplier: float | Array = result.multiplier
+    status: pairstep.Status = result.status
+    success: bool = result.success
+    numbers: list[float] = [
+        result.fun, result.kkt_violation, result.suboptimality_bound, result.setup_time,
+        result.solve_time,
+    ]  # fmt: skip
+    counts: tuple[int, int] = result.n_iter, result.nit
+    text: str = result.message + str(status) + repr(result)
+    history: pairstep.History | None = result.history
+    assert history is None or len(history.value) == len(history.moved) == len(history.time)
+    assert len(x) == len(multipliers) == len(result.gradient) == len(result.weights)
+    assert np.isfinite([*numbers, *np.ravel(multiplier), *counts]).all()
+    assert success, text
+
+
+def batch(A: Array) -> pairstep.BatchResult:
+    """Many right-hand sides."""
+    result = pairstep.simplex_lstsq(A, A[:, :2], upper=1.0, ridge=0.1, n_jobs=2, verbose=False)
+    assert isinstance(result, pairstep.BatchResult)
+    success: NDArray[np.bool_] = result.success
+    points: Array = result.x
+    assert success.all(), points
+    return result
+
+
+def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
+    """Every objective, with rules, steps and constraints."""
+    box = pairstep.SumBox(total=1.0, lower=-0.5, upper=[1.0] * 4)
+    start: Array = box.start()
+    near: Array = box.project([1.0, 2.0, 3.0, 4.0])
+    quadratic = pairstep.Quadratic(covariance, -mean)
+    smooth = pairstep.Smooth(quadratic.value, quadratic.gradient, lipschitz=np.diag(covariance))
+    results = [
+        pairstep.minimize(quadratic, box, rule="gs-1", step="1/L2", history=True, seed=1),
+        pairstep.minimize(pairstep.LeastSquares(covariance, mean), box, x0=near),
+        pairstep.minimize(pairstep.FactorModel(covariance, 0.1, -mean), box, x0=start),
+        pairstep.minimize(pairstep.Kinked(quadratic, 0.1, 0.25), pairstep.Simplex(2.0)),
+        pairstep.minimize(smooth, box, max_iter=50),
+        pairstep.minimize(*pairstep.from_qp(covariance, -mean, A=np.ones((1, 4)), b=[1.0], lb=0.0)),
+    ]
+    results += pairstep.path(quadratic, pairstep.Simplex, over=[1.0, 2.0], tol=1e-6)
+    return results
+
+
+def own_rule(accounts: pairstep.rules.Accounts, alpha: float) -> pairstep.Move:
+    """A rule of one's own."""
+    i, j = int(np.argmax(accounts.sellers)), int(np.argmin(accounts.buyers))
+    gap = float(accounts.sellers[i] - accounts.buyers[j])
+    amount = min(alpha * gap / 2, accounts.down_room[i], accounts.up_room[j])
+    return pairstep.Move(np.array([i, j]), np.array([-amount, amount]), amount * gap)
+
+
+def estimators(X: Array) -> None:
+    """With scikit-learn's interface."""
+    y = X[:, 0] > X[:, 0].mean()
+    for machine in (SVC(C=10.0), NuSVC(nu=0.2)):
+        assert machine.fit(X, y).predict(X).shape == y.shape
+    for regressor in (SVR(epsilon=0.01), NuSVR(n_jobs=1), pairstep.SimplexRegressor(upper=0.9)):
+        assert regressor.fit(X, X[:, 1]).predict(X).shape == y.shape
+    assert OneClassSVM(nu=0.1).fit(X).predict(X).shape == y.shape
+    shift = pairstep.KernelMeanMatching().fit(X, X_target=X + 0.1)
+    assert shift.weights_.shape == y.shape
+
+
+def main() -> None:
+    """Run it."""
+    covariance, mean = problem()
+    attributes(portfolio(covariance, mean))
+    attributes(pairstep.solve_qp(covariance, -mean))
+    batch(covariance)
+    for result in objectives(covariance, mean):
+        assert result.x.shape == (4,)
+    rule = pairstep.minimize(pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule)
+    move: pairstep.Move = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
+    assert abs(move.delta.sum()) < 1e-12
+    estimators(np.random.default_rng(1).normal(size=(30, 3)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,434 @@
+"""Labels in, in any order; labels out. The oracle: the same problem in arrays, put in order."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+from pairstep import (
+    FactorModel,
+    Kinked,
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    SimplexRegressor,
+    Smooth,
+    SumBox,
+    minimize,
+    path,
+    simplex_lstsq,
+    solve_qp,
+)  # fmt: skip
+from pairstep.labels import Axis, aligned
+
+RNG = np.random.default_rng(10)
+N = 7
+NAMES = [f"asset {k}" for k in "dgacfbe"]
+SHUFFLED = RNG.permutation(N)
+ROOT = RNG.normal(size=(30, N)) * RNG.uniform(0.5, 2.0, N)
+RISK = ROOT.T @ ROOT / 30
+PROFIT = RNG.normal(size=N)
+UPPER = RNG.uniform(0.2, 0.6, N)
+LOWER = RNG.uniform(0.0, 0.05, N)
+HELD = RNG.dirichlet(np.ones(N))
+WEIGHTS = RNG.uniform(0.5, 2.0, N)
+GROUPS = np.array([5, 3, 5, 3, 5, 3, 5])
+DAYS = pd.date_range("2020-01-01", periods=30)
+
+
+def frame(matrix, names=NAMES):
+    return pd.DataFrame(matrix, index=names, columns=names)
+
+
+def series(values, names=NAMES):
+    """Labelled, and in another order."""
+    return pd.Series(values, index=names).iloc[SHUFFLED]
+
+
+def row(values, names=NAMES):
+    """The same in polars, where a vector with labels is a frame of one row."""
+    return pl.DataFrame([values], schema=names, orient="row")[[names[k] for k in SHUFFLED]]
+
+
+VECTORS = pytest.mark.parametrize("vector", [series, row], ids=["pandas", "polars"])
+
+
+def same(result, expected):
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-7)
+    assert result.fun == pytest.approx(expected.fun, rel=1e-9)
+
+
+# ------------------------------------------------------------------ every argument
+
+
+ARGUMENTS = {
+    "c": PROFIT, "lower": LOWER, "upper": UPPER, "weights": WEIGHTS, "groups": GROUPS,
+    "l1": np.abs(PROFIT) / 10, "center": HELD, "x0": HELD,
+}  # fmt: skip
+
+
+@VECTORS
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_every_argument_of_solve_qp_is_aligned(name, vector):
+    values = ARGUMENTS[name]
+    options = {"l1": 0.05} if name == "center" else {}
+    if name == "groups":
+        options["total"] = [1.0, 2.0]
+    expected = solve_qp(RISK, **{name: values}, **options)
+    result = solve_qp(frame(RISK), **{name: vector(values)}, **options)
+    same(result, expected)
+    assert result.weights.index.tolist() == NAMES
+    np.testing.assert_array_equal(result.weights, result.x)
+
+
+@pytest.mark.parametrize("name", sorted(set(ARGUMENTS) - {"groups", "center", "x0"}))
+def test_who_has_labels_first_names_the_rest(name):
+    """The matrix is in no order of its own: it is taken to be in that of the first labels."""
+    values = ARGUMENTS[name]
+    result = solve_qp(RISK, **{name: pd.Series(values, NAMES)}, center=series(HELD), total=0.9)
+    same(result, solve_qp(RISK, **{name: values}, center=HELD, total=0.9))
+    assert result.weights.index.tolist() == NAMES
+
+
+def test_a_series_in_another_order_does_not_move_the_budget():
+    profit = pd.Series({"good": 10.0, "bad": -10.0, "ugly": 0.0})
+    risk = frame(np.eye(3), ["bad", "good", "ugly"])
+    assert solve_qp(risk, -profit).weights.idxmax() == "good"
+
+
+def test_rows_and_columns_of_a_matrix_may_be_in_different_orders():
+    shuffled = frame(RISK).iloc[SHUFFLED]
+    result = solve_qp(shuffled, -PROFIT)
+    assert result.weights.index.tolist() == NAMES  # columns name the variables
+    same(result, solve_qp(RISK, -PROFIT))
+
+
+def test_a_polars_matrix_has_its_rows_in_the_order_of_its_columns():
+    risk = pl.DataFrame(RISK, schema=NAMES, orient="row")
+    result = solve_qp(risk, row(-PROFIT), upper=row(UPPER))
+    same(result, solve_qp(RISK, -PROFIT, upper=UPPER))
+    assert isinstance(result.weights, pl.DataFrame)
+    assert result.weights.columns == NAMES
+    assert result.weights.row(0) == tuple(result.x)
+
+
+def test_a_polars_series_is_taken_as_it_stands():
+    result = solve_qp(frame(RISK), pl.Series("profit", -PROFIT))
+    same(result, solve_qp(RISK, -PROFIT))
+
+
+def test_weights_go_back_in():
+    for risk in (frame(RISK), pl.DataFrame(RISK, schema=NAMES, orient="row")):
+        first = solve_qp(risk, -PROFIT)
+        again = solve_qp(risk, -PROFIT, x0=first.weights)
+        same(again, first)
+        assert again.n_iter <= 1
+
+
+@VECTORS
+def test_pandas_and_polars_may_meet(vector):
+    risk = pl.DataFrame(RISK, schema=NAMES, orient="row")
+    same(solve_qp(risk, vector(-PROFIT)), solve_qp(RISK, -PROFIT))
+
+
+@VECTORS
+def test_factors(vector):
+    F, D = RNG.normal(size=(3, N)), RNG.uniform(0.1, 1.0, N)
+    factors = pd.DataFrame(F, index=["market", "size", "value"], columns=NAMES)
+    same(solve_qp((factors, vector(D)), vector(-PROFIT)), solve_qp((F, D), -PROFIT))
+    model = FactorModel(factors, vector(D), vector(-PROFIT))
+    same(minimize(model, Simplex()), solve_qp((F, D), -PROFIT))
+
+
+@pytest.mark.parametrize(
+    "Q", [RISK, scipy.sparse.csr_array(RISK), (ROOT, 0.1)], ids=["dense", "sparse", "factors"]
+)
+def test_bounds_alone_label_the_weights(Q):
+    result = solve_qp(Q, upper=pd.Series(UPPER, index=NAMES))
+    assert result.weights.index.tolist() == NAMES
+
+
+def test_without_labels_weights_are_the_array():
+    result = solve_qp(RISK)
+    assert result.weights is result.x
+
+
+def test_the_index_itself_comes_back():
+    index = pd.MultiIndex.from_product([["x", "y"], [1, 2]], names=["sector", "number"])
+    result = solve_qp(pd.DataFrame(np.eye(4), index=index, columns=index))
+    pd.testing.assert_index_equal(result.weights.index, index)
+    assert result.weights["x"].index.tolist() == [1, 2]
+    shuffled = pd.Series([0.7, 0.1, 0.1, 0.1], index=index[[3, 0, 1, 2]])
+    bounded = solve_qp(pd.DataFrame(np.eye(4), index, index), lower=shuffled)
+    assert bounded.weights[("y", 2)] == 0.7
+
+
+def test_changing_the_weights_leaves_the_point():
+    result = solve_qp(frame(RISK))
+    weights = result.weights
+    weights.iloc[0] = 99.0
+    assert result.x[0] != 99.0
+
+
+def test_numbers_as_pandas_knows_them_when_some_may_be_missing():
+    profit = pd.Series(PROFIT, NAMES).convert_dtypes()
+    assert profit.dtype == "Float64"
+    same(solve_qp(frame(RISK).convert_dtypes(), -profit), solve_qp(RISK, -PROFIT))
+    whole = pd.Series([1, 0, 0, 0, 0, 0, 0], NAMES, dtype="Int64")
+    same(solve_qp(frame(RISK), whole), solve_qp(RISK, whole.to_numpy(float)))
+    profit.iloc[2] = pd.NA
+    with pytest.raises(ValueError, match=r"c must be finite, but c\[2\] = nan"):
+        solve_qp(frame(RISK), profit)
+
+
+def test_words_are_no_numbers():
+    with pytest.raises(ValueError, match="c must hold real numbers"):
+        solve_qp(frame(RISK), pd.Series(["much"] * N, NAMES))
+
+
+# ------------------------------------------------------------------ objectives and constraints
+
+
+@VECTORS
+def test_objective_and_constraint_are_aligned_with_each_other(vector):
+    for objective in (Quadratic(frame(RISK), vector(-PROFIT)), Quadratic(RISK, -PROFIT)):
+        budget = SumBox(1.0, vector(LOWER), vector(UPPER))
+        order = np.arange(N) if objective.variables.labels is not None else SHUFFLED
+        result = minimize(objective, budget, x0=None)
+        expected = minimize(Quadratic(RISK, -PROFIT), SumBox(1.0, LOWER[order], UPPER[order]))
+        same(result, expected)
+        names = result.weights.index if vector is series or order is not SHUFFLED else None
+        names = result.weights.columns if names is None else names
+        assert list(names) == [NAMES[k] for k in order]
+
+
+def test_constraints_align_their_own_arguments():
+    box = SumBox(1.0, pd.Series(LOWER, NAMES), series(UPPER), series(WEIGHTS), series(GROUPS))
+    assert box == SumBox(1.0, pd.Series(LOWER, NAMES), UPPER, WEIGHTS, GROUPS)
+    assert box != SumBox(1.0, LOWER, UPPER, WEIGHTS, GROUPS)  # which has no labels
+    assert hash(box) == hash(SumBox(1.0, pd.Series(LOWER, NAMES), UPPER, WEIGHTS, GROUPS))
+    copied = pickle.loads(pickle.dumps(box))
+    assert copied == box
+    assert copied.variables.names == tuple(NAMES)
+    point = box.project(series(HELD))
+    np.testing.assert_array_equal(point, box.project(HELD))
+
+
+def test_totals_are_aligned_with_the_groups():
+    total = pd.Series({5: 2.0, 3: 1.0})
+    assert SumBox(total, groups=GROUPS) == SumBox([1.0, 2.0], groups=GROUPS)
+    ranged = SumBox((total / 2, total), groups=GROUPS)
+    assert ranged == SumBox(([0.5, 1.0], [1.0, 2.0]), groups=GROUPS)
+    with pytest.raises(ValueError, match="labels of total and groups differ: 5 is not in total"):
+        SumBox(pd.Series({4: 2.0, 3: 1.0}), groups=GROUPS)
+
+
+@VECTORS
+def test_kinks_are_aligned_with_what_they_are_upon(vector):
+    costs = np.abs(PROFIT) / 5
+    labelled = Kinked(Quadratic(frame(RISK)), vector(costs), vector(HELD))
+    same(minimize(labelled, Simplex()), minimize(Kinked(Quadratic(RISK), costs, HELD), Simplex()))
+    twice = Kinked(Kinked(Quadratic(RISK), pd.Series(costs, NAMES)), vector(costs))
+    assert twice.kinks[0] == pytest.approx(2 * costs)
+
+
+def test_a_linear_term_may_be_exchanged():
+    objective = Quadratic(frame(RISK)).with_linear(series(-PROFIT))
+    np.testing.assert_array_equal(objective.c, -PROFIT)
+    plain = Quadratic(RISK)
+    assert plain.with_linear(series(PROFIT)).variables.labels is not None
+    assert plain.variables.labels is None
+
+
+def test_smooth_functions_get_labels_from_their_constants_or_bounds():
+    smooth = Smooth(
+        lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x, pd.Series(np.diag(RISK), NAMES)
+    )
+    assert minimize(smooth, Simplex()).weights.index.tolist() == NAMES
+    plain = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x)
+    result = minimize(plain, SumBox(upper=pd.Series(UPPER, NAMES)), x0=None)
+    assert result.weights.index.tolist() == NAMES
+    start = minimize(plain, Simplex(), x0=pd.Series(HELD, NAMES))
+    assert start.weights.index.tolist() == NAMES
+
+
+# ------------------------------------------------------------------ least squares
+
+
+def test_rows_of_least_squares_are_aligned():
+    A = pd.DataFrame(ROOT, index=DAYS, columns=NAMES)
+    b = pd.Series(ROOT @ HELD + 0.1 * RNG.normal(size=30), index=DAYS)
+    expected = simplex_lstsq(ROOT, b.to_numpy())
+    shuffled = b.sample(frac=1.0, random_state=1)
+    same(simplex_lstsq(A, shuffled), expected)
+    same(simplex_lstsq(ROOT, b), expected)  # rows without labels: as they stand
+    same(minimize(LeastSquares(A, shuffled), Simplex()), expected)
+    with pytest.raises(ValueError, match=r"labels of b and A differ: Timestamp\('2020-01-30"):
+        simplex_lstsq(A, b.iloc[:-1])
+
+
+def test_days_may_repeat_where_nothing_needs_an_order():
+    A = pd.DataFrame(ROOT, index=[0] * 30, columns=NAMES)
+    b = ROOT @ HELD
+    same(simplex_lstsq(A, b), simplex_lstsq(ROOT, b))
+    same(simplex_lstsq(A, pd.Series(b, index=A.index)), simplex_lstsq(ROOT, b))
+    with pytest.raises(ValueError, match="b cannot be aligned: A has the label 0 twice"):
+        simplex_lstsq(A, pd.Series(b, index=DAYS))
+
+
+def test_batches_have_labels_on_both_sides():
+    A = pd.DataFrame(ROOT, index=DAYS, columns=NAMES)
+    B = pd.DataFrame(RNG.normal(size=(30, 3)), index=DAYS, columns=["u", "v", "w"])
+    expected = simplex_lstsq(ROOT, B.to_numpy(), upper=UPPER)
+    batch = simplex_lstsq(A, B.sample(frac=1.0, random_state=2), upper=series(UPPER))
+    np.testing.assert_allclose(batch.x, expected.x, atol=1e-7)
+    assert batch.weights.index.tolist() == NAMES
+    assert batch.weights.columns.tolist() == ["u", "v", "w"]
+    numbers = simplex_lstsq(A, B.to_numpy())
+    assert numbers.weights.columns.tolist() == [0, 1, 2]
+    by_bounds = simplex_lstsq(ROOT, B.to_numpy(), upper=pd.Series(UPPER, NAMES))
+    assert by_bounds.weights.index.tolist() == NAMES
+    assert simplex_lstsq(ROOT, B).weights.shape == (N, 3)
+
+
+def test_a_polars_batch_has_a_row_per_right_hand_side():
+    A = pl.DataFrame(ROOT, schema=NAMES, orient="row")
+    B = pl.DataFrame(RNG.normal(size=(30, 3)), schema=["u", "v", "w"], orient="row")
+    batch = simplex_lstsq(A, B)
+    assert batch.weights.shape == (3, N)
+    assert batch.weights.columns == NAMES
+    np.testing.assert_array_equal(batch.weights.to_numpy(), batch.x.T)
+
+
+def test_bounds_of_the_regressor_are_aligned_with_its_features():
+    X = pd.DataFrame(ROOT, columns=NAMES)
+    y = ROOT @ HELD
+    model = SimplexRegressor(upper=series(UPPER), lower=series(LOWER)).fit(X, y)
+    expected = SimplexRegressor(upper=UPPER, lower=LOWER).fit(ROOT, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    with pytest.raises(ValueError, match="labels of lower and X differ"):
+        SimplexRegressor(lower=pd.Series(LOWER)).fit(X, y)
+
+
+# ------------------------------------------------------------------ paths
+
+
+def test_paths_carry_labels_from_solve_to_solve():
+    """Neither the orders of objectives nor those of constraints may matter."""
+    expected = [
+        r.x
+        for r in path(Quadratic(RISK, -PROFIT), lambda t: SumBox(t, 0.0, UPPER), over=[1.0, 1.5])
+    ]
+
+    def objective(t):
+        order = np.arange(N) if t < 1.2 else SHUFFLED
+        return Quadratic(frame(RISK).iloc[order, order], series(-PROFIT))
+
+    for box in (lambda t: SumBox(t, 0.0, series(UPPER)), lambda t: SumBox(t, 0.0, 0.6)):
+        found = list(path(objective, box, over=[1.0, 1.5]))
+        assert found[1].weights.index.tolist() == [NAMES[k] for k in SHUFFLED]
+        if box(1.0).size is not None:
+            for result, x in zip(found, expected, strict=True):
+                np.testing.assert_allclose(result.weights[NAMES], x, atol=1e-7)
+        assert all(result.success for result in found)
+    ends = list(path(objective, SumBox(1.0, 0.0, series(UPPER)), over=[1.0, 1.5]))
+    np.testing.assert_allclose(ends[0].weights[NAMES], ends[1].weights[NAMES], atol=1e-7)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_labels_that_differ_are_refused_with_the_first_three():
+    other = pd.Series(PROFIT, index=[*NAMES[:2], "v", "w", "x", "y", "z"])
+    with pytest.raises(ValueError, match="labels") as said:
+        solve_qp(frame(RISK), other)
+    assert str(said.value) == (
+        "the labels of c and Q differ: 'asset a', 'asset c', 'asset f' and 2 more are not in c; "
+        "'v', 'w', 'x' and 2 more are not in Q"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(ARGUMENTS) - {"groups"}))
+def test_each_argument_is_named(name):
+    odd = pd.Series(ARGUMENTS[name], index=["odd", *NAMES[1:]])
+    options = {"l1": 0.1} if name == "center" else {}
+    with pytest.raises(ValueError, match=f"labels of {name} and Q differ: '{NAMES[0]}' is not in"):
+        solve_qp(frame(RISK), **{name: odd}, **options)
+
+
+def test_numbers_in_order_are_labels_too():
+    with pytest.raises(ValueError, match="0, 1, 2 and 4 more are not in Q"):
+        solve_qp(frame(RISK), pd.Series(PROFIT))
+
+
+def test_missing_labels_are_refused():
+    with pytest.raises(
+        ValueError, match=f"labels of upper and Q differ: '{NAMES[0]}' is not in up"
+    ):
+        solve_qp(frame(RISK), upper=pd.Series(UPPER, NAMES).iloc[1:])
+
+
+def test_repeated_labels_are_refused_where_an_order_is_needed():
+    twice = pd.Series(PROFIT, index=[NAMES[0], NAMES[0], *NAMES[2:]])
+    with pytest.raises(ValueError, match="c cannot be aligned: c has the label 'asset d' twice"):
+        solve_qp(frame(RISK), twice)
+
+
+def test_rows_that_are_no_columns():
+    odd = pd.DataFrame(RISK, index=["odd", *NAMES[1:]], columns=NAMES)
+    with pytest.raises(ValueError, match="labels of the rows and columns of Q differ") as said:
+        solve_qp(odd)
+    assert str(said.value).endswith("'asset d' is not in its rows; 'odd' is not in its columns")
+
+
+def test_shapes_are_refused_as_those_of_arrays_are():
+    with pytest.raises(ValueError, match=r"c must have 1 dimension\(s\), got shape \(7, 7\)"):
+        solve_qp(frame(RISK), frame(RISK))
+    with pytest.raises(ValueError, match=r"c must have 1 dimension\(s\), got shape \(7, 1\)"):
+        solve_qp(frame(RISK), pl.DataFrame({"profit": PROFIT}))
+    with pytest.raises(ValueError, match=r"Q must have 2 dimension\(s\), got shape \(7,\)"):
+        solve_qp(pd.Series(PROFIT, NAMES))
+    with pytest.raises(ValueError, match="upper must have length 7, got 6"):
+        solve_qp(RISK, upper=pd.Series(UPPER, NAMES).iloc[1:])
+
+
+# ------------------------------------------------------------------ the mechanism
+
+
+def test_an_axis_is_named_once():
+    axis = Axis()
+    assert aligned("a", 3.0, axis) == 3.0
+    assert axis.names is None
+    aligned("a", pd.Series([1, 2], ["x", "y"]), axis)
+    assert (axis.names, axis.source) == (("x", "y"), "a")
+    other = Axis()
+    other.adopt(axis)
+    axis.adopt(Axis(["z"], "z"))
+    assert other.names == axis.names == ("x", "y")
+
+
+def test_an_objective_of_ones_own_may_call_its_things_as_it_likes():
+    class Own(Quadratic):
+        def __init__(self, Q, variables):
+            super().__init__(Q)
+            self.__dict__["variables"] = variables
+
+    result = minimize(Own(RISK, ["anything"]), SumBox(upper=pd.Series(UPPER, NAMES)))
+    assert result.weights.index.tolist() == NAMES
+
+
+def test_nothing_is_imported_that_was_not_passed():
+    script = """
+        import sys, numpy as np, pairstep
+        pairstep.solve_qp(np.eye(3), upper=[0.5, 0.5, 0.5]).weights
+        pairstep.simplex_lstsq(np.eye(3), np.eye(3)).weights
+        heavy = {"pandas", "polars", "sklearn", "matplotlib", "joblib"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    code = "\n".join(line.strip() for line in script.splitlines())
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,111 @@
+"""What is told of work under way, and to whom: nothing by default."""
+
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pairstep import (
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    Smooth,
+    log,
+    minimize,
+    simplex_lstsq,
+    solve_qp,
+)
+from pairstep.svm import SVC
+
+RNG = np.random.default_rng(0)
+ROOT = RNG.normal(size=(40, 60))
+RISK = ROOT.T @ ROOT
+WIDE = LeastSquares(RNG.normal(size=(300, 1200)), RNG.normal(size=300))
+SMOOTH = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x)
+GEARS = {
+    "greedy": (Quadratic(RISK, RNG.normal(size=60)), {"rule": "gs-s"}),
+    "block": (WIDE, {}),
+    "loop": (SMOOTH, {"x0": np.full(60, 1 / 60), "max_iter": 300}),
+}
+every_gear = pytest.mark.parametrize("gear", GEARS)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A line at every chance, not once a second."""
+    monkeypatch.setattr(log, "EVERY", 0.0)
+    monkeypatch.setattr("pairstep.solve.greedy.STRIDE", 4)
+
+
+@every_gear
+def test_nothing_is_said_by_default(gear, capfd):
+    objective, options = GEARS[gear]
+    minimize(objective, Simplex(), **options)
+    assert capfd.readouterr() == ("", "")
+
+
+@every_gear
+def test_verbose_prints_lines_and_an_end(gear, capsys, often):
+    objective, options = GEARS[gear]
+    quiet = minimize(objective, Simplex(), **options)
+    result = minimize(objective, Simplex(), verbose=True, **options)
+    *progress, end = capsys.readouterr().out.splitlines()
+    assert len(progress) > 3
+    assert all(line.startswith("[pairstep] iteration ") for line in progress)
+    counts = [int(line.split()[2].rstrip(":")) for line in progress]
+    assert counts == sorted(counts)
+    values = [float(line.split("value ")[1].split(",")[0]) for line in progress]
+    assert values[-1] <= values[0]
+    assert end.startswith(f"[pairstep] {result.status} after ")
+    assert end.endswith(result.message)
+    # Who looks on changes nothing.
+    np.testing.assert_array_equal(result.x, quiet.x)
+    assert result.n_iter == quiet.n_iter
+
+
+@every_gear
+def test_the_logger_hears_the_same(gear, capsys, caplog, often):
+    objective, options = GEARS[gear]
+    with caplog.at_level(logging.INFO, logger="pairstep"):
+        result = minimize(objective, Simplex(), **options)
+    assert capsys.readouterr().out == ""
+    assert {record.name for record in caplog.records} == {"pairstep"}
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert len(caplog.records) > 3
+    assert result.message in caplog.messages[-1]
+
+
+def test_the_short_calls_are_verbose_too(capsys):
+    solve_qp(RISK, verbose=True)
+    assert capsys.readouterr().out.startswith("[pairstep] optimal after ")
+    simplex_lstsq(ROOT, ROOT[:, 0], verbose=True)
+    assert capsys.readouterr().out.startswith("[pairstep] optimal after ")
+    simplex_lstsq(ROOT, ROOT[:, :3], verbose=True)
+    assert capsys.readouterr().out.startswith("[pairstep] 3 of 3 right-hand sides optimal after ")
+
+
+def test_machines_tell_the_logger(caplog, capsys):
+    X, y = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)
+    with caplog.at_level(logging.INFO, logger="pairstep"):
+        SVC(C=10.0, gamma=0.05).fit(X, y)
+    assert any("of 1 solved" in message for message in caplog.messages)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_long_solve_is_told_of_every_second():
+    script = (
+        "import numpy as np, pairstep\n"
+        "rng = np.random.default_rng(0)\n"
+        "F = rng.normal(size=(300, 300)) * np.geomspace(1, 1e4, 300)\n"
+        "pairstep.minimize(pairstep.Quadratic(F.T @ F), pairstep.SumBox(lower=-1e9), rule='gs-s',\n"
+        "                  max_iter=10**8, time_limit=3.5, verbose=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    *progress, end = done.stdout.splitlines()
+    assert 1 <= len(progress) <= 3
+    assert "time_limit after 3.5" in end
+    assert done.stderr == ""

@@ -1,0 +1,97 @@
+"""How many threads are used: what users, joblib and threadpoolctl say, in that order."""
+
+import os
+
+import joblib
+import numpy as np
+import pytest
+import threadpoolctl
+
+from pairstep import simplex_lstsq, threads
+from pairstep.svm import SVC
+
+A, B = np.random.default_rng(0).normal(size=(2, 20, 40))
+B = np.tile(B, 10)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """A machine with eight processors."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.setattr(threads.Path, "read_text", lambda self: "max 100000")
+    assert threads.available() == 8
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"),
+    [(None, 8), (1, 1), (3, 3), (8, 8), (100, 8), (-1, 8), (-2, 7), (-8, 1), (-100, 1)],
+)
+def test_numbers_mean_what_joblib_has_them_mean(n_jobs, expected, many):
+    assert threads.count(n_jobs) == expected
+
+
+def test_none_at_all_is_refused():
+    for call in (
+        lambda: threads.count(0),
+        lambda: simplex_lstsq(A, B[:, :2], n_jobs=0),
+        lambda: SVC(n_jobs=0).fit(A, [0, 1] * 10),
+    ):
+        with pytest.raises(ValueError, match="n_jobs must not be 0"):
+            call()
+
+
+def test_the_configuration_of_joblib_holds_for_none(many):
+    with joblib.parallel_config(n_jobs=3):
+        assert threads.count(None) == 3
+        assert threads.count(5) == 5
+        assert threads.worth(1e12) == 3
+    with joblib.parallel_config(n_jobs=-2):
+        assert threads.count(None) == 7
+    with joblib.parallel_config(backend="threading"):
+        assert threads.count(None) == 8
+
+
+def _counts():
+    return threads.count(None), threads.count(2)
+
+
+def test_one_thread_inside_a_worker_of_joblib_unless_asked(many):
+    run = joblib.Parallel(n_jobs=2, backend="threading")
+    assert run(joblib.delayed(_counts)() for _ in range(4)) == [(1, 2)] * 4
+    assert threads.count(None) == 8
+
+
+def _inside():
+    return threads.count(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_one_thread_inside_a_process_of_joblib(backend):
+    run = joblib.Parallel(n_jobs=2, backend=backend)
+    assert run(joblib.delayed(_inside)() for _ in range(2)) == [1, 1]
+
+
+def test_limits_of_threadpoolctl_hold(many):
+    with threadpoolctl.threadpool_limits(2):
+        assert threads.available() == 2
+        assert threads.count(None) == threads.count(5) == 2
+    assert threads.available() == 8
+    with threadpoolctl.threadpool_limits(3, user_api="openmp"):
+        assert threads.count(-1) == 3
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        assert threads.count(-1) == 8
+    assert threads.available() == 8
+
+
+def test_threadpoolctl_knows_of_us_once():
+    ours = [info for info in threadpoolctl.threadpool_info() if info["internal_api"] == "pairstep"]
+    assert [info["num_threads"] for info in ours] == [threads.available()]
+    assert "_core" in ours[0]["filepath"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_batches_are_the_same_with_any_number(n_jobs):
+    expected = simplex_lstsq(A, B)
+    np.testing.assert_array_equal(simplex_lstsq(A, B, n_jobs=n_jobs).x, expected.x)
