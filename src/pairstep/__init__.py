@@ -4,7 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .constraints import Simplex, SumBox
-from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
+from .objectives import (
+    DOptimal,
+    FactorModel,
+    Kinked,
+    KLDivergence,
+    LeastSquares,
+    LogGrowth,
+    Logistic,
+    MixtureLikelihood,
+    Quadratic,
+    RiskParity,
+    Smooth,
+)
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
 from .solve import minimize, path, simplex_lstsq, solve_qp
@@ -17,15 +29,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
+    "DOptimal",
     "FactorModel",
     "History",
+    "KLDivergence",
     "KernelMeanMatching",
     "Kinked",
     "LeastSquares",
+    "LogGrowth",
+    "Logistic",
+    "MixtureLikelihood",
     "Move",
     "Progress",
     "Quadratic",
     "Result",
+    "RiskParity",
     "Simplex",
     "SimplexRegressor",
     "Smooth",

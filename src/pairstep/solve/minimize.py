@@ -14,7 +14,7 @@ from ..constraints import Layout, SumBox
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES, PythonRule, rule_of
-from . import block, greedy, loop
+from . import block, greedy, loop, smooth
 from .steps import BACKTRACKING, Length, Step, plan
 from .task import NOT_CONVEX, Callback, Outcome, Task
 
@@ -135,7 +135,8 @@ def minimize(
         and step_plan.next_alpha is None
         and problem.hessian is not None
     )
-    gear = block if blocks else greedy if native else loop
+    bent = automatic and step == "auto" and not problem.is_quadratic
+    gear = block if blocks else greedy if native else smooth if bent else loop
     task = Task(
         objective=problem,
         layout=layout,
@@ -164,6 +165,9 @@ def _report(objective: Objective, task: Task, outcome: Outcome, setup_time: floa
     if outcome.seen is not None and task.objective is objective:
         x = layout.to_coordinates(task.z)
         seen = outcome.seen
+    elif not objective.is_quadratic:
+        x = _coordinates(objective, task)
+        seen = outcome.seen or task.look()  # asked in coordinates, and within their bounds
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
