@@ -26,7 +26,7 @@ import scipy.optimize
 
 import pairstep
 
-from .qp import in_child
+from .child import in_child
 
 GAP = 1e-6
 OWN_GAP = 1e-9

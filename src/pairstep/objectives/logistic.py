@@ -32,7 +32,7 @@ class Logistic(RowSum):
     >>> scores = [[3.0, -1.0], [-1.0, 2.0], [-2.0, 1.0]]
     >>> loss = pairstep.Logistic(scores, ["yes", "yes", "no"])
     >>> pairstep.minimize(loss, pairstep.Simplex()).x.round(4)
-    array([0.6667, 0.3333])
+    array([0.6574, 0.3426])
     """
 
     def __init__(self, Z: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None):

@@ -16,6 +16,10 @@ from .smooth import EVERYWHERE, Smooth
 
 # Up to so many variables a Hessian is formed, of those that move.
 DENSE = 4000
+# The minimum over one in so many rows is close to that over all: a good start, where a Hessian
+# costs so many multiplications at least.
+SHARE = 8
+WORTH_A_SAMPLE = 10**8
 
 
 class RowSum(Smooth):
@@ -68,16 +72,43 @@ class RowSum(Smooth):
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic | LeastSquares:
         """``(y - x)'H(y - x) / 2`` with the Hessian at x, right for moves of some variables."""
-        if self._last is None or not np.array_equal(self._last[0], x):
-            self.value_and_gradient(x)
-        assert self._last is not None
-        root = self._last[1]
+        root = self._root_at(x)
         if len(x) > DENSE:
             return LeastSquares.around(x, self._A * root[:, None])
         workers = threads.worth(len(self._A) * len(moving) ** 2 / 2)
         return Quadratic.around(
             x, embedded(_core.gram(self._A, moving, workers, root, root), moving, len(x))
         )
+
+
+    def sample(self, x: Array) -> Smooth | None:
+        """The same from a share of the rows, where that saves enough; see `SHARE`.
+
+        Half of them are those that bend f most at x: a minimum that does not know of them may be
+        at the very end of the domain. The others are drawn, and stand for those that were not.
+        """
+        m, n = self._A.shape
+        count = m // (2 * SHARE)
+        if count < n or m * n**2 < WORTH_A_SAMPLE:
+            return None
+        bend = self._root_at(x) * np.maximum(self._A.max(axis=1), -self._A.min(axis=1))
+        order = np.argpartition(bend, m - count)
+        drawn = np.random.default_rng(0).permutation(order[: m - count])[:count]
+        rows = np.sort(np.r_[order[m - count :], drawn])
+        weight = self._weight.copy()
+        weight[drawn] *= weight[order[: m - count]].sum() / (weight[drawn].sum() or 1.0)
+        return RowSum(
+            self._phi, self._A[rows], weight[rows], offset=self._offset[rows],
+            linear=self._linear_term, constant=self._constant,
+        )  # fmt: skip
+
+    def _root_at(self, x: Array) -> Array:
+        last = self._last
+        if last is None or not np.array_equal(last[0], x):
+            self.value_and_gradient(x)
+            last = self._last
+        assert last is not None
+        return last[1]
 
 
 def embedded(block: Array, where: Indices, n: int) -> Array:

@@ -166,6 +166,10 @@ class Smooth:
         except ValueError as error:
             raise ValueError(f"the objective's Hessian is of no use: {error}") from None
 
+    def sample(self, x: Array) -> Smooth | None:
+        """A function that is similar around x and towards the minimum, and costs much less."""
+        return None
+
     def curvature(self, indices: Indices, delta: Array) -> None:
         """Not constant."""
         return None
@@ -221,6 +225,10 @@ class _InAccounts(Smooth):
             moving = np.sort(moving[moving >= 0])  # cash is nobody's variable
         model = self.smooth.second_order(self.layout.to_coordinates(x), moving)
         return None if model is None else model.in_accounts(self.layout)
+
+    def sample(self, x: Array) -> Smooth | None:
+        part = self.smooth.sample(self.layout.to_coordinates(x))
+        return None if part is None else part.in_accounts(self.layout)
 
 
 GRADIENT = "the objective's gradient"

@@ -34,6 +34,9 @@ from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Seen, Task
 
 SUFFICIENT = 1e-4  # of the fall that the slope promises (Armijo)
+# Where the objective rises at the end of a step more steeply than it fell at its beginning, as it
+# does close to the end of its domain, the next iterations would go into coming back: stop before.
+BEFORE_THE_WALL = 0.9
 SHORTEST = 2.0**-40  # of the way to the model's minimum
 FIRST_DAMPING = 1e-3  # of the curvature that it is added to
 LAST_DAMPING = 1e12
@@ -41,6 +44,7 @@ LAST_DAMPING = 1e12
 # keep of this one, and the least that arithmetic allows.
 SHARE = 0.1
 FINEST = 1e-13
+SAMPLE_TOL = 1e-6  # sharp enough for the variables that end at a bound to be there
 QP_ITERATIONS = 1_000_000
 NOISE = 1e-14  # of a value, by rounding
 PATIENCE = 5  # iterations in which neither the objective nor the violation falls
@@ -56,6 +60,7 @@ def _run(task: Task) -> Outcome:
     objective, z = task.objective, task.z
     value, gradient = _at_start(task)
     task.start_at(value, gradient)
+    value, gradient = _from_sample(task, value, gradient)
     learnt = Learnt()
     damping, moved, idle, best = 0.0, 0, 0, math.inf
     convex: bool | None = None  # the last model, if there has been one
@@ -122,6 +127,29 @@ def _at_start(task: Task) -> tuple[float, Array]:
             "give x0 inside the domain of the objective"
         )
     return value, gradient
+
+
+def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Array]:
+    """Start from the minimum of a similar function, if there is one and the start is anyone's."""
+    cold = np.array_equal(task.z, task.layout.project(np.zeros(task.layout.n)))
+    part = getattr(task.objective, "sample", lambda z: None)(task.z) if cold else None
+    if part is None:
+        return value, gradient
+    kinks = task.objective.kinks
+    similar = dataclasses.replace(
+        task,
+        objective=part if kinks is None else Kinked(part, *kinks),
+        z=task.z.copy(),
+        tol=max(task.tol, SAMPLE_TOL),
+        callback=None,
+        record=False,
+    )
+    _run(similar)
+    new_value, new_gradient = value_and_gradient(task.objective, similar.z)
+    if not new_value < value:  # outside the domain, perhaps
+        return value, gradient
+    task.z[:] = similar.z
+    return new_value, new_gradient
 
 
 def _stationary(task: Task, seen: Seen, convex: bool | None) -> Outcome:
@@ -226,9 +254,12 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
         layout.settle(point, None if kinks is None else kinks[1])
         value, gradient = value_and_gradient(task.objective, point)
         fall = seen.value - value
-        if fall >= -SUFFICIENT * length * slope:
-            return point, value, gradient
         new_slope = float(gradient @ direction) + kinked
+        if fall >= -SUFFICIENT * length * slope:
+            if new_slope <= -slope or length < 0.5:
+                return point, value, gradient
+            length *= BEFORE_THE_WALL
+            continue
         if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT - 1) * slope:
             return point, value, gradient
         length *= _shorter(fall, length * slope)
