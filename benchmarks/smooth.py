@@ -22,6 +22,7 @@ from functools import partial
 
 import cvxpy
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 import pairstep
@@ -42,6 +43,7 @@ class Problem:
     both: Callable[[np.ndarray], tuple[float, np.ndarray]]  # value and gradient, in NumPy
     hessian: Callable[[np.ndarray], np.ndarray]
     convex: Callable[[cvxpy.Variable], cvxpy.Expression]
+    line: Callable[[np.ndarray, np.ndarray], Callable[[float], float]]  # slopes along a line
     em: Callable[[np.ndarray], np.ndarray] | None = None  # one iteration
 
     @property
@@ -71,8 +73,17 @@ def log_problem(name: str, A: np.ndarray, make: Callable[[], pairstep.Smooth]) -
         J = A / (A @ x)[:, None]
         return J.T @ J / m
 
+    def line(x: np.ndarray, d: np.ndarray) -> Callable[[float], float]:
+        u, v = A @ x, A @ d
+
+        def slope(t: float) -> float:
+            at = u + t * v
+            return -float((v / at).mean()) if at.min() > 0 else np.inf
+
+        return slope
+
     return Problem(
-        name, A.shape[1], make, both, hessian, lambda x: -cvxpy.sum(cvxpy.log(A @ x)) / m,
+        name, A.shape[1], make, both, hessian, lambda x: -cvxpy.sum(cvxpy.log(A @ x)) / m, line,
         em=lambda x: x * (A.T @ (1 / (A @ x))) / m,
     )  # fmt: skip
 
@@ -134,9 +145,13 @@ def stacking(m: int = 20_000, n: int = 30) -> list[Problem]:
         J = signed / (2 * np.cosh(signed @ x / 2))[:, None]
         return J.T @ J / m
 
+    def line(x: np.ndarray, d: np.ndarray) -> Callable[[float], float]:
+        u, v = signed @ x, signed @ d
+        return lambda t: -float((v / (1 + np.exp(u + t * v))).mean())
+
     odds = Problem(
         f"stacking of odds {m} x {n}", n, lambda: pairstep.Logistic(Z, y), both, hessian,
-        lambda x: cvxpy.sum(cvxpy.logistic(-(signed @ x))) / m,
+        lambda x: cvxpy.sum(cvxpy.logistic(-(signed @ x))) / m, line,
     )  # fmt: skip
     shares = log_problem(
         f"stacking of probabilities {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L)
@@ -158,9 +173,16 @@ def design(n: int, p: int) -> Problem:
         M = A.T @ (x[:, None] * A)
         return (A @ np.linalg.solve(M, A.T)) ** 2
 
+    def line(x: np.ndarray, d: np.ndarray) -> Callable[[float], float]:
+        M, change = A.T @ (x[:, None] * A), A.T @ (d[:, None] * A)
+        rates = scipy.linalg.eigh(change, M, eigvals_only=True)
+        return lambda t: (
+            -float(np.sum(rates / (1 + t * rates))) if 1 + t * rates.min() > 0 else np.inf
+        )
+
     return Problem(
         f"design {n} x {p}", n, lambda: pairstep.DOptimal(A), both, hessian,
-        lambda x: -cvxpy.log_det(A.T @ cvxpy.diag(x) @ A),
+        lambda x: -cvxpy.log_det(A.T @ cvxpy.diag(x) @ A), line,
         em=lambda x: x * -both(x)[1] / p,  # Titterington's multiplicative algorithm
     )  # fmt: skip
 
@@ -223,13 +245,12 @@ def em(p: Problem) -> Solve:
 
 
 def frank_wolfe(p: Problem) -> Solve:
-    """With away steps (Guelat and Marcotte; Lacoste-Julien and Jaggi), and a search by halving
-    the interval in which the slope changes its sign."""
+    """With away steps (Guelat and Marcotte; Lacoste-Julien and Jaggi) and exact line searches."""
 
     def solve(tol: float) -> np.ndarray:
         x = p.start
-        value, gradient = p.both(x)
         while True:
+            value, gradient = p.both(x)
             price = float(gradient @ x)
             towards = int(np.argmin(gradient))
             held = np.flatnonzero(x > 0)
@@ -241,27 +262,19 @@ def frank_wolfe(p: Problem) -> Solve:
                 direction, most = -x.copy(), 1.0
                 direction[towards] += 1
             else:
-                direction, most = x.copy(), x[away] / (1 - x[away])
+                direction, most = x.copy(), x[away] / max(1 - x[away], 1e-300)
                 direction[away] -= 1
-            low, high = 0.0, most
-            new = p.both(x + most * direction)
-            if not np.isfinite(new[0]) or new[1] @ direction > 0:
-                for _ in range(30):
-                    middle = (low + high) / 2
-                    new = p.both(x + middle * direction)
-                    slope = new[1] @ direction
-                    if not np.isfinite(new[0]) or slope > 0:
-                        high = middle
-                    else:
-                        low = middle
-                        if abs(slope) <= 0.1 * gap:
-                            break
-                most = low
-            x = np.maximum(x + most * direction, 0)
-            if most == x[away] / (1 - x[away]) and direction[away] < 0:
+            slope = p.line(x, direction)
+            length = most
+            if slope(most) > 0:
+                low, high = 0.0, most
+                while high - low > 1e-12 * high:
+                    length = (low + high) / 2
+                    low, high = (low, length) if slope(length) > 0 else (length, high)
+            x = np.maximum(x + length * direction, 0)
+            if length == most and away != towards:
                 x[away] = 0
             x /= x.sum()
-            value, gradient = p.both(x)
 
     return solve
 
@@ -277,13 +290,17 @@ def solvers(p: Problem) -> dict[str, Callable[[Problem], Solve]]:
 
 def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: float, send) -> None:
     warnings.simplefilter("ignore")
-    solve = prepare(p)
+    try:
+        solve = prepare(p)
+    except Exception as error:  # a peer may fail as it likes
+        send(f"{type(error).__name__}: {error}"[:50])
+        return
     send("ready")
     for tol in LADDER:
         began = time.perf_counter()
         try:
             x = solve(tol)
-        except Exception as error:  # a peer may fail as it likes
+        except Exception as error:
             send((tol, np.nan, np.nan, f"{type(error).__name__}: {error}"[:50]))
             continue
         seconds = time.perf_counter() - began
@@ -303,9 +320,10 @@ def measure(p: Problem, budget: float) -> float | None:
     result = pairstep.minimize(p.make(), pairstep.Simplex(), tol=1e-10)
     gain = p.value(p.start) - result.fun
     own_gap = result.suboptimality_bound / abs(result.fun)
+    verdict = "" if own_gap <= OWN_GAP else " (TOO LARGE)"
     print(
-        f"\n{p.name}: {result.status} after {result.n_iter} iterations, objective {result.fun:.9g}, "
-        f"relative Frank-Wolfe gap {own_gap:.0e}{'' if own_gap <= OWN_GAP else '  TOO LARGE'}, "
+        f"\n{p.name}: {result.status} after {result.n_iter} iterations, "
+        f"objective {result.fun:.9g}, relative Frank-Wolfe gap {own_gap:.0e}{verdict}, "
         f"{int((result.x > 0).sum())} of {p.n} in use"
     )
     times: dict[str, float] = {}

@@ -80,7 +80,6 @@ class RowSum(Smooth):
             x, embedded(_core.gram(self._A, moving, workers, root, root), moving, len(x))
         )
 
-
     def sample(self, x: Array) -> Smooth | None:
         """The same from a share of the rows, where that saves enough; see `SHARE`.
 
