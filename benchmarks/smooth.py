@@ -117,8 +117,6 @@ def kelly() -> list[Problem]:
 
         table = pandas.read_csv(path).select_dtypes("number").to_numpy(float)
         returns = table[1:] / table[:-1] - 1
-        if name == "olps_nyse_o":  # cumulated relatives or prices alike: what matters are ratios
-            returns = table - 1 if abs(np.median(table) - 1) < 0.01 else returns
         problem = log_problem(
             f"kelly {name[:7]}", 1 + returns, partial(pairstep.LogGrowth, returns)
         )

@@ -66,6 +66,8 @@ class DOptimal(Smooth):
         """The Hessian's entries are ``(a_i' M^-1 a_j)^2``."""
         factor = self._factor(x)
         assert factor is not None
+        if 2 * len(moving) > len(x):  # the whole costs less than to put the part in its place
+            moving = np.arange(len(x))
         rows = self._A[moving]
         workers = threads.worth(len(moving) ** 2 * rows.shape[1])
         covariance = _core.inner(rows.T, self._solved(factor, rows).T, workers)

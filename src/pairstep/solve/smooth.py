@@ -42,7 +42,7 @@ FIRST_DAMPING = 1e-3  # of the curvature that it is added to
 LAST_DAMPING = 1e12
 # By how much a model is solved better than the point is: the share that the next violation may
 # keep of this one, and the least that arithmetic allows.
-SHARE = 0.1
+SHARE = 0.01
 FINEST = 1e-13
 SAMPLE_TOL = 1e-6  # sharp enough for the variables that end at a bound to be there
 QP_ITERATIONS = 1_000_000
@@ -60,7 +60,11 @@ def _run(task: Task) -> Outcome:
     objective, z = task.objective, task.z
     value, gradient = _at_start(task)
     task.start_at(value, gradient)
-    value, gradient = _from_sample(task, value, gradient)
+    spread = task.layout.project(np.zeros(task.layout.n))
+    if np.array_equal(z, spread):
+        value, gradient = _from_sample(task, value, gradient)
+    # The last model's minimum; at first a start that was given, or is better than anyone's.
+    target = None if np.array_equal(z, spread) else z.copy()
     learnt = Learnt()
     damping, moved, idle, best = 0.0, 0, 0, math.inf
     convex: bool | None = None  # the last model, if there has been one
@@ -92,7 +96,7 @@ def _run(task: Task) -> Outcome:
             if task.elapsed >= task.time_limit:
                 return Outcome(Status.TIME_LIMIT, seen=seen)
             model = bend.plus(gradient, _amount(damping, bend, moving, seen, z), z)
-            target, convex = _minimum(task, model, layout, seen)
+            target, convex = _minimum(task, model, layout, seen, target)
             found = _search(task, seen, target) if convex else None
             if found is not None:
                 break
@@ -103,6 +107,7 @@ def _run(task: Task) -> Outcome:
                 damping = max(10 * damping, FIRST_DAMPING)
             else:
                 return Outcome(Status.STALLED, NO_PROGRESS, seen)
+            target = z.copy()
         point, new_value, new_gradient = found
         if not (new_value > -math.inf and np.abs(point).max() < far):
             return Outcome(Status.UNBOUNDED, seen=seen)
@@ -130,9 +135,8 @@ def _at_start(task: Task) -> tuple[float, Array]:
 
 
 def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Array]:
-    """Start from the minimum of a similar function, if there is one and the start is anyone's."""
-    cold = np.array_equal(task.z, task.layout.project(np.zeros(task.layout.n)))
-    part = getattr(task.objective, "sample", lambda z: None)(task.z) if cold else None
+    """Start from the minimum of a similar function that costs less, if there is one."""
+    part = getattr(task.objective, "sample", lambda z: None)(task.z)
     if part is None:
         return value, gradient
     kinks = task.objective.kinks
@@ -200,12 +204,23 @@ def _amount(damping: float, bend: Any, moving: Indices, seen: Seen, z: Array) ->
     return damping * (typical or seen.violation / (float(np.abs(z).max()) or 1.0))
 
 
-def _minimum(task: Task, model: Any, layout: Layout, seen: Seen) -> tuple[Array, bool]:
-    """The minimum of the model, from the present point, and whether the model is convex."""
+def _minimum(
+    task: Task, model: Any, layout: Layout, seen: Seen, last: Array | None
+) -> tuple[Array, bool]:
+    """The minimum of the model, and whether the model is convex.
+
+    From the last model's minimum, which has the right variables at their bounds when the point on
+    the way there does not; the first time from a point with few variables between their bounds.
+    """
     part = _quadratic_task(task, model, layout)
+    bounded = bool(np.isfinite(layout.lower).all())
+    if last is not None:
+        part.z[:] = layout.project(np.where(layout.lower < layout.upper, last, task.z))
+    elif bounded:
+        constants = np.maximum(model.lipschitz, 0.0)
+        part.z[:] = layout.fill(model.gradient(layout.lower), constants)
     wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
     part.tol = max(wanted / _core.scale(part.point, seen.gradient, model.linear), FINEST)
-    bounded = bool(np.isfinite(layout.lower).all())
     blocks = model.prefers_blocks and (bounded or model.hessian is None)
     outcome = (block if blocks else greedy).run(part)
     convex = outcome.status != Status.UNBOUNDED and not outcome.remark.startswith(NOT_CONVEX)
