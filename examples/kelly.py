@@ -65,7 +65,7 @@ def main(out: Path) -> None:
     left.set_yticks(ticks, [f"{10.0**t:g}" for t in ticks])
     left.set(title="Wealth, in multiples of the start", xlabel="years")
     left.grid()
-    order = np.argsort(-holdings[1.0] - 1e-3 * holdings[0.1])[:12]
+    order = np.argsort(-sum(holdings.values()))[:10]
     for k, (limit, colour) in enumerate(LIMITS.items()):
         places = np.arange(len(order)) + 0.27 * (k - 1)
         right.barh(places, 100 * holdings[limit][order], 0.25, color=colour)

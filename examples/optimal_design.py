@@ -13,6 +13,7 @@ shows that surface, and the design touches its top.
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -45,11 +46,10 @@ def main(out: Path) -> None:
         return np.einsum("ij,ij->i", A, np.linalg.solve((A.T * weights) @ A, A.T).T)
 
     used = np.flatnonzero(x > 1e-6)
-    print(
-        f"{len(x)} places: {result.status} after {result.n_iter} iterations, {milliseconds:.1f} ms"
-    )
+    print(f"{len(x)} places: {result.status} after {result.n_iter} iterations")
+    print(f"milliseconds: {milliseconds:.1f}")
     print(f"places in use: {len(used)}")
-    print(f"sum of the weights: {x.sum()!r}")
+    print(f"sum of the weights: {math.fsum(x)}")
     print(f"largest variance: {variance(x).max():.9f}, of equal weights {variance(even).max():.3f}")
     efficiency = np.exp(-(pairstep.DOptimal(A).value(even) - result.fun) / A.shape[1])
     print(f"equal weights need {1 / efficiency:.2f} times the measurements")
@@ -64,7 +64,7 @@ def main(out: Path) -> None:
         ax.set_xticks([-1, 0, 1])
         ax.set_yticks([-1, 0, 1])
     axes[1].scatter(u[used], v[used], s=1500 * x[used], color=RED, edgecolor=BLACK, zorder=3)
-    label(axes[1], 0.02, 0.03, "how often to measure", RED, transform=axes[1].transAxes)
+    label(axes[1], 0.62, 0.95, "how often to measure", RED, transform=axes[1].transAxes)
     bar = figure.colorbar(shown, ax=axes, shrink=0.7)
     bar.set_label("variance of the prediction", color=GREY)
     save(figure, out)
