@@ -53,7 +53,7 @@ class Packed {
   Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
 
  private:
-  static constexpr Index AT_ONCE = 1 << 22;  // numbers, to bound the memory
+  static constexpr Index AT_ONCE = 1 << 18;  // numbers, which stay in the cache
   const Columns columns_;
   Index blocks_, width_, depth_, chunks_, first_ = 0, last_ = 0;
   Aligned memory_;
