@@ -115,8 +115,8 @@ def kelly() -> list[Problem]:
             continue
         import pandas
 
-        table = pandas.read_csv(path).select_dtypes("number").to_numpy(float)
-        returns = table[1:] / table[:-1] - 1
+        prices = pandas.read_csv(path).select_dtypes("number").to_numpy(float)
+        returns = np.ascontiguousarray(prices[1:] / prices[:-1] - 1)
         problem = log_problem(
             f"kelly {name[:7]}", 1 + returns, partial(pairstep.LogGrowth, returns)
         )

@@ -11,11 +11,10 @@ from .. import _core, threads
 from .._validation import Array
 from .objective import Indices
 from .quadratic import Quadratic
-from .row_sum import embedded, matrix
-from .smooth import Smooth
+from .ready_made import ReadyMade, embedded, matrix
 
 
-class DOptimal(Smooth):
+class DOptimal(ReadyMade):
     """Minus the log-determinant of the information of a design, ``-log det(sum_i x_i a_i a_i')``.
 
     The minimum over the simplex is the D-optimal design: how often to measure at each of n places,
@@ -39,23 +38,15 @@ class DOptimal(Smooth):
 
     def __init__(self, A: ArrayLike):
         self._A = matrix("A", A)
-        super().__init__(self.value, self.gradient, n=len(self._A))
+        self.n = len(self._A)
         if len(self._A) < self._A.shape[1]:
             raise ValueError(
                 f"A must have as many rows as columns at least, got shape {self._A.shape}: "
                 "no design measures all parameters"
             )
 
-    def value(self, x: ArrayLike) -> float:
-        """f(x), infinite where the design leaves a parameter open."""
-        return self.value_and_gradient(x)[0]
-
-    def gradient(self, x: ArrayLike) -> Array:
-        """Minus the variances ``a_i' M^-1 a_i`` of predictions."""
-        return self.value_and_gradient(x)[1]
-
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """Both from one factorisation."""
+        """f, infinite where the design leaves a parameter open, and minus the variances."""
         factor = self._factor(np.array(x, float))
         if factor is None:
             return math.inf, np.full(len(self._A), math.nan)
@@ -71,7 +62,8 @@ class DOptimal(Smooth):
         rows = self._A[moving]
         workers = threads.worth(len(moving) ** 2 * rows.shape[1])
         covariance = _core.inner(rows.T, self._solved(factor, rows).T, workers)
-        return Quadratic.around(x, embedded(covariance * covariance, moving, len(x)))
+        np.square(covariance, out=covariance)
+        return Quadratic.around(x, embedded(covariance, moving, len(x)))
 
     def _factor(self, x: Array) -> Array | None:
         """The Cholesky factor of the information M, if it has one."""

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._validation import LARGE_FACTOR, vector
-from .row_sum import RowSum, matrix, require_not_negative, require_some_positive
+from .ready_made import matrix, require_not_negative, require_some_positive
+from .row_sum import RowSum
 
 
 class KLDivergence(RowSum):

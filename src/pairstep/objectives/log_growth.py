@@ -5,7 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .row_sum import RowSum, matrix, row_weights
+from .ready_made import matrix, row_weights
+from .row_sum import RowSum
 
 
 class LogGrowth(RowSum):

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._validation import as_given
-from .row_sum import RowSum, matrix, row_weights
+from .ready_made import matrix, row_weights
+from .row_sum import RowSum
 
 
 class Logistic(RowSum):

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from .._validation import Array, full_vector
 from .objective import Indices
 from .quadratic import Quadratic
-from .smooth import Smooth
+from .ready_made import ReadyMade
 
 
-class RiskParity(Smooth):
+class RiskParity(ReadyMade):
     """Risk and a logarithmic barrier, ``x'Qx / 2 - sum_i budgets_i log(x_i)``.
 
     Without a sum to keep, the minimum has the risk contributions ``x_i (Qx)_i = budgets_i``;
@@ -43,22 +43,14 @@ class RiskParity(Smooth):
 
     def __init__(self, Q: Any, budgets: ArrayLike = 1.0):
         self._risk = Quadratic(Q)
-        super().__init__(self.value, self.gradient, n=self._risk.n)
-        self._budgets = full_vector("budgets", budgets, self._risk.n)
+        self.n = self._risk.n
+        self._budgets = full_vector("budgets", budgets, self.n)
         if self._budgets.min() <= 0:
             i = int(np.argmin(self._budgets))
             raise ValueError(f"budgets must be positive, but budgets[{i}] = {self._budgets[i]:g}")
 
-    def value(self, x: ArrayLike) -> float:
-        """f(x), infinite where an asset is not held."""
-        return self.value_and_gradient(x)[0]
-
-    def gradient(self, x: ArrayLike) -> Array:
-        """``Qx - budgets / x``."""
-        return self.value_and_gradient(x)[1]
-
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """Both from one product."""
+        """f, infinite where an asset is not held, and ``Qx - budgets / x``."""
         point = np.array(x, float)
         if not point.min() > 0:
             return math.inf, np.full(len(point), math.nan)

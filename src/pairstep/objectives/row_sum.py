@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core, threads
-from .._validation import LARGE_FACTOR, Array, array, full_vector, require_finite
+from .._validation import Array, full_vector
 from .least_squares import LeastSquares
 from .objective import Indices
 from .quadratic import Quadratic
-from .smooth import EVERYWHERE, Smooth
+from .ready_made import ReadyMade, embedded
+from .smooth import Smooth
 
 # Up to so many variables a Hessian is formed, of those that move.
 DENSE = 4000
@@ -22,7 +23,7 @@ SHARE = 8
 WORTH_A_SAMPLE = 10**8
 
 
-class RowSum(Smooth):
+class RowSum(ReadyMade):
     """The function ``sum_i weight_i phi(a_i'x + offset_i) + linear'x + constant``.
 
     Value, gradient and the numbers that make the Hessian ``A' diag(weight phi'') A`` come from one
@@ -44,21 +45,11 @@ class RowSum(Smooth):
         self._weight = full_vector("weights", weight, m)
         self._offset = full_vector("offset", offset, m)
         self._linear_term, self._constant = linear, constant
-        self._bounds = EVERYWHERE
-        self._lipschitz = None
         self.n = n
         self._last: tuple[Array, Array] | None = None  # a point and its roots of weight phi''
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={len(self._A)}, n={self.n})"
-
-    def value(self, x: ArrayLike) -> float:
-        """f(x), infinite outside the domain."""
-        return self.value_and_gradient(x)[0]
-
-    def gradient(self, x: ArrayLike) -> Array:
-        """The gradient at x."""
-        return self.value_and_gradient(x)[1]
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one pass."""
@@ -108,53 +99,3 @@ class RowSum(Smooth):
             last = self._last
         assert last is not None
         return last[1]
-
-
-def embedded(block: Array, where: Indices, n: int) -> Array:
-    """An n x n matrix that is 0 outside the block."""
-    if len(where) == n:
-        return block
-    whole = np.zeros((n, n))
-    whole[np.ix_(where, where)] = block
-    return whole
-
-
-def matrix(name: str, values: ArrayLike) -> Array:
-    """A matrix of at least one row and column."""
-    result = array(name, values, 2)
-    require_finite(name, result, LARGE_FACTOR)
-    if 0 in result.shape:
-        raise ValueError(f"{name} is empty: its shape is {result.shape}")
-    return result
-
-
-def row_weights(weights: ArrayLike | None, m: int) -> Array:
-    """A weight for each of m rows, by default such that f is a mean."""
-    if weights is None:
-        return np.full(m, 1 / m)
-    result = full_vector("weights", weights, m)
-    if result.min() < 0:
-        i = int(np.argmin(result))
-        raise ValueError(f"weights must not be negative, but weights[{i}] = {result[i]:g}")
-    if result.max() == 0:
-        raise ValueError("weights are all 0: there is nothing to minimise")
-    return result
-
-
-def require_not_negative(name: str, values: Array) -> None:
-    """Raise if an entry is negative."""
-    if values.min() < 0:
-        place = np.unravel_index(int(np.argmin(values)), values.shape)
-        at = ", ".join(str(int(k)) for k in place)
-        raise ValueError(f"{name} must not be negative, but {name}[{at}] = {values[place]:g}")
-
-
-def require_some_positive(name: str, values: Array, weight: Array) -> None:
-    """Raise if a row that counts has no positive entry: its logarithm is never finite."""
-    empty = (values.max(axis=1) <= 0) & (weight > 0)
-    if empty.any():
-        i = int(np.argmax(empty))
-        raise ValueError(
-            f"row {i} of {name} has no positive entry, so that log({name} x)[{i}] is not finite "
-            "for any x; leave it out, or give it the weight 0"
-        )

@@ -71,6 +71,9 @@ class Smooth:
     linear = None
     is_quadratic = False
     prefers_blocks = False
+    n: int | None = None
+    _lipschitz: ArrayLike | None = None
+    _bounds = EVERYWHERE  # within which differences are taken
 
     def __init__(
         self,
@@ -95,8 +98,7 @@ class Smooth:
         if isinstance(hessian, str):
             self._hessian = autodiff.hessian(value, hessian)
         self._lipschitz = lipschitz
-        self._bounds = EVERYWHERE
-        self.n: int | None = n
+        self.n = n
         if lipschitz is not None:
             size = np.size(np.asarray(lipschitz))
             checked_constants(lipschitz, size)
@@ -198,7 +200,6 @@ class _InAccounts(Smooth):
         self.smooth._bounds = layout.bounds
         self.layout = layout
         self.n = layout.n
-        self._lipschitz = None
         if smooth._lipschitz is not None:
             n = len(layout.bounds[0])
             constants = layout.scatter_constants(checked_constants(smooth._lipschitz, n))
@@ -241,7 +242,7 @@ def _require_callable(name: str, function: object) -> None:
 
 def _number(value: object) -> float:
     """What a function returned as a number; NaN, as of a logarithm, is outside the domain."""
-    if isinstance(value, (float, np.floating)) and math.isnan(value):
+    if np.ndim(value) == 0 and value != value:  # type: ignore[arg-type]
         return math.inf
     return finite_number("the objective's value", value, infinite=True)
 

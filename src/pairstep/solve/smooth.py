@@ -58,7 +58,9 @@ def run(task: Task) -> Outcome:
 
 def _run(task: Task) -> Outcome:
     objective, z = task.objective, task.z
-    value, gradient = _at_start(task)
+    value, gradient = value_and_gradient(objective, z)
+    if value == math.inf and math.isfinite(objective.value(z)):
+        objective.gradient(z)  # says what is not finite
     task.start_at(value, gradient)
     spread = task.layout.project(np.zeros(task.layout.n))
     if np.array_equal(z, spread):
@@ -119,19 +121,6 @@ def _run(task: Task) -> Outcome:
         moved = int((point != z).sum())
         z[:], value, gradient = point, new_value, new_gradient
         damping = damping / 10 if damping > FIRST_DAMPING else 0.0
-
-
-def _at_start(task: Task) -> tuple[float, Array]:
-    value, gradient = value_and_gradient(task.objective, task.z)
-    if value == math.inf:
-        value = task.objective.value(task.z)
-        if math.isfinite(value):
-            task.objective.gradient(task.z)  # says what is not finite
-        raise ValueError(
-            f"the objective's value at the start is {value} (or nan): "
-            "give x0 inside the domain of the objective"
-        )
-    return value, gradient
 
 
 def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Array]:

@@ -136,6 +136,10 @@ class Task:
         scale = _core.scale(self.point, gradient, self.objective.linear)
         self.least_scale = 1e-6 * scale
         if self.objective.linear is None:
+            if value == math.inf:
+                raise ValueError(
+                    "the objective's value at the start is inf or nan: give x0 inside its domain"
+                )
             scale = max(scale, self._scale_elsewhere(gradient))
             self.least_scale = ELSEWHERE * scale
         self.first_value = value
