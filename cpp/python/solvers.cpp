@@ -91,8 +91,8 @@ NativeOracle native_oracle(nb::object arrays, int threads, Make make) {
   return {std::move(oracle), std::move(arrays), threads};
 }
 
-NativeOracle gram_oracle(const nb::object& A, const std::optional<In>& weight, const In& b,
-                         const In& ridge, const In& c, const PointArrays& point, int threads) {
+NativeOracle gram_oracle(const nb::object& A, const In& b, const In& ridge, const In& c,
+                         const PointArrays& point, int threads, const std::optional<In>& weight) {
   const DataMatrix data = data_of(A);
   const Index n = data.starts ? data.rows : data.features,
               m = data.starts ? data.features : data.rows;
@@ -264,8 +264,8 @@ void register_solvers(nb::module_& m) {
 
   nb::class_<NativeOracle>(m, "Oracle", "What the block gear asks, answered by native code.");
   m.def(
-      "gram_oracle", &gram_oracle, "A"_a, "weight"_a.none(), "b"_a, "ridge"_a, "c"_a, "point"_a,
-      "threads"_a,
+      "gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
+      "weight"_a.none() = nb::none(),
       "weight'(Ax - b)^2/2 + ridge'x^2/2 + c'x; a sparse A is given by the rows of its transpose, "
       "and has no weights.");
   m.def("matrix_oracle", &matrix_oracle, "Q"_a, "linear"_a, "point"_a, "threads"_a,

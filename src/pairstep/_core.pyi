@@ -121,12 +121,12 @@ class Dual:
 
 def gram_oracle(
     A: object,
-    weight: Array | None,
     b: Array,
     ridge: Array,
     c: Array,
     point: Point,
     threads: int,
+    weight: Array | None = None,
 ) -> Oracle: ...
 def matrix_oracle(Q: object, linear: Array, point: Point, threads: int) -> Oracle: ...
 def rules() -> list[tuple[list[str], dict[str, Any]]]: ...

@@ -148,7 +148,7 @@ class LeastSquares:
         entries = self.A.nnz if scipy.sparse.issparse(self.A) else self.A.size
         workers = threads.worth(ROUNDS * entries)
         return _core.gram_oracle(
-            native(columns), self.weight, self.b, self.ridge, self.c, point, workers
+            native(columns), self.b, self.ridge, self.c, point, workers, self.weight
         )
 
     def value(self, x: ArrayLike) -> float:
