@@ -1,6 +1,6 @@
 """Smooth objectives on the simplex against the peers; the same optimum first, then time.
 
-    python -m benchmarks.smooth [--quick] [--only NAME] [--budget 60]
+    python -m benchmarks.smooth [--quick] [--only NAME] [--peers ...] [--budget 60]
 
 Every solver is run at the loosest tolerance of a ladder whose point has an objective within 1e-6 of
 the best known one (relative to its distance from the value at the even spread, which is what there
@@ -313,7 +313,7 @@ def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: fl
             return
 
 
-def measure(p: Problem, budget: float) -> float | None:
+def measure(p: Problem, budget: float, wanted: list[str]) -> float | None:
     """Print a table; returns how many times faster pairstep is than the best peer."""
     result = pairstep.minimize(p.make(), pairstep.Simplex(), tol=1e-10)
     gain = p.value(p.start) - result.fun
@@ -326,6 +326,8 @@ def measure(p: Problem, budget: float) -> float | None:
     )
     times: dict[str, float] = {}
     for name, prepare in {"pairstep": own, **solvers(p)}.items():
+        if wanted and name not in ("pairstep", *wanted):
+            continue
         status = "failed"
         for message in in_child(partial(climb, prepare, p, result.fun, gain), budget):
             if isinstance(message, str):
@@ -358,6 +360,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="without the largest")
     parser.add_argument("--only", default="", help="problems with this in their name")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per solve of a peer")
+    parser.add_argument("--peers", nargs="*", default=[], help="these only, for instance EM")
     options = parser.parse_args()
     made: list[Callable[[], list[Problem]]] = [
         lambda: [mixture(5000, 200)],
@@ -373,7 +376,7 @@ def main() -> None:
     for make in made:
         for p in make():
             if options.only in p.name:
-                ratios[p.name] = measure(p, options.budget)
+                ratios[p.name] = measure(p, options.budget, options.peers)
     known = {name: ratio for name, ratio in ratios.items() if ratio}
     print("\nbest peer's time / pairstep's (target 20, at least 1):")
     for name, ratio in ratios.items():

@@ -1,8 +1,8 @@
 """The gear for smooth functions: a sequence of quadratics under the same sums and bounds.
 
 Around the present point the function is replaced by its second-order model, which the gears for
-quadratics minimise within the sums and bounds, from the present point; then a line search on the
-function itself decides how far to go towards the model's minimum. Where the objective has a
+quadratics minimise within the sums and bounds, from the last model's minimum; then a line search on
+the function itself decides how far to go towards the new one. Where the objective has a
 Hessian this is Newton's method with constraints, a handful of iterations to rounding; elsewhere the
 model's curvature is learnt (`Learnt`).
 
@@ -69,7 +69,7 @@ def _run(task: Task) -> Outcome:
     target = None if np.array_equal(z, spread) else z.copy()
     learnt = Learnt()
     damping, moved, idle, best = 0.0, 0, 0, math.inf
-    convex: bool | None = None  # the last model, if there has been one
+    plain = False  # whether the last model was convex as it was, without damping
     # No minimum is that far from where it is looked for: only a function without one leads there.
     far = 1e100 * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
     while True:
@@ -81,7 +81,7 @@ def _run(task: Task) -> Outcome:
             return Outcome(Status.STOPPED, seen=seen)
         if seen.violation <= task.threshold_at(seen):
             if task.is_optimal(seen):
-                return _stationary(task, seen, convex)
+                return Outcome(Status.OPTIMAL, seen=seen) if plain else _stationary(task, seen)
             if not task.aim_lower(seen):
                 return Outcome(Status.STALLED, NO_PROGRESS, seen)
         if task.n_iter >= task.max_iter:
@@ -120,6 +120,7 @@ def _run(task: Task) -> Outcome:
         learnt.learn(point - z, new_gradient - gradient)
         moved = int((point != z).sum())
         z[:], value, gradient = point, new_value, new_gradient
+        plain = damping == 0.0
         damping = damping / 10 if damping > FIRST_DAMPING else 0.0
 
 
@@ -145,12 +146,8 @@ def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Arra
     return new_value, new_gradient
 
 
-def _stationary(task: Task, seen: Seen, convex: bool | None) -> Outcome:
-    """What to call a stationary point: the optimum if the last model was convex."""
-    if convex is not None:
-        return Outcome(
-            Status.OPTIMAL if convex else Status.STALLED, "" if convex else NOT_CONVEX, seen
-        )
+def _stationary(task: Task, seen: Seen) -> Outcome:
+    """What to call a stationary point: the optimum if the function is convex there."""
     model = _second_order(task.objective, task.z, np.arange(task.layout.n))
     if model is None or model.prefers_blocks:
         return Outcome(Status.OPTIMAL, seen=seen)
