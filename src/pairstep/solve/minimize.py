@@ -56,7 +56,8 @@ def minimize(
         The sum and the bounds.
     rule : str or callable
         Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
-        second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
+        second-order choice for quadratics; other functions are replaced by quadratic models, one
+        after the other, that are solved so (gs-1 runs instead if a step is asked for). A function
         ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
         share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
         kink; of several groups the move with the largest `decrease` counts) and the step size
