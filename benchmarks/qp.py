@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import multiprocessing
 import os
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +38,7 @@ import threadpoolctl
 
 import pairstep
 
+from .child import in_child
 from .qp_problems import Problem, problems
 
 GAP = 1e-9
@@ -242,34 +241,6 @@ def slsqp(p: Problem, Q: np.ndarray, c: np.ndarray) -> Solve:
 
 
 # ----------------------------------------------------------------------------------------- running
-
-
-def in_child(work: Callable[[Callable[[object], None]], None], budget: float):
-    """What `work` sends from a forked child; ended when it sends nothing within the budget."""
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-
-    def run() -> None:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        warnings.simplefilter("ignore")
-        work(there.send)
-
-    child = context.Process(target=run, daemon=True)
-    child.start()
-    there.close()
-    try:
-        while here.poll(budget):
-            yield here.recv()
-        yield "timeout"
-    except EOFError:
-        child.join()
-        if child.exitcode:
-            yield f"crashed ({child.exitcode})"
-    finally:
-        child.kill()
-        child.join()
 
 
 def climb(form: Form, p: Problem, best: float, scale: float, send: Callable) -> None:

@@ -414,7 +414,8 @@ def test_what_is_no_objective_or_constraint():
     refuses(lambda: solve(EYE), "objective", error=TypeError)
     refuses(lambda: minimize(Quadratic(EYE), 1.0), "constraint", "SumBox", error=TypeError)
     refuses(lambda: Smooth(1.0, sum), "value", "callable")
-    refuses(lambda: Smooth(sum, None), "gradient", "callable")
+    refuses(lambda: Smooth(sum, 1.0), "gradient", "callable")
+    refuses(lambda: Smooth(sum, sum, 1.0), "hessian", "callable")
 
 
 # ------------------------------------------------------------------ names

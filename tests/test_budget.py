@@ -462,7 +462,9 @@ def test_kinked_quadratic_with_every_rule_and_step(rule, step):
 def test_kinked_smooth_with_every_rule_and_step(rule, step):
     constants = np.diag(Q8)
     best = minimize(
-        Kinked(Smooth(logistic, logistic_gradient, constants), **KINKED), SumBox(**BOX), tol=1e-12
+        Kinked(Smooth(logistic, logistic_gradient, lipschitz=constants), **KINKED),
+        SumBox(**BOX),
+        tol=1e-12,
     )
     b = budget(Q8, C8, **BOX, **KINKED)
     # The oracle: a quadratic that touches the logistic at the optimum has the same optimum.
@@ -472,7 +474,7 @@ def test_kinked_smooth_with_every_rule_and_step(rule, step):
     assert touching.value(best.x) == pytest.approx(touching.by_interior_point(), abs=1e-10)
     assert split is not None
     assert np.isfinite(constant)
-    knows = Smooth(logistic, logistic_gradient, constants)
+    knows = Smooth(logistic, logistic_gradient, lipschitz=constants)
     result = minimize(Kinked(knows, **KINKED), SumBox(**BOX), rule=rule, step=step, seed=0)
     assert result.status == "optimal", result.message
     assert result.fun == pytest.approx(best.fun, rel=1e-9)

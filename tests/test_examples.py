@@ -95,7 +95,37 @@ def check_sectors(printed: str, real: bool) -> None:
     assert worth.count(0.0) >= 1, "not every limit binds"
 
 
+def check_mixture_proportions(printed: str, real: bool) -> None:
+    assert ": optimal after" in printed
+    assert values(printed, "sum of the proportions: ") == [1.0]
+    assert values(printed, "the likelihood is within ")[0] < 1e-9
+    assert values(printed, "components in use: ")[0] < 40
+    (measured,) = values(printed, "error of the measurements: ")
+    (shrunk,) = values(printed, "of the shrunk ones: ")
+    assert shrunk < 0.9 * measured
+
+
+def check_kelly(printed: str, real: bool) -> None:
+    growth = values(printed, "growth ")
+    assert len(growth) == 4
+    assert growth == sorted(growth, reverse=True), "every limit costs growth"
+    assert values(printed, "largest holding ")[1:] == [0.3, 0.1]
+    assert max(abs(total - 1) for total in values(printed, "sum ")) <= 2.3e-16
+    if real:
+        assert abs(growth[0] - 29.177) < 1e-3
+
+
+def check_optimal_design(printed: str, real: bool) -> None:
+    assert ": optimal after" in printed
+    assert abs(values(printed, "largest variance: ")[0] - 6) < 1e-6, "Kiefer and Wolfowitz"
+    assert 6 <= values(printed, "places in use: ")[0] <= 21
+    assert values(printed, "sum of the weights: ") == [1.0]
+
+
 CHECKS = {
+    "mixture_proportions": check_mixture_proportions,
+    "kelly": check_kelly,
+    "optimal_design": check_optimal_design,
     "portfolio": check_portfolio,
     "synthetic_control": check_synthetic_control,
     "unmixing": check_unmixing,
@@ -104,7 +134,7 @@ CHECKS = {
     "index_tracking": check_index_tracking,
     "sectors": check_sectors,
 }
-NEEDS_NO_DATA = {"stacking"}
+NEEDS_NO_DATA = {"stacking", "mixture_proportions", "optimal_design"}
 
 
 def values(printed: str, before: str) -> list[float]:

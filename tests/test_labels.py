@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
+import pairstep
 from pairstep import (
     FactorModel,
     Kinked,
@@ -247,7 +248,9 @@ def test_a_linear_term_may_be_exchanged():
 
 def test_smooth_functions_get_labels_from_their_constants_or_bounds():
     smooth = Smooth(
-        lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x, pd.Series(np.diag(RISK), NAMES)
+        lambda x: float(x @ RISK @ x / 2),
+        lambda x: RISK @ x,
+        lipschitz=pd.Series(np.diag(RISK), NAMES),
     )
     assert minimize(smooth, Simplex()).weights.index.tolist() == NAMES
     plain = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x)
@@ -255,6 +258,52 @@ def test_smooth_functions_get_labels_from_their_constants_or_bounds():
     assert result.weights.index.tolist() == NAMES
     start = minimize(plain, Simplex(), x0=pd.Series(HELD, NAMES))
     assert start.weights.index.tolist() == NAMES
+
+
+READY_MADE = {
+    "mixture": lambda A, rows: pairstep.MixtureLikelihood(A, rows),
+    "growth": lambda A, rows: pairstep.LogGrowth(A - 1, rows),
+    "logistic": lambda A, rows: pairstep.Logistic(A, rows > 0.5, rows),
+    "divergence": lambda A, rows: pairstep.KLDivergence(A, rows),
+}
+
+
+@pytest.mark.parametrize("name", READY_MADE)
+def test_ready_made_objectives_are_aligned(name):
+    A, rows = RNG.random((30, 7)) + 0.5, RNG.random(30)
+    expected = minimize(READY_MADE[name](A, rows), Simplex())
+    labelled = pd.DataFrame(A, index=DAYS, columns=NAMES)
+    shuffled = pd.Series(rows, index=DAYS).sample(frac=1.0, random_state=0)
+    result = minimize(
+        READY_MADE[name](labelled, shuffled), SumBox(upper=pd.Series(2.0, NAMES[::-1]))
+    )
+    assert result.weights.index.tolist() == NAMES
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-6)
+
+
+def test_designs_and_risk_parity_are_labelled():
+    places = pd.DataFrame(RNG.normal(size=(7, 2)), index=NAMES)
+    assert minimize(pairstep.DOptimal(places), Simplex()).weights.index.tolist() == NAMES
+    risk = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
+    budgets = pd.Series(np.arange(1.0, 8.0), NAMES)
+    result = minimize(pairstep.RiskParity(risk, budgets[::-1]), Simplex())
+    expected = minimize(pairstep.RiskParity(RISK, budgets.to_numpy()), Simplex())
+    np.testing.assert_allclose(result.weights[NAMES], expected.x, atol=1e-9)
+
+
+def test_sectors_are_aligned_and_their_multipliers_told():
+    sector = pd.Series(["x", "y", "x", "z", "y", "z", "x"], NAMES)
+    limits = {"x": (0.0, 0.2), "z": (0.5, 1.0)}
+    risk = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
+    result = solve_qp(risk, groups=sector[::-1], group_total=limits)
+    expected = solve_qp(RISK, groups=sector.tolist(), group_total=limits)
+    np.testing.assert_allclose(result.weights[NAMES], expected.x, atol=1e-9)
+    sums = result.weights.groupby(sector).sum()
+    assert sums["x"] <= 0.2 + 1e-15
+    assert sums["z"] >= 0.5 - 1e-15
+    # Stationary: the gradient is what the sums and the bounds add up to.
+    pull = result.multiplier + sector.map(result.group_multiplier)
+    np.testing.assert_allclose(result.gradient, pull + result.multipliers, atol=1e-7)
 
 
 # ------------------------------------------------------------------ least squares

@@ -73,7 +73,7 @@ OBJECTIVES = {
         {"lipschitz", "quadratic"},
     ),
     "smooth": (lambda: Smooth(*CURVED), CURVED, set()),
-    "smooth-lipschitz": (lambda: Smooth(*CURVED, LIPSCHITZ), CURVED, {"lipschitz"}),
+    "smooth-lipschitz": (lambda: Smooth(*CURVED, lipschitz=LIPSCHITZ), CURVED, {"lipschitz"}),
 }
 STEPS = ("auto", "1/L2", "lipschitz", "exact", "backtracking", "number", "callable")
 WEIGHTED = {
@@ -148,7 +148,8 @@ def test_every_combination_solves_or_says_what_is_missing(name, rule, step, monk
         calls = []
         if name.startswith("smooth"):
             arguments = [count_calls(f, calls) for f in (value, gradient)]
-            objective = Smooth(*arguments, LIPSCHITZ if "lipschitz" in knows else None)
+            constants = LIPSCHITZ if "lipschitz" in knows else None
+            objective = Smooth(*arguments, lipschitz=constants)
         with pytest.raises(ValueError, match="needs") as refusal:
             minimize(objective, constraint, rule=rule, step=step_of(step, rule), seed=0)
         assert any(word.lower() in str(refusal.value).lower() for word in lacking)
@@ -249,7 +250,7 @@ def test_smooth_under_every_constraint(arguments, lipschitz):
     constraint = SumBox(**arguments)
     steps = ["backtracking"] if lipschitz is None else ["backtracking", "lipschitz", "1/L2"]
     for step in steps:
-        objective = Smooth(*CURVED, lipschitz)
+        objective = Smooth(*CURVED, lipschitz=lipschitz)
         result = minimize(objective, constraint, step=step, x0=constraint.start(N), max_iter=20_000)
         assert_solved(p, result)
 

@@ -187,7 +187,7 @@ def test_objectives_say_what_they_hold():
 
     smooth = Smooth(value, np.zeros_like)
     assert repr(smooth) == "Smooth(value=value, gradient=zeros_like)"
-    assert repr(Smooth(value, np.zeros_like, 2.0)).endswith("lipschitz=2)")
+    assert repr(Smooth(value, np.zeros_like, lipschitz=2.0)).endswith("lipschitz=2)")
     assert described("Nothing", x=None) == "Nothing()"
 
 

@@ -59,7 +59,7 @@ def callables(f, a, lipschitz=True):
     return Smooth(
         lambda x: float(f * a**2 * np.logaddexp(0, ROOT @ (x / a)).sum() + f * a * (C @ x)),
         lambda x: f * a * (ROOT.T @ (1 / (1 + np.exp(-(ROOT @ (x / a))))) + C),
-        0.25 * f * (ROOT**2).sum(axis=0) if lipschitz else None,
+        lipschitz=0.25 * f * (ROOT**2).sum(axis=0) if lipschitz else None,
     )
 
 

@@ -1,10 +1,12 @@
 #include "inner.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "../isa/dispatch.hpp"
+#include "subnormals.hpp"
 
 namespace pairstep {
 
@@ -35,6 +37,7 @@ class Packed {
     first_ = first;
     last_ = last;
     team.run(chunks() * blocks_, [&](Index k) {
+      const WithoutSubnormals flush(columns_.scale);
       const Index begin = first_ + k / blocks_ * depth_, block = k % blocks_;
       set.pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
                memory_.data() + k * width_ * depth_);
@@ -50,8 +53,8 @@ class Packed {
   Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
 
  private:
-  static constexpr Index AT_ONCE = 1 << 22;  // numbers, to bound the memory
-  const Columns& columns_;
+  static constexpr Index AT_ONCE = 1 << 18;  // numbers, which stay in the cache
+  const Columns columns_;
   Index blocks_, width_, depth_, chunks_, first_ = 0, last_ = 0;
   Aligned memory_;
 };
@@ -59,20 +62,31 @@ class Packed {
 }  // namespace
 
 void gram(const Columns& columns, double* out, Team& team) {
+  gram(columns, nullptr, nullptr, out, team);
+}
+
+void gram(Columns columns, const double* left, const double* right, double* out, Team& team) {
   const Index n = columns.count;
   if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
+  columns.scale = left;
   Packed packed(columns);
+  std::optional<Packed> apart;  // the other side, where it is scaled otherwise
+  columns.scale = right;
+  if (left != right) apart.emplace(columns);
+  Packed& other = apart ? *apart : packed;
   std::vector<std::pair<Index, Index>> pairs;
   for (Index i = 0; i < packed.blocks(); ++i)
     for (Index j = i; j < packed.blocks(); ++j) pairs.emplace_back(i, j);
   for (Index first = 0; first < columns.rows; first += packed.rows_at_once()) {
     const Index last = std::min(first + packed.rows_at_once(), columns.rows);
     packed.hold(first, last, team);
+    if (apart) apart->hold(first, last, team);
     team.run(Index(pairs.size()), [&](Index k) {
+      const WithoutSubnormals flush(left || right);
       const auto [i, j] = pairs[k];
       double* block = out + i * SIDE * n + j * SIDE;
       for (Index chunk = 0; chunk < packed.chunks(); ++chunk)
-        packed.set.multiply({packed.block(chunk, i), packed.block(chunk, j), packed.size(i),
+        packed.set.multiply({packed.block(chunk, i), other.block(chunk, j), packed.size(i),
                              packed.size(j), packed.depth_of(chunk), block, n,
                              packed.begin_of(chunk) > 0, i == j});
       if (last < columns.rows) return;

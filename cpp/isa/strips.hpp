@@ -66,8 +66,8 @@ template <Index V>
   return a;
 }
 
-// The rows [begin, end) of the columns from `first` on as strips, one after the other; columns that
-// fill the last one are 0.
+// The rows [begin, end) of the columns from `first` on as strips, one after the other, scaled;
+// columns that fill the last one are 0.
 void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
   const Index depth = end - begin, whole = count / STRIP * STRIP;
   const double* from = columns.data + begin * columns.down;
@@ -79,15 +79,18 @@ void pack(const Columns& columns, Index first, Index count, Index begin, Index e
   if (columns.down == 1) {
     for (Index j = 0; j < count; ++j)
       for (Index k = 0; k < depth; ++k) strip(j)[k * STRIP + j % STRIP] = from[at[j] + k];
-    return;
+  } else {
+    const bool side_by_side = !columns.which && columns.across == 1;
+    for (Index k = 0; k < depth; ++k, from += columns.down) {
+      Index j = 0;
+      for (; side_by_side && j < whole; j += STRIP)
+        std::memcpy(strip(j) + k * STRIP, from + at[j], STRIP * sizeof(double));
+      for (; j < count; ++j) strip(j)[k * STRIP + j % STRIP] = from[at[j]];
+    }
   }
-  const bool side_by_side = !columns.which && columns.across == 1;
-  for (Index k = 0; k < depth; ++k, from += columns.down) {
-    Index j = 0;
-    for (; side_by_side && j < whole; j += STRIP)
-      std::memcpy(strip(j) + k * STRIP, from + at[j], STRIP * sizeof(double));
-    for (; j < count; ++j) strip(j)[k * STRIP + j % STRIP] = from[at[j]];
-  }
+  for (Index j = 0; columns.scale && j < count; j += STRIP)
+    for (Index k = 0; k < depth; ++k)
+      for (Index c = 0; c < STRIP; ++c) strip(j)[k * STRIP + c] *= columns.scale[begin + k];
 }
 
 void multiply(const BlockProduct& job) {

@@ -1,6 +1,6 @@
-// Least squares and factor models: f(x) = |Ax - b|^2/2 + sum_i ridge_i x_i^2/2 + c'x. The n x n
-// matrix A'A is never formed: a block of it is A_W'A_W, and a move changes the residual by A_W
-// delta.
+// Least squares and factor models: f(x) = |Ax - b|^2/2 + sum_i ridge_i x_i^2/2 + c'x, the squares
+// with weights of any sign if there are weights. The n x n matrix A'A is never formed: a block of
+// it is A_W'A_W, and a move changes the residual by A_W delta.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,15 @@ namespace pairstep {
 class GramOracle final : public LocalOracle {
  public:
   // A by rows, or, sparse, by columns: then `matrix` is the transpose, in rows.
-  GramOracle(const DataMatrix& matrix, const double* b, const double* ridge, const double* c,
-             const Point& point, Team& team)
-      : LocalOracle(team), matrix_(matrix), b_(b), ridge_(ridge), c_(c), prices_(point) {
+  GramOracle(const DataMatrix& matrix, const double* weight, const double* b, const double* ridge,
+             const double* c, const Point& point, Team& team)
+      : LocalOracle(team),
+        matrix_(matrix),
+        weight_(weight),
+        b_(b),
+        ridge_(ridge),
+        c_(c),
+        prices_(point) {
     // The part of the gradient that no x changes, for the scale of what cancels in it.
     linear_.assign(std::size_t(point.n), 0.0);
     residual_.assign(std::size_t(rows()), 0.0);
@@ -37,8 +43,8 @@ class GramOracle final : public LocalOracle {
     const std::size_t q = members.size();
     if (matrix_.starts) sparse_block(members, hessian);
     else
-      gram({matrix_.dense, matrix_.rows, Index(q), matrix_.features, 1, members.data()}, hessian,
-           team());
+      gram({matrix_.dense, matrix_.rows, Index(q), matrix_.features, 1, members.data()}, weight_,
+           nullptr, hessian, team());
     for (std::size_t a = 0; a < q; ++a) hessian[a * (q + 1)] += ridge_[members[a]];
   }
 
@@ -60,7 +66,7 @@ class GramOracle final : public LocalOracle {
     const double block = double(free) * double(free) * double(free);  // a step on it
     if (!many_rounds && block < cost_of_dual_newton(rows(), point.n)) return Leap::declined;
     if (2 * rows() > point.n) return Leap::declined;
-    if (matrix_.starts || point.kink || point.nested()) return Leap::declined;
+    if (matrix_.starts || weight_ || point.kink || point.nested()) return Leap::declined;
     if (!std::all_of(ridge_, ridge_ + point.n, [](double r) { return r > 0; }))
       return Leap::declined;
     std::vector<double> multiplier;
@@ -102,7 +108,7 @@ class GramOracle final : public LocalOracle {
     });
   }
 
-  // sums += A' residual
+  // sums += A' diag(weight) residual
   void add_transposed(double* sums) {
     const Index n = prices_.count();
     if (matrix_.starts) {
@@ -110,11 +116,13 @@ class GramOracle final : public LocalOracle {
         matrix_.each(i, [&](Index p, double value) { sums[i] += value * residual_[p]; });
       return;
     }
+    weighted_ = residual_;
+    for (Index p = 0; weight_ && p < rows(); ++p) weighted_[p] *= weight_[p];
     std::vector<const double*> lines(residual_.size());
     for (Index p = 0; p < rows(); ++p) lines[p] = matrix_.dense + p * matrix_.features;
     const Index parts = (n + STRIPE - 1) / STRIPE;
     team().run(parts, [&](Index part) {
-      isa().of<double>().add_rows(lines.data(), residual_.data(), rows(), part * STRIPE,
+      isa().of<double>().add_rows(lines.data(), weighted_.data(), rows(), part * STRIPE,
                                   std::min((part + 1) * STRIPE, n), sums);
     });
   }
@@ -137,9 +145,9 @@ class GramOracle final : public LocalOracle {
   static constexpr Index STRIPE = 4096;
 
   const DataMatrix matrix_;
-  const double *b_, *ridge_, *c_;
+  const double *weight_, *b_, *ridge_, *c_;
   Prices prices_;
-  std::vector<double> linear_, residual_, scattered_;
+  std::vector<double> linear_, residual_, weighted_, scattered_;
 };
 
 }  // namespace pairstep

@@ -14,6 +14,7 @@
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
 #include "../core/inner.hpp"
+#include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
 #include "gil.hpp"
@@ -255,8 +256,15 @@ InOutMatrix inner_(const Strided& left, const Strided& right, int threads) {
   return product;
 }
 
-InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, int threads) {
+const double* scale_of(const std::optional<In>& scale, const Strided& matrix) {
+  require(!scale || scale->shape(0) == matrix.shape(0), "there must be one scale per row");
+  return scale ? scale->data() : nullptr;
+}
+
+InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, int threads,
+                  const std::optional<In>& left, const std::optional<In>& right) {
   Columns all = columns_of(matrix);
+  const double *left_scale = scale_of(left, matrix), *right_scale = scale_of(right, matrix);
   if (columns) {
     for (std::size_t k = 0; k < columns->shape(0); ++k)
       require((*columns)(k) >= 0 && (*columns)(k) < all.count, "column out of range");
@@ -266,9 +274,24 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   const InOutMatrix product = new_matrix(all.count, all.count);
   run_native([&](Pulse& pulse, WithoutGil&) {
     Team team(threads, pulse);
-    gram(all, product.data(), team);
+    gram(all, left_scale, right_scale, product.data(), team);
   });
   return product;
+}
+
+nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const In& offset, const In& weight,
+                   const In& x, int threads) {
+  const std::size_t m = matrix.shape(0), n = matrix.shape(1);
+  require(offset.shape(0) == m && weight.shape(0) == m && x.shape(0) == n,
+          "offset and weight must have a number per row, x one per column");
+  std::vector<double> gradient(n), root(m);
+  double value = 0.0;
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team team(threads, pulse);
+    value = row_sum({phi, matrix.data(), Index(m), Index(n), offset.data(), weight.data()},
+                    x.data(), gradient.data(), root.data(), team);
+  });
+  return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)));
 }
 
 // The largest size of a number, NaN where one is not finite.
@@ -350,6 +373,9 @@ void register_types(nb::module_& m) {
       .value("no", Convex::no)
       .value("but_for_rounding", Convex::but_for_rounding)
       .value("yes", Convex::yes);
+  nb::enum_<RowFunction>(m, "RowFunction", "What is summed over the rows of a matrix.")
+      .value("minus_log", RowFunction::minus_log)
+      .value("logistic", RowFunction::logistic);
   nb::class_<PointArrays>(m, "Point", "A point in accounts; x is changed by who solves it.")
       .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices, std::optional<In>,
                     std::optional<In>>(),
@@ -413,9 +439,13 @@ NB_MODULE(_core, m) {
       "For each row a violation, a bound, and whether it is optimal as `Task.is_optimal` has it.");
   m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
         "left' right, with the same bits for any number of threads.");
-  m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a,
+  m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a, "left"_a.none() = nb::none(),
+        "right"_a.none() = nb::none(),
         "The inner products of columns (None: of all), with the same bits for any number of "
-        "threads.");
+        "threads; the rows scaled by `left` on one side and by `right` on the other.");
+  m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "offset"_a, "weight"_a, "x"_a, "threads"_a,
+        "f(x) = sum_i weight_i phi(a_i'x + offset_i), its gradient, and the roots of "
+        "weight_i phi''; only f where it is infinite.");
   m.def("largest", &largest, "values"_a,
         "The largest size of a number; NaN where one is not finite.");
   m.def(

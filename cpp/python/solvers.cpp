@@ -1,4 +1,5 @@
 // The part of the Python module that solves: the greedy gear, the block gear over oracles, batches.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -92,7 +93,7 @@ NativeOracle native_oracle(nb::object arrays, int threads, Make make) {
 }
 
 NativeOracle gram_oracle(const nb::object& A, const In& b, const In& ridge, const In& c,
-                         const PointArrays& point, int threads) {
+                         const PointArrays& point, int threads, const std::optional<In>& weight) {
   const DataMatrix data = data_of(A);
   const Index n = data.starts ? data.rows : data.features,
               m = data.starts ? data.features : data.rows;
@@ -100,9 +101,11 @@ NativeOracle gram_oracle(const nb::object& A, const In& b, const In& ridge, cons
   require(n == point.n() && Index(ridge.shape(0)) == n && Index(c.shape(0)) == n &&
               Index(b.shape(0)) == m,
           "A must be m x n, b of length m, ridge, c and x of length n");
-  return native_oracle(nb::make_tuple(A, b, ridge, c, point), threads, [&](Team& team) {
-    return std::make_unique<GramOracle>(data, b.data(), ridge.data(), c.data(), point.with(nullptr),
-                                        team);
+  require(!weight || (!data.starts && Index(weight->shape(0)) == m),
+          "weight must have length m, and A be dense");
+  return native_oracle(nb::make_tuple(A, weight, b, ridge, c, point), threads, [&](Team& team) {
+    return std::make_unique<GramOracle>(data, weight ? weight->data() : nullptr, b.data(),
+                                        ridge.data(), c.data(), point.with(nullptr), team);
   });
 }
 
@@ -351,8 +354,11 @@ void register_solvers(nb::module_& m) {
       });
 
   nb::class_<NativeOracle>(m, "Oracle", "What the block gear asks, answered by native code.");
-  m.def("gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
-        "|Ax - b|^2/2 + ridge'x^2/2 + c'x; a sparse A is given by the rows of its transpose.");
+  m.def(
+      "gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
+      "weight"_a.none() = nb::none(),
+      "weight'(Ax - b)^2/2 + ridge'x^2/2 + c'x; a sparse A is given by the rows of its transpose, "
+      "and has no weights.");
   m.def("matrix_oracle", &matrix_oracle, "Q"_a, "linear"_a, "point"_a, "threads"_a,
         "x'Qx/2 + linear'x, Q dense or by sparse rows.");
   nb::class_<BlockSolve>(m, "BlockSolve",

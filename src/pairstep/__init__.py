@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING
 
 from .constraints import Simplex, SumBox
 from .extras import needed
-from .objectives import FactorModel, Kinked, LeastSquares, Quadratic, Smooth
+from .objectives import (
+    DOptimal,
+    FactorModel,
+    Kinked,
+    KLDivergence,
+    LeastSquares,
+    LogGrowth,
+    Logistic,
+    MixtureLikelihood,
+    Quadratic,
+    RiskParity,
+    Smooth,
+)
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Move, propose
 from .solve import Frontier, efficient_frontier, from_qp, minimize, path, simplex_lstsq, solve_qp
@@ -18,16 +30,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchResult",
+    "DOptimal",
     "FactorModel",
     "Frontier",
     "History",
+    "KLDivergence",
     "KernelMeanMatching",
     "Kinked",
     "LeastSquares",
+    "LogGrowth",
+    "Logistic",
+    "MixtureLikelihood",
     "Move",
     "Progress",
     "Quadratic",
     "Result",
+    "RiskParity",
     "Simplex",
     "SimplexRegressor",
     "Smooth",

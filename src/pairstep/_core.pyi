@@ -16,6 +16,10 @@ class Step(Enum):
     lipschitz = 2
     exact = 3
 
+class RowFunction(Enum):
+    minus_log = 0
+    logistic = 1
+
 class Stop(Enum):
     converged = 0
     out_of_iterations = 1
@@ -118,7 +122,13 @@ class Dual:
     ) -> None: ...
 
 def gram_oracle(
-    A: object, b: Array, ridge: Array, c: Array, point: Point, threads: int
+    A: object,
+    b: Array,
+    ridge: Array,
+    c: Array,
+    point: Point,
+    threads: int,
+    weight: Array | None = None,
 ) -> Oracle: ...
 def matrix_oracle(Q: object, linear: Array, point: Point, threads: int) -> Oracle: ...
 def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
@@ -252,7 +262,16 @@ def add_kernel(
 ) -> None: ...
 def exponentials(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]: ...
 def inner(left: Array, right: Array, threads: int) -> Array: ...
-def gram(matrix: Array, columns: Indices | None, threads: int) -> Array: ...
+def gram(
+    matrix: Array,
+    columns: Indices | None,
+    threads: int,
+    left: Array | None = None,
+    right: Array | None = None,
+) -> Array: ...
+def row_sum(
+    phi: RowFunction, matrix: Array, offset: Array, weight: Array, x: Array, threads: int
+) -> tuple[float, Array, Array]: ...
 def largest(values: Array) -> float: ...
 def times_vector(A: Array, x: Array) -> Array: ...
 def transposed_times_vector(A: Array, r: Array) -> Array: ...

@@ -114,13 +114,16 @@ class Layout:
         result[self.source[self.held]] = values[self.held]
         return result
 
+    def gradient(self, prices: Array) -> Array:
+        """Translate a gradient per account back into one per coordinate."""
+        return self.gather(prices if self.weights is None else prices * self.weights)
+
     def pull(self, multiplier: Array) -> Array:
         """What the sums add to the gradient of each coordinate: multiplier times weight."""
         if len(multiplier) == 1 and self.source is None and self.weights is None:
             return multiplier  # of the only sum
         own = multiplier[0] + multiplier[1:] if self.nested else multiplier
-        each = own[self.group]
-        return self.gather(each if self.weights is None else each * self.weights)
+        return self.gradient(own[self.group])
 
     def settle(self, z: Array, pivot: Array | None = None) -> None:
         """Make the sums exact, in place, without moving what is on a bound or a kink."""

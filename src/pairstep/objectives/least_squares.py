@@ -61,6 +61,7 @@ class LeastSquares(Fixed):
 
     kinks = None
     is_quadratic = True
+    weight: Array | None = None  # of the squares, of any sign; only models of other functions have
 
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
         if finite_number("ridge", ridge) < 0:
@@ -94,6 +95,28 @@ class LeastSquares(Fixed):
         self.ridge: Array = frozen(full_vector(name_of_ridge, ridge, n, limit=LARGE))
         self.c: Array = frozen(full_vector("c", c, n, limit=LARGE))
 
+    @classmethod
+    def around(
+        cls, x: Array, F: Any, D: ArrayLike = 0.0, weight: Array | None = None
+    ) -> LeastSquares:
+        """The function ``(y - x)'H(y - x) / 2`` of y, but for a constant.
+
+        Its Hessian H is ``F' diag(weight) F + diag(D)``.
+        """
+        model = object.__new__(cls)
+        model._set(("F", F), np.zeros(np.shape(F)[0]), ("D", D), 0.0)
+        model.weight = weight
+        model.__dict__.update(b=model._forth(x), c=-model.ridge * x)
+        return model
+
+    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> LeastSquares:
+        """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+        other = object.__new__(type(self))
+        other.A, other.b, other.weight = self.A, self.b, self.weight
+        other.ridge = self.ridge + np.asarray(bend)
+        other.c = self.c + (np.asarray(slope) - np.asarray(bend) * center)
+        return other
+
     def __repr__(self) -> str:
         return described("LeastSquares", A=self.A, b=self.b, ridge=self.ridge)
 
@@ -107,6 +130,8 @@ class LeastSquares(Fixed):
         """The squared norms of the columns, plus the ridge."""
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
+        if self.weight is not None:
+            return np.asarray(np.einsum("i,ij,ij->j", self.weight, self.A, self.A) + self.ridge)
         return np.asarray(np.einsum("ij,ij->j", self.A, self.A) + self.ridge)
 
     @kept
@@ -129,7 +154,9 @@ class LeastSquares(Fixed):
         columns = self.A.T if scipy.sparse.issparse(self.A) else self.A
         entries = self.A.nnz if scipy.sparse.issparse(self.A) else self.A.size
         workers = threads.worth(ROUNDS * entries)
-        return _core.gram_oracle(native(columns), self.b, self.ridge, self.c, point, workers)
+        return _core.gram_oracle(
+            native(columns), self.b, self.ridge, self.c, point, workers, self.weight
+        )
 
     def with_linear(self, c: ArrayLike) -> LeastSquares:
         """The same plus ``c'x``, in place of the linear term that it may have."""
@@ -162,15 +189,19 @@ class LeastSquares(Fixed):
     def _back(self, residual: Array) -> Array:
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.T @ residual)
-        return _core.transposed_times_vector(self.A, residual)
+        return _core.transposed_times_vector(self.A, self._weighted(residual))
+
+    def _weighted(self, residual: Array) -> Array:
+        return residual if self.weight is None else self.weight * residual
 
     def _value(self, x: Array, residual: Array) -> float:
-        return float(0.5 * (residual @ residual) + (0.5 * self.ridge * x + self.c) @ x)
+        squares = residual @ self._weighted(residual)
+        return float(0.5 * squares + (0.5 * self.ridge * x + self.c) @ x)
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``|Ad|^2 + ridge |d|^2`` for the move d."""
         change = self.A[:, indices] @ delta
-        return float(change @ change + self.ridge[indices] * delta @ delta)
+        return float(change @ self._weighted(change) + self.ridge[indices] * delta @ delta)
 
     def block(self, indices: Indices) -> Array:
         """Rows and columns of the Gram matrix."""
@@ -180,7 +211,7 @@ class LeastSquares(Fixed):
             gram = np.ascontiguousarray((columns.T @ columns).toarray())
         else:
             workers = threads.worth(len(self.A) * len(indices) ** 2 / 2)
-            gram = _core.gram(self.A, None if all_of_them else indices, workers)
+            gram = _core.gram(self.A, None if all_of_them else indices, workers, self.weight)
         gram[np.diag_indices(len(indices))] += self.ridge[indices]
         return gram
 
@@ -208,7 +239,7 @@ class LeastSquares(Fixed):
             moved.A = scipy.sparse.csc_array(columns @ scipy.sparse.diags_array(scale))
         else:
             moved.A = np.ascontiguousarray(columns * scale)
-        moved.b = self.b
+        moved.b, moved.weight = self.b, self.weight
         moved.ridge = self.ridge[at] * scale**2
         moved.c = self.c[at] * scale
         return moved

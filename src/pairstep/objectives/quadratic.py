@@ -102,6 +102,29 @@ class Quadratic(Fixed):
         other.__dict__.update(self.__dict__, c=linear, variables=variables)
         return other
 
+    @classmethod
+    def around(cls, x: Array, Q: Any) -> Quadratic:
+        """The function ``(y - x)'Q(y - x) / 2`` of y, but for a constant; Q is not checked."""
+        model = object.__new__(cls)
+        model.Q, model.least_pair_curvature = Q, 0.0
+        model.c = -model._product(x)
+        return model
+
+    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> Quadratic:
+        """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+        other = object.__new__(Quadratic)
+        diagonal = np.broadcast_to(np.asarray(bend, float), self.n)
+        if not diagonal.any():
+            Q = self.Q
+        elif scipy.sparse.issparse(self.Q):
+            Q = scipy.sparse.csr_array(self.Q + scipy.sparse.diags_array(diagonal))
+        else:
+            Q = self.Q.copy()
+            Q[np.diag_indices(self.n)] += diagonal
+        other.Q, other.least_pair_curvature = Q, 0.0
+        other.c = self.c + (np.asarray(slope) - diagonal * center)
+        return other
+
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
         return self.value_and_gradient(x)[0]

@@ -16,7 +16,7 @@ from ..labels import Axis, aligned
 from ..objectives import Objective, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES, PythonRule, rule_of
-from . import block, greedy, loop
+from . import block, greedy, loop, smooth
 from .steps import BACKTRACKING, Length, Step, plan
 from .task import NOT_CONVEX, Callback, Outcome, Task
 
@@ -59,7 +59,8 @@ def minimize(
         The sum and the bounds. Its labels are aligned with the objective's; see `pairstep.labels`.
     rule : str or callable
         Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
-        second-order choice where the Hessian is at hand and gs-1 elsewhere. A function
+        second-order choice for quadratics; other functions are replaced by quadratic models, one
+        after the other, that are solved so (gs-1 runs instead if a step is asked for). A function
         ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
         share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
         kink; of several groups the move with the largest `decrease` counts, and groups under one
@@ -145,7 +146,8 @@ def minimize(
         and step_plan.next_alpha is None
         and problem.hessian is not None
     )
-    gear = block if blocks else greedy if native else loop
+    bent = automatic and step == "auto" and not problem.is_quadratic
+    gear = block if blocks else greedy if native else smooth if bent else loop
     task = Task(
         objective=problem,
         layout=layout,
@@ -181,6 +183,10 @@ def _report(
         x = layout.to_coordinates(task.z)
         seen = outcome.seen
         gradient = seen.gradient
+    elif not objective.is_quadratic:
+        x = _coordinates(objective, task)
+        seen = outcome.seen or task.look()  # asked in coordinates, and within their bounds
+        gradient = layout.gradient(seen.gradient)
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)

@@ -159,13 +159,22 @@ class Task:
         scale = _core.scale(self.point, gradient, self.objective.linear)
         self.least_scale = 1e-6 * scale
         if self.objective.linear is None:
-            spread = self.layout.project(np.zeros(self.layout.n))
-            with np.errstate(all="ignore"):
-                other = float(np.abs(self.objective.gradient(spread)).max())
-            scale = max(scale, other if math.isfinite(other) else 0.0)
+            if value == math.inf:
+                raise ValueError(
+                    "the objective's value at the start is inf or nan: give x0 inside its domain"
+                )
+            scale = max(scale, self._scale_elsewhere(gradient))
             self.least_scale = ELSEWHERE * scale
         self.first_value = value
         return self.tol * scale
+
+    def _scale_elsewhere(self, gradient: Array) -> float:
+        spread = self.layout.project(np.zeros(self.layout.n))
+        if not np.array_equal(spread, self.z):
+            with np.errstate(all="ignore"):
+                gradient = value_and_gradient(self.objective, spread)[1]
+        other = float(np.abs(gradient).max())
+        return other if math.isfinite(other) else 0.0
 
     def tolerance_at(self, seen: Seen) -> float:
         """The violation up to which a point may be called optimal."""

@@ -1,0 +1,55 @@
+"""Derivatives of functions written with JAX or PyTorch, by these libraries, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._validation import Array, choice
+
+LIBRARIES = ("jax", "torch")
+
+
+def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[Array], Any]:
+    """The function and its gradient, of and to NumPy arrays."""
+    if choice("library of gradient", library, LIBRARIES) == "jax":
+        import jax
+
+        both = jax.jit(jax.value_and_grad(value))
+
+        def with_jax(x: Array) -> tuple[float, Array]:
+            with jax.enable_x64(True):
+                found, gradient = both(x)
+                return float(found), np.asarray(gradient)
+
+        return with_jax
+
+    import torch
+
+    def with_torch(x: Array) -> tuple[float, Array]:
+        point = torch.tensor(x, requires_grad=True)
+        found = value(point)
+        (gradient,) = torch.autograd.grad(found, point)
+        return found.item(), gradient.numpy()
+
+    return with_torch
+
+
+def hessian(value: Callable[[Any], Any], library: str) -> Callable[[Array], Array]:
+    """The matrix of second derivatives, of and to NumPy arrays."""
+    if choice("library of hessian", library, LIBRARIES) == "jax":
+        import jax
+
+        second = jax.jit(jax.hessian(value))
+
+        def with_jax(x: Array) -> Array:
+            with jax.enable_x64(True):
+                return np.asarray(second(x))
+
+        return with_jax
+
+    import torch
+
+    return lambda x: torch.autograd.functional.hessian(value, torch.tensor(x)).numpy()

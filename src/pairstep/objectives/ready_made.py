@@ -1,0 +1,78 @@
+"""What the ready-made objectives share: derivatives of their own, and checks of their data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._validation import LARGE_FACTOR, Array, array, full_vector, require_finite
+from ..labels import Axis, aligned
+from .objective import Indices
+from .smooth import Smooth
+
+
+class ReadyMade(Smooth):
+    """A smooth function whose `value_and_gradient` and `second_order` are its own."""
+
+    n: int
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n})"
+
+    def value(self, x: ArrayLike) -> float:
+        """f(x), infinite outside the domain."""
+        return self.value_and_gradient(x)[0]
+
+    def gradient(self, x: ArrayLike) -> Array:
+        """The gradient at x."""
+        return self.value_and_gradient(x)[1]
+
+
+def embedded(block: Array, where: Indices, n: int) -> Array:
+    """An n x n matrix that is 0 outside the block."""
+    if len(where) == n:
+        return block
+    whole = np.zeros((n, n))
+    whole[np.ix_(where, where)] = block
+    return whole
+
+
+def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> Array:
+    """A matrix of at least one row and column, whose labels name those of others."""
+    result = array(name, aligned(name, values, rows, columns), 2)
+    require_finite(name, result, LARGE_FACTOR)
+    if 0 in result.shape:
+        raise ValueError(f"{name} is empty: its shape is {result.shape}")
+    return result
+
+
+def row_weights(weights: ArrayLike | None, m: int, rows: Axis) -> Array:
+    """A weight for each of m rows, by default such that f is a mean."""
+    if weights is None:
+        return np.full(m, 1 / m)
+    result = full_vector("weights", aligned("weights", weights, rows), m)
+    if result.min() < 0:
+        i = int(np.argmin(result))
+        raise ValueError(f"weights must not be negative, but weights[{i}] = {result[i]:g}")
+    if result.max() == 0:
+        raise ValueError("weights are all 0: there is nothing to minimise")
+    return result
+
+
+def require_not_negative(name: str, values: Array) -> None:
+    """Raise if an entry is negative."""
+    if values.min() < 0:
+        place = np.unravel_index(int(np.argmin(values)), values.shape)
+        at = ", ".join(str(int(k)) for k in place)
+        raise ValueError(f"{name} must not be negative, but {name}[{at}] = {values[place]:g}")
+
+
+def require_some_positive(name: str, values: Array, weight: Array) -> None:
+    """Raise if a row that counts has no positive entry: its logarithm is never finite."""
+    empty = (values.max(axis=1) <= 0) & (weight > 0)
+    if empty.any():
+        i = int(np.argmax(empty))
+        raise ValueError(
+            f"row {i} of {name} has no positive entry, so that log({name} x)[{i}] is not finite "
+            "for any x; leave it out, or give it the weight 0"
+        )
