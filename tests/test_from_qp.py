@@ -73,6 +73,14 @@ FORMS = {
     },
     "weighted groups": {"A": rows([0, 2, 4], [1, 3, 5], weights=W), "b": [1.0, 0.1], "lb": -2.0,
                         "ub": 2.0},
+    "sectors under a total": {
+        "A": ONES, "b": [1.0], "G": np.vstack([rows([0, 1]), -2 * rows([2, 5])]),
+        "h": [0.2, -0.8], "lb": 0.0,
+    },
+    "weighted sectors under a range": {
+        "G": np.vstack([W, -W, -2 * rows([0, 1, 2], weights=W)]), "h": [0.3, 0.1, 0.1],
+        "lb": -1.0, "ub": 1.0,
+    },
     "some in no sum": {"A": rows([0, 2, 4]), "b": [1.0], "lb": -1.0, "ub": 1.0},
     "bounds only": {"lb": -0.1, "ub": 0.1},
     "rows that ask for nothing": {
@@ -158,10 +166,15 @@ def test_bounds_alone_may_have_labels():
 
 REFUSED = {
     "a row that crosses": (
-        {"A": ONES, "b": 1.0, "G": rows([1, 3]), "h": [0.5]},
+        {"A": rows([0, 1, 2]), "b": 1.0, "G": rows([1, 3]), "h": [0.5]},
         "row 0 of G does not fit a budget problem: it shares variable 1 with row 0 of A, and is no "
-        "multiple of it. Sums must be of different variables; other linear terms belong in the "
-        "objective, where `path` finds their multiplier",
+        "multiple of it. Sums must be of different variables, or of all; other linear terms belong "
+        "in the objective, where `path` finds their multiplier",
+    ),
+    "a sector with other weights": (
+        {"A": ONES, "b": 1.0, "G": rows([1, 3], weights=W), "h": [0.5]},
+        "row 0 of G does not fit a budget problem: on its variables it is no multiple of row 0 of "
+        "A, the total of all",
     ),
     "a target return": (
         {"A": np.vstack([ONES, W]), "b": [1.0, 0.1]},
@@ -206,7 +219,7 @@ def test_rows_and_variables_are_called_by_their_labels():
     with pytest.raises(
         ValueError, match=r"row 'tech' of G does not fit .* variable 'v1' with row 0"
     ):
-        from_qp(labelled, q, G, [0.5], ONES, [1.0])
+        from_qp(labelled, q, G, [0.5], rows([0, 1]), [1.0])
     with pytest.raises(ValueError, match="labels of h and G differ: 'tech' is not in h"):
         from_qp(labelled, q, G, pd.Series([0.5], ["energy"]))
     with pytest.raises(ValueError, match="labels of G and P differ: 'v0' is not in G"):

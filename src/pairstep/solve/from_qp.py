@@ -34,7 +34,8 @@ def from_qp(
     The form is that of qpsolvers: minimise ``x'Px / 2 + q'x`` subject to ``Gx <= h``, ``Ax = b``
     and ``lb <= x <= ub``. A row of G or A with one entry is a bound. The others are sums, of any
     weights: rows that are multiples of each other make one sum, with a range; sums of different
-    variables are groups. Variables that are in no sum are a group whose sum is free.
+    variables are groups, under a total where a row has all variables. Variables that are in no
+    group are one whose sum is free.
 
     Parameters
     ----------
@@ -83,14 +84,15 @@ def from_qp(
         full_vector("lb", -np.inf if lb is None else aligned("lb", lb, variables), n, True),
         full_vector("ub", np.inf if ub is None else aligned("ub", ub, variables), n, True),
     )
-    sums: list[Sum] = []
-    group = np.full(n, -1)
+    totals, parts = Placed.none(n), Placed.none(n)
     for rows in (_rows("A", A, "b", b, n, variables), _rows("G", G, "h", h, n, variables)):
         _bound(rows, *bounds)
         for row in _sums(rows):
-            _place(row, sums, group, variables)
+            _place(row, totals if len(row.members) == n else parts, variables)
     objective.variables.adopt(variables)
-    return objective, _constraint(sums, group, *bounds)
+    if totals.sums and parts.sums:
+        return objective, _nested(totals.sums[0], parts, *bounds)
+    return objective, _constraint(totals if totals.sums else parts, *bounds)
 
 
 @dataclass
@@ -118,6 +120,19 @@ class Sum:
     weights: Array
     low: float
     high: float
+
+
+@dataclass
+class Placed:
+    """Sums of different variables, and for each variable which it is in, or -1."""
+
+    sums: list[Sum]
+    group: Indices
+
+    @classmethod
+    def none(cls, n: int) -> Placed:
+        """Without any sums."""
+        return cls([], np.full(n, -1))
 
 
 def _rows(name: str, matrix: Any, right_name: str, right: Any, n: int, variables: Axis) -> Rows:
@@ -171,11 +186,9 @@ def _sums(rows: Rows) -> Iterator[Sum]:
         yield Sum(rows.called(int(k)), members, weights / unit, float(low), float(high_end))
 
 
-def _place(row: Sum, sums: list[Sum], group: Indices, variables: Axis) -> None:
-    """Make a row a sum of its own, or part of the one that it is a multiple of.
-
-    Here a sum within another, such as a sector's under the total, would find its place.
-    """
+def _place(row: Sum, placed: Placed, variables: Axis) -> None:
+    """Make a row a sum of its own, or part of the one that it is a multiple of."""
+    sums, group = placed.sums, placed.group
     shared = row.members[group[row.members] >= 0]
     if not len(shared):
         group[row.members] = len(sums)
@@ -188,8 +201,8 @@ def _place(row: Sum, sums: list[Sum], group: Indices, variables: Axis) -> None:
         which = i if variables.names is None else repr(variables.names[i])
         raise ValueError(
             f"{row.name} does not fit a budget problem: it shares variable {which} with "
-            f"{other.name}, and is no multiple of it. Sums must be of different variables; other "
-            "linear terms belong in the objective, where `path` finds their multiplier"
+            f"{other.name}, and is no multiple of it. Sums must be of different variables, or of "
+            "all; other linear terms belong in the objective, where `path` finds their multiplier"
         )
     low, high = sorted((row.low / factor, row.high / factor))
     other.low, other.high = max(other.low, low), min(other.high, high)
@@ -199,12 +212,37 @@ def _factor(row: Sum, other: Sum) -> float | None:
     """How many times the other a row is; None if it is no multiple."""
     if not np.array_equal(row.members, other.members):
         return None
-    factors = row.weights / other.weights
+    return _ratio(row.weights, other.weights)
+
+
+def _ratio(weights: Array, others: Array) -> float | None:
+    factors = weights / others
     near = np.abs(factors - factors[0]) <= PROPORTIONAL * abs(factors[0])
     return float(factors[0]) if near.all() else None
 
 
-def _constraint(sums: list[Sum], group: Indices, lower: Array, upper: Array) -> SumBox:
+def _nested(total: Sum, parts: Placed, lower: Array, upper: Array) -> SumBox:
+    """Groups under a total of all."""
+    limits: dict[int, tuple[float, float]] = {}
+    for k, row in enumerate(parts.sums):
+        factor = _ratio(row.weights, total.weights[row.members])
+        if factor is None:
+            raise ValueError(
+                f"{row.name} does not fit a budget problem: on its variables it is no multiple of "
+                f"{total.name}, the total of all"
+            )
+        low, high = sorted((row.low / factor + 0.0, row.high / factor + 0.0))
+        limits[k] = low, high
+    return SumBox(
+        total.low if total.low == total.high else (total.low, total.high), lower, upper,
+        weights=None if (total.weights == 1).all() else total.weights,
+        groups=parts.group,
+        group_total=limits,
+    )  # fmt: skip
+
+
+def _constraint(placed: Placed, lower: Array, upper: Array) -> SumBox:
+    sums, group = placed.sums, placed.group
     weights = np.ones(len(group))
     for row in sums:
         weights[row.members] = row.weights
