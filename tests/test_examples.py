@@ -122,7 +122,36 @@ def check_optimal_design(printed: str, real: bool) -> None:
     assert values(printed, "sum of the weights: ") == [1.0]
 
 
+def check_risk_parity(printed: str, real: bool) -> None:
+    least, most = (
+        values(printed, rf"risk parity: contributions {ends}") for ends in ("from ", ".* to ")
+    )
+    assert abs(least[0] - 5) < 1e-5
+    assert abs(most[0] - 5) < 1e-5
+    deviation = values(printed, "deviation ")
+    assert deviation == sorted(deviation, reverse=True), "between equal holdings and least variance"
+
+
+def check_log_loss(printed: str, real: bool) -> None:
+    assert values(printed, "sum of the weights: ") == [1.0]
+    mix, alone = values(printed, "on the cases seen: ")[0], values(printed, "best model: ")[0]
+    assert mix < alone
+    losses = values(printed, "log loss on new cases, .*?: ")
+    assert len(losses) == 7
+    assert losses[-1] <= 1.2 * min(losses)
+
+
+def check_photon_counts(printed: str, real: bool) -> None:
+    assert values(printed, "sum of the shares: ") == [1.0]
+    likelihood, squares = values(printed, "shares: ")[1], values(printed, "of least squares: ")[0]
+    assert likelihood < squares
+    assert values(printed, "get exactly 0: ")[0] > 40
+
+
 CHECKS = {
+    "risk_parity": check_risk_parity,
+    "log_loss": check_log_loss,
+    "photon_counts": check_photon_counts,
     "mixture_proportions": check_mixture_proportions,
     "kelly": check_kelly,
     "optimal_design": check_optimal_design,
@@ -134,7 +163,9 @@ CHECKS = {
     "index_tracking": check_index_tracking,
     "sectors": check_sectors,
 }
-NEEDS_NO_DATA = {"stacking", "mixture_proportions", "optimal_design"}
+NEEDS_NO_DATA = {
+    "stacking", "mixture_proportions", "optimal_design", "log_loss", "photon_counts",
+}  # fmt: skip
 
 
 def values(printed: str, before: str) -> list[float]:

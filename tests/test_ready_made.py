@@ -383,6 +383,18 @@ def test_named_rules_still_run(name):
     assert result.n_iter > 5
 
 
+@pytest.mark.parametrize("by", [1e-6, 1.0, 1e6])
+def test_a_gradient_that_vanishes_is_compared_with_what_cancels_in_it(by):
+    """With columns of one sum the multiplier of a divergence is 0, and so is its gradient."""
+    rng = np.random.default_rng(0)
+    A = rng.random((300, 12)) ** 4
+    A /= A.sum(axis=0)
+    b = rng.poisson(2000 * A @ rng.dirichlet(np.ones(12))).astype(float)
+    result = minimize(KLDivergence(by * A, by * b / b.sum()), Simplex(), tol=1e-9)
+    assert result.success, result.message
+    assert np.abs(result.gradient[result.x > 0]).max() <= 1e-8 * by
+
+
 def test_representations():
     assert repr(MixtureLikelihood([[1.0, 2.0]])) == "MixtureLikelihood(m=1, n=2)"
     assert repr(DOptimal(np.eye(2))) == "DOptimal(n=2)"

@@ -45,6 +45,8 @@ class RowSum(ReadyMade):
         self._weight = full_vector("weights", weight, m)
         self._offset = full_vector("offset", offset, m)
         self._linear_term, self._constant = linear, constant
+        if isinstance(linear, np.ndarray):
+            self.constant_gradient = linear
         self.n = n
         self._last: tuple[Array, Array] | None = None  # a point and its roots of weight phi''
 

@@ -76,6 +76,8 @@ class Smooth:
     n: int | None = None
     _lipschitz: ArrayLike | None = None
     _bounds = EVERYWHERE  # within which differences are taken
+    # What no x changes in the gradient, where it may cancel with the rest.
+    constant_gradient: Array | None = None
 
     def __init__(
         self,
@@ -208,6 +210,8 @@ class _InAccounts(Smooth):
         self.smooth._bounds = layout.bounds
         self.layout = layout
         self.n = layout.n
+        if smooth.constant_gradient is not None:
+            self.constant_gradient = layout.prices(smooth.constant_gradient)
         if smooth._lipschitz is not None:
             n = len(layout.bounds[0])
             constants = layout.scatter_constants(checked_constants(smooth._lipschitz, n))

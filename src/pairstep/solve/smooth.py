@@ -271,7 +271,7 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
 def _size(task: Task, seen: Seen) -> float:
     """The size of the terms that the objective is a sum of, as far as it can be seen."""
-    return max(abs(seen.value), float(np.abs(seen.gradient) @ np.abs(task.z)))
+    return max(abs(seen.value), seen.size, float(np.abs(seen.gradient) @ np.abs(task.z)))
 
 
 def _shorter(fall: float, slope: float) -> float:

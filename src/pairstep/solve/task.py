@@ -142,7 +142,14 @@ class Task:
 
     def seen_at(self, value: float, gradient: Array) -> Seen:
         """The same, given value and gradient."""
-        return Seen(value, gradient, *_core.certify(self.point, gradient, self.objective.linear))
+        return Seen(value, gradient, *_core.certify(self.point, gradient, self._constant_gradient))
+
+    @cached_property
+    def _constant_gradient(self) -> Array | None:
+        """The part of the gradient that no x changes, where it is known."""
+        if self.objective.linear is not None:
+            return self.objective.linear
+        return getattr(self.objective, "constant_gradient", None)
 
     def violation_of(self, gradient: Array) -> float:
         """The KKT violation at z, given a gradient."""
@@ -156,7 +163,7 @@ class Task:
         them, and a small share of what it was elsewhere, for it may be 0 at the optimum. Where all
         terms vanish at the optimum, a millionth of what would have done at the start does.
         """
-        scale = _core.scale(self.point, gradient, self.objective.linear)
+        scale = _core.scale(self.point, gradient, self._constant_gradient)
         self.least_scale = 1e-6 * scale
         if self.objective.linear is None:
             if value == math.inf:
