@@ -71,10 +71,10 @@ def main(out: Path) -> None:
     print(f"{POINTS} portfolios of {len(mean)} stocks in {seconds:.3f} seconds")
 
     members = {name: np.array([sector == name for sector in sectors]) for name in SECTORS}
-    off = max(abs(math.fsum(x) - 1) for x in held.weights)
+    off = max(abs(math.fsum(x) - 1) for x in held.x)
     beyond = max(
         max(low - math.fsum(x[members[name]]), math.fsum(x[members[name]]) - high)
-        for x in held.weights
+        for x in held.x
         for name, (low, high) in POLICY.items()
     )
     print(f"largest |sum - 1| {off:.1e}")
@@ -86,7 +86,7 @@ def main(out: Path) -> None:
     chosen = pairstep.minimize(
         pairstep.Quadratic(covariance, -held.tradeoff[middle] * mean),
         policy,
-        x0=held.weights[middle],
+        x0=held.x[middle],
     )
     assert chosen.group_multiplier is not None
     for name, multiplier in sorted(chosen.group_multiplier.items(), key=lambda item: item[1]):
@@ -105,7 +105,7 @@ def main(out: Path) -> None:
              ylabel="expected return in a year, %")  # fmt: skip
     left.margins(x=0.12)
     left.grid()
-    shares = np.array([100 * held.weights[:, members[name]].sum(axis=1) for name in SECTORS])
+    shares = np.array([100 * held.x[:, members[name]].sum(axis=1) for name in SECTORS])
     right.stackplot(100 * held.expected_return, shares, colors=COLOURS, alpha=0.85, linewidth=0)
     tops = np.cumsum(shares[:, middle])
     for name, top, share in zip(SECTORS, tops, shares[:, middle], strict=True):

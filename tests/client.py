@@ -88,8 +88,26 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
         pairstep.minimize(smooth, box, max_iter=50),
         pairstep.minimize(*pairstep.from_qp(covariance, -mean, A=np.ones((1, 4)), b=[1.0], lb=0.0)),
     ]
+    results += [
+        pairstep.minimize(objective, pairstep.Simplex()) for objective in ready_made(covariance)
+    ]
+    frontier: pairstep.Frontier = pairstep.efficient_frontier(covariance, mean, n_points=3)
+    assert len(frontier.risk) == 3
     results += pairstep.path(quadratic, pairstep.Simplex, over=[1.0, 2.0], tol=1e-6)
     return results
+
+
+def ready_made(covariance: Array) -> list[pairstep.Smooth]:
+    """Every objective that is ready made."""
+    positive = np.abs(covariance) + 0.1
+    return [
+        pairstep.MixtureLikelihood(positive),
+        pairstep.LogGrowth(0.1 * covariance, weights=[1.0, 1.0, 2.0, 1.0]),
+        pairstep.Logistic(covariance, [0, 1, 1, 0]),
+        pairstep.KLDivergence(positive, [1.0, 2.0, 3.0, 4.0]),
+        pairstep.DOptimal(covariance),
+        pairstep.RiskParity(covariance, budgets=0.5),
+    ]
 
 
 def own_rule(accounts: pairstep.rules.Accounts, alpha: float) -> pairstep.Move:

@@ -50,14 +50,12 @@ def test_least_risk_for_each_return(name, form):
     box = CONSTRAINTS[name]
     covariance = Q if form == "matrix" else (FACTORS, NOISE)
     frontier = efficient_frontier(covariance, MEAN, box)
-    assert frontier.weights.shape == (20, N)
+    assert frontier.x.shape == (20, N)
     assert (np.diff(frontier.expected_return) > 0).all()
     assert (np.diff(frontier.risk) > 0).all()
     assert (np.diff(frontier.tradeoff) >= 0).all()
     assert frontier.expected_return[-1] == pytest.approx(-least(-MEAN, box, []), abs=1e-8)
-    for x, earns, risk in zip(
-        frontier.weights, frontier.expected_return, frontier.risk, strict=True
-    ):
+    for x, earns, risk in zip(frontier.x, frontier.expected_return, frontier.risk, strict=True):
         assert risk == pytest.approx(math.sqrt(x @ Q @ x), rel=1e-12)
         assert earns == pytest.approx(MEAN @ x, rel=1e-12)
         price = Q @ x
@@ -78,9 +76,9 @@ def test_targets_are_met(name):
     assert found.expected_return == pytest.approx(wanted, rel=1e-9, abs=1e-12)
     same = efficient_frontier(Q, MEAN, box, target_risk=found.risk)
     assert same.risk == pytest.approx(found.risk, rel=1e-9)
-    assert same.weights == pytest.approx(found.weights, abs=1e-6)
+    assert same.x == pytest.approx(found.x, abs=1e-6)
     one = efficient_frontier(Q, MEAN, box, target_return=float(wanted[0]))
-    assert one.weights[0] == pytest.approx(found.weights[0], abs=1e-8)
+    assert one.x[0] == pytest.approx(found.x[0], abs=1e-8)
 
 
 def test_the_tradeoff_is_that_of_the_path():
@@ -88,14 +86,14 @@ def test_the_tradeoff_is_that_of_the_path():
     along = path(
         lambda t: Quadratic(Q, -t * MEAN), Simplex(), over=frontier.tradeoff[:-1], tol=1e-10
     )
-    for x, result in zip(frontier.weights, along, strict=False):
+    for x, result in zip(frontier.x, along, strict=False):
         assert x == pytest.approx(result.x, abs=1e-6)
 
 
 def test_between_two_corners_there_is_nothing_to_solve():
     """Two assets: one straight line, on which every portfolio is had by interpolation."""
     frontier = efficient_frontier(np.diag([1.0, 2.0]), [0.0, 1.0], target_return=[0.5, 0.75])
-    assert frontier.weights == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]), abs=4 * EPS)
+    assert frontier.x == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]), abs=4 * EPS)
     assert frontier.tradeoff == pytest.approx([0.5, 1.25])
 
 
@@ -103,18 +101,18 @@ def test_between_two_corners_there_is_nothing_to_solve():
 def test_units_change_nothing(unit):
     one = efficient_frontier(Q, MEAN, n_points=7)
     other = efficient_frontier(unit * Q, 1e3 * MEAN, n_points=7)
-    assert other.weights == pytest.approx(one.weights, abs=1e-7)
+    assert other.x == pytest.approx(one.x, abs=1e-7)
 
 
 def test_ties_and_flat_valleys():
     """Equal means, and portfolios without risk: returns that jump at one trade-off."""
     flat = efficient_frontier(np.zeros((3, 3)), [0.0, 1.0, 2.0], target_return=[2.0])
-    assert flat.weights == pytest.approx(np.array([[0.0, 0.0, 1.0]]))
+    assert flat.x == pytest.approx(np.array([[0.0, 0.0, 1.0]]))
     same = efficient_frontier(np.eye(4), np.ones(4), n_points=3)
-    assert same.weights == pytest.approx(np.full((3, 4), 0.25))
+    assert same.x == pytest.approx(np.full((3, 4), 0.25))
     hedged, mean = np.outer([1.0, -1.0, 0.5], [1.0, -1.0, 0.5]), np.array([0.1, 0.2, 0.4])
     frontier = efficient_frontier(hedged, mean, n_points=5)
-    for x, earns in zip(frontier.weights, frontier.expected_return, strict=True):
+    for x, earns in zip(frontier.x, frontier.expected_return, strict=True):
         price = hedged @ x
         found = scipy.optimize.linprog(price, A_eq=[np.ones(3), mean], b_eq=[1.0, earns])
         assert price @ x - found.fun <= 1e-8
@@ -157,4 +155,4 @@ def test_bad_input():
 
 def test_least_risk_is_where_it_begins():
     frontier = efficient_frontier(Q, MEAN, n_points=1)
-    assert frontier.weights[0] == pytest.approx(minimize(Quadratic(Q), Simplex()).x, abs=1e-8)
+    assert frontier.x[0] == pytest.approx(minimize(Quadratic(Q), Simplex()).x, abs=1e-8)

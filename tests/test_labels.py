@@ -306,6 +306,24 @@ def test_sectors_are_aligned_and_their_multipliers_told():
     np.testing.assert_allclose(result.gradient, pull + result.multipliers, atol=1e-7)
 
 
+@pytest.mark.parametrize("polars", [False, True], ids=["pandas", "polars"])
+def test_frontiers_are_aligned(polars):
+    mean = RNG.normal(size=7)
+    expected = pairstep.efficient_frontier(RISK, mean, n_points=4)
+    if polars:
+        risk = pl.DataFrame(RISK, schema=NAMES)
+        earns = pl.DataFrame(mean[None, ::-1], schema=NAMES[::-1], orient="row")
+    else:
+        risk = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
+        earns = pd.Series(mean, NAMES)[::-1]
+    limit = pd.Series(2.0, NAMES).sample(frac=1.0, random_state=0)
+    frontier = pairstep.efficient_frontier(risk, earns, SumBox(upper=limit), n_points=4)
+    np.testing.assert_allclose(frontier.x, expected.x, atol=1e-6)
+    assert list(frontier.weights.columns) == NAMES
+    assert frontier.weights.shape == (4, 7)
+    assert expected.weights.shape == (4, 7)
+
+
 # ------------------------------------------------------------------ least squares
 
 

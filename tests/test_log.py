@@ -23,11 +23,12 @@ RNG = np.random.default_rng(0)
 ROOT = RNG.normal(size=(40, 60))
 RISK = ROOT.T @ ROOT
 WIDE = LeastSquares(RNG.normal(size=(300, 1200)), RNG.normal(size=300))
-SMOOTH = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x)
+SMOOTH = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x, n=60)
 GEARS = {
     "greedy": (Quadratic(RISK, RNG.normal(size=60)), {"rule": "gs-s"}),
     "block": (WIDE, {}),
-    "loop": (SMOOTH, {"x0": np.full(60, 1 / 60), "max_iter": 300}),
+    "loop": (SMOOTH, {"x0": np.full(60, 1 / 60), "max_iter": 300, "rule": "gs-1"}),
+    "smooth": (SMOOTH, {}),
 }
 every_gear = pytest.mark.parametrize("gear", GEARS)
 

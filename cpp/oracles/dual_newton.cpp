@@ -14,10 +14,37 @@ namespace {
 constexpr int STEPS = 12, STEPS_EACH = 40, HALVINGS = 30, REFINEMENTS = 2;
 constexpr double MUCH_RIDGE = 1e3;
 
+// Solves a symmetric system, its lower triangle given by columns, by Gauss steps with pivots.
+bool solve_indefinite(double* matrix, Index n, double* b) {
+  for (Index c = 0; c < n; ++c)
+    for (Index r = 0; r < c; ++r) matrix[c * n + r] = matrix[r * n + c];
+  for (Index c = 0; c < n; ++c) {
+    Index pivot = c;
+    for (Index r = c + 1; r < n; ++r)
+      if (std::abs(matrix[r * n + c]) > std::abs(matrix[pivot * n + c])) pivot = r;
+    if (matrix[pivot * n + c] == 0.0) return false;
+    std::swap_ranges(matrix + c * n, matrix + (c + 1) * n, matrix + pivot * n);
+    std::swap(b[c], b[pivot]);
+    for (Index r = c + 1; r < n; ++r) {
+      const double ratio = matrix[r * n + c] / matrix[c * n + c];
+      for (Index k = c; k < n; ++k) matrix[r * n + k] -= ratio * matrix[c * n + k];
+      b[r] -= ratio * b[c];
+    }
+  }
+  for (Index r = n; r-- > 0;) {
+    for (Index k = r + 1; k < n; ++k) b[r] -= matrix[r * n + k] * b[k];
+    b[r] /= matrix[r * (n + 1)];
+  }
+  return true;
+}
+
 // With y = Ax - b as variables of their own, the Lagrangian of x and y falls apart into numbers:
 //   x_i = clip((lambda_g - c_i - A_i'y) / ridge_i, lower_i, upper_i),
 // and the dual, concave and piecewise quadratic in (y, lambda), is
 //   -|y|^2/2 - b'y + lambda'totals + sum_i (ridge_i x_i / 2 + c_i + A_i'y - lambda_g) x_i.
+// Where squares have weights w, y is w (Ax - b) and the first term y'(y / w)/2. With some below 0
+// that is no longer concave; its saddle point is found by whole Newton steps, which change the free
+// variables until they are right, or fail.
 class Dual {
  public:
   Dual(const Ridged& problem, const Point& point, std::vector<double> y, std::vector<double> lambda,
@@ -53,6 +80,7 @@ class Dual {
 
  private:
   Index rows() const { return problem_.m; }
+  double inverse_weight(Index p) const { return problem_.weight ? 1.0 / problem_.weight[p] : 1.0; }
   double ridge(Index i) const { return scale_ * problem_.ridge[i]; }
   Index unknowns() const { return rows() + point_.n_groups; }
 
@@ -78,7 +106,8 @@ class Dual {
   double evaluate(const std::vector<double>& y, const std::vector<double>& lambda,
                   const std::vector<double>& slopes, std::vector<double>& x) const {
     double value = 0.0;
-    for (Index p = 0; p < rows(); ++p) value -= y[p] * (0.5 * y[p] + problem_.b[p]);
+    for (Index p = 0; p < rows(); ++p)
+      value -= y[p] * (0.5 * inverse_weight(p) * y[p] + problem_.b[p]);
     for (Index g = 0; g < point_.n_groups; ++g) {
       double sum = lambda[g] * problem_.totals[g];
       for (Index i = point_.starts[g]; i < point_.starts[g + 1]; ++i) {
@@ -117,7 +146,7 @@ class Dual {
     for_rows([&](Index p, const double* row) {
       double* const to = scaled.data() + p * count;
       for (Index k = 0; k < count; ++k) to[k] = root[k] * row[who[k]];
-      double sum = -problem_.b[p] - y_[p];
+      double sum = -problem_.b[p] - inverse_weight(p) * y_[p];
       for (Index g = 0; g < point_.n_groups; ++g) {
         double own = 0.0;
         for (Index i = point_.starts[g]; i < point_.starts[g + 1]; ++i) {
@@ -131,7 +160,7 @@ class Dual {
     gram({scaled.data(), count, m, 1, count}, block.data(), team_);
     for (Index p = 0; p < m; ++p) {
       std::copy_n(block.data() + p * m + p, m - p, hessian.data() + p * size + p);
-      hessian[p * size + p] += 1.0;
+      hessian[p * size + p] += inverse_weight(p);
     }
     for (Index g = 0; g < point_.n_groups; ++g) {
       double all = 0.0, own = 0.0, sum = problem_.totals[g];
@@ -145,8 +174,12 @@ class Dual {
       rise_[m + g] = sum;
     }
     direction_ = rise_;
-    if (!isa().cholesky(hessian.data(), size, size)) return false;
-    isa().cholesky_solve(hessian.data(), size, size, direction_.data(), 1);
+    if (problem_.weight) {
+      if (!solve_indefinite(hessian.data(), size, direction_.data())) return false;
+    } else {
+      if (!isa().cholesky(hessian.data(), size, size)) return false;
+      isa().cholesky_solve(hessian.data(), size, size, direction_.data(), 1);
+    }
     return std::all_of(direction_.begin(), direction_.end(),
                        [](double d) { return std::isfinite(d); });
   }
@@ -166,7 +199,8 @@ class Dual {
         lambda[g] = lambda_[g] + length * direction_[m + g];
       for (Index i = 0; i < point_.n; ++i) slopes[i] = slopes_[i] + length * along[i];
       const double value = evaluate(y, lambda, slopes, x);
-      if (!(value >= value_ + 1e-4 * length * slope - rounding)) continue;
+      const bool rises = value >= value_ + 1e-4 * length * slope - rounding;
+      if (!rises && !problem_.weight) continue;
       y_.swap(y);
       lambda_.swap(lambda);
       slopes_.swap(slopes);
@@ -197,6 +231,7 @@ bool dual_newton(const Ridged& problem, const Point& point, const std::vector<do
   // With little ridge the dual is nearly a polyhedron, on which Newton's steps are short. With more
   // it is round, and its maximum is a start for less.
   for (const double first : {1.0, MUCH_RIDGE}) {
+    if (first > 1.0 && problem.weight) break;
     Dual dual(problem, point, residual, multiplier, team);
     bool found = false;
     for (double scale = first; scale > 0.5; scale *= 0.1)

@@ -66,16 +66,18 @@ class GramOracle final : public LocalOracle {
     const double block = double(free) * double(free) * double(free);  // a step on it
     if (!many_rounds && block < cost_of_dual_newton(rows(), point.n)) return Leap::declined;
     if (2 * rows() > point.n) return Leap::declined;
-    if (matrix_.starts || weight_ || point.kink || point.nested()) return Leap::declined;
+    if (matrix_.starts || point.kink || point.nested()) return Leap::declined;
     if (!std::all_of(ridge_, ridge_ + point.n, [](double r) { return r > 0; }))
       return Leap::declined;
     std::vector<double> multiplier;
     for (Index g = 0; g < point.n_groups; ++g) {
-      const Market market = prices_.market(g);
-      multiplier.push_back(0.5 * (market.dearest + market.cheapest));
+      const auto [dearest, cheapest] = prices_.market(g);  // one may be infinite
+      multiplier.push_back(!std::isfinite(dearest)    ? cheapest
+                           : !std::isfinite(cheapest) ? dearest
+                                                      : 0.5 * (dearest + cheapest));
     }
-    const bool made = dual_newton({matrix_.dense, rows(), b_, ridge_, c_, totals}, point, residual_,
-                                  multiplier, x, team());
+    const bool made = dual_newton({matrix_.dense, rows(), weight_, b_, ridge_, c_, totals}, point,
+                                  weighted_, multiplier, x, team());
     return made ? Leap::made : Leap::failed;
   }
 

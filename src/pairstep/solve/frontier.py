@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE, Array, finite_number, vector
 from ..constraints import Simplex, SumBox
+from ..labels import Axis, aligned, labelled
 from ..objectives import FactorModel, Quadratic
 from ..result import Status
 from .minimize import minimize
@@ -27,8 +28,10 @@ class Frontier:
 
     Attributes
     ----------
-    weights : ndarray of shape (count, n)
+    x : ndarray of shape (count, n)
         A portfolio per row: within its bounds exactly, with its sums within one ulp.
+    weights : ndarray or DataFrame
+        The same with the labels of the assets, where covariance, mean or constraint have some.
     expected_return : ndarray of shape (count,)
         ``mean'x``.
     risk : ndarray of shape (count,)
@@ -40,11 +43,18 @@ class Frontier:
         Of that problem, recomputed from it.
     """
 
-    weights: Array
+    x: Array
     expected_return: Array
     risk: Array
     tradeoff: Array
     kkt_violation: Array
+    variables: Axis
+
+    @property
+    def weights(self) -> Any:
+        """The portfolios with their labels, one per row."""
+        columns = labelled(self.x.T, self.variables, Axis())
+        return columns if isinstance(self.variables.labels, list) else columns.T
 
 
 class Corner(NamedTuple):
@@ -75,10 +85,10 @@ def efficient_frontier(
 
     Parameters
     ----------
-    covariance : array_like, scipy.sparse array, or a pair (F, D)
+    covariance : array_like, DataFrame, scipy.sparse array, or a pair (F, D)
         The matrix Q; or its factors, for ``Q = F'F + diag(D)``.
-    mean : array_like of shape (n,)
-        Expected returns.
+    mean : array_like or Series of shape (n,)
+        Expected returns. Labels are aligned; see `pairstep.labels`.
     constraint : SumBox, optional
         The budget, bounds and sectors; `Simplex` by default.
     target_return, target_risk : float or array_like, optional
@@ -146,8 +156,12 @@ class _Path:
             self.variance = FactorModel(*covariance)
         else:
             self.variance = Quadratic(covariance)
-        self.mean = vector("mean", mean, self.variance.n, limit=LARGE)
-        self.constraint, self.tol = constraint, tol
+        self.variables = Axis.of(self.variance)
+        self.mean = vector(
+            "mean", aligned("mean", mean, self.variables), self.variance.n, limit=LARGE
+        )
+        self.constraint, self.tol = constraint.along(self.variables), tol
+        self.variables.adopt(constraint.variables)
         self.corners = [self.solved(0.0, None)]
 
     def solved(self, tradeoff: float, x0: Array | None) -> Corner:
@@ -179,11 +193,12 @@ class _Path:
             found[k] = self._at(name, float(targets[k]), measure)
         x = np.array([corner.x for corner in found]).reshape(len(targets), -1)
         return Frontier(
-            weights=x,
+            x=x,
             expected_return=x @ self.mean,
             risk=np.array([_Risk(self).of(row) for row in x]),
             tradeoff=np.array([corner.tradeoff for corner in found]),
             kkt_violation=np.array([corner.violation for corner in found]),
+            variables=self.variables,
         )
 
     def _at(self, name: str, target: float, measure: _Return | _Risk) -> Corner:

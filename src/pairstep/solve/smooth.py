@@ -77,6 +77,8 @@ def _run(task: Task) -> Outcome:
         if task.record:
             interior = int(((z > task.layout.lower) & (z < task.layout.upper)).sum())
             task.rows.append(np.array([[value, seen.violation, moved, interior, task.elapsed]]))
+        if task.line_is_due:
+            task.tell(value, seen.violation)
         if task.n_iter and task.stopped_by_callback(value, seen.violation):
             return Outcome(Status.STOPPED, seen=seen)
         if seen.violation <= task.threshold_at(seen):
@@ -137,6 +139,7 @@ def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Arra
         tol=max(task.tol, SAMPLE_TOL),
         callback=None,
         record=False,
+        next_line=math.inf,
     )
     _run(similar)
     new_value, new_gradient = value_and_gradient(task.objective, similar.z)
@@ -230,6 +233,7 @@ def _quadratic_task(task: Task, model: Any, layout: Layout) -> Task:
         rng=task.rng,
         record=False,
         finish=True,
+        next_line=math.inf,  # nobody wants to read of the steps of a step
     )
 
 
