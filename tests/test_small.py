@@ -13,7 +13,8 @@ from pairstep import Quadratic, SumBox, _core, minimize, solve_qp
 
 
 def usual(Q, c=None, total=1.0, lower=0.0, upper=np.inf, **options):
-    return minimize(Quadratic(Q, c), SumBox(total, lower, upper), **options)
+    """With a limit on the iterations, which the short cut does not know."""
+    return minimize(Quadratic(Q, c), SumBox(total, lower, upper), max_iter=10**6, **options)
 
 
 def small(Q, c=0.0, total=1.0, lower=0.0, upper=np.inf, tol=1e-8):
@@ -149,3 +150,23 @@ def test_not_convex_is_said():
 def test_tol_of_zero_ends():
     Q = np.cov(np.random.default_rng(0).normal(size=(40, 10)).T)
     assert pairstep.solve_qp(Q, tol=0.0).status in ("optimal", "stalled")
+
+
+def test_minimize_takes_the_short_cut_too():
+    Q, c, total, lower, upper = random_problem(np.random.default_rng(8), 15)
+    where = SumBox(total, lower, upper)
+    result, expected = minimize(Quadratic(Q, c), where), usual(Q, c, total, lower, upper)
+    np.testing.assert_array_equal(result.x, expected.x)
+    np.testing.assert_allclose(result.multipliers, expected.multipliers, rtol=0, atol=1e-12)
+    assert result.setup_time == 0.0
+    assert expected.setup_time > 0.0
+    for option in ({"history": True}, {"rule": "gs-s"}, {"x0": expected.x}, {"time_limit": 9.0}):
+        assert minimize(Quadratic(Q, c), where, **option).setup_time > 0.0
+
+
+def test_bounds_that_are_changed_afterwards_do_not_change_a_result():
+    lower, upper = np.zeros(3), np.full(3, 0.4)
+    result = solve_qp(np.diag([1.0, 2.0, 9.0]), lower=lower, upper=upper)
+    upper[:] = 0.0
+    lower[:] = -1.0
+    assert (result.multipliers != 0).tolist() == [True, True, False]

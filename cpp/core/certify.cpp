@@ -199,7 +199,9 @@ bool is_optimal(const Certificate& certificate, const Terms& terms, double value
 Certificate certify(const Point& point) {
   if (point.nested()) return certify_nested(point);
   Certificate certificate;
+  certificate.multiplier.reserve(std::size_t(point.n_groups));
   std::vector<Stretch> sellers, buyers;
+  for (auto* side : {&sellers, &buyers}) side->reserve(std::size_t(std::min<Index>(point.n, 16)));
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
     const double largest = largest_of(point, begin, end);

@@ -146,68 +146,177 @@ class Faces {
   double definite_[N * N];
 };
 
+// What is missing of the total: the sum is kept to twice the precision of a double.
+template <int N>
+Lanes missing_of(const std::array<Lanes, N>& x, double total) {
+  Lanes high = all<Lanes>(0.0), low = high;
+  for (int i = 0; i < N; ++i) {
+    const Lanes before = high;
+    high = before + x[i];
+    const Lanes part = high - before;
+    low += (before - (high - part)) + (x[i] - part);
+  }
+  return (total - high) - low;
+}
+
+// Rounding of the sums goes into a free variable, the smallest that has room for it, as `settle`
+// has it. Where the sums are right then.
+template <int N>
+Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
+  Lanes missing = missing_of<N>(x, problem.total);
+  for (int round = 0; round < 2; ++round) {
+    std::array<Lanes, N> size;  // infinite where it cannot take it
+    Lanes least = all<Lanes>(INFINITY);
+    for (int i = 0; i < N; ++i) {
+      const Lanes to = x[i] + missing;
+      const Mask inside =
+          (minimum(x[i], to) > problem.lower[i]) & (maximum(x[i], to) < problem.upper[i]);
+      size[i] = inside ? magnitude(x[i]) : all<Lanes>(INFINITY);
+      least = minimum(size[i], least);
+    }
+    for (int i = 0; i < N; ++i) {
+      const Mask takes = (size[i] == least) & (least < INFINITY);
+      x[i] = takes ? x[i] + missing : x[i];
+      least = takes ? all<Lanes>(INFINITY) : least;  // one is enough
+    }
+    missing = missing_of<N>(x, problem.total);
+  }
+  return magnitude(missing) <=
+         0.5 * std::numeric_limits<double>::epsilon() * std::abs(problem.total);
+}
+
+// Some columns of B in the cache, two vectors of them at a time, so that a number of A serves
+// twice.
+template <int N>
+class Panel {
+ public:
+  using Pair = std::array<Lanes, 2>;
+  static constexpr Index STEP = 2 * WIDTH;
+
+  Panel(const FewColumns& problem, Index begin, Index end)
+      : problem_(problem),
+        width_((end - begin + STEP - 1) / STEP * STEP),
+        columns_(problem.m * width_) {
+    for (Index k = 0; k < problem.m; ++k) {
+      const double* const row = problem.B + k * problem.count;
+      std::fill(std::copy(row + begin, row + end, at(k, 0)), at(k, 0) + width_, 0.0);
+    }
+  }
+
+  Index width() const { return width_; }
+
+  // Inner products of these columns with those of A, and with themselves.
+  struct Products {
+    std::array<Pair, N> with_A;
+    Pair squares;
+  };
+  Products products(Index first) {
+    Lanes left[N] = {}, right[N] = {}, left_squares = {}, right_squares = {};
+    for (Index k = 0; k < problem_.m; ++k) {
+      const Lanes b = load<Lanes>(at(k, first)), next = load<Lanes>(at(k, first + WIDTH));
+      left_squares = multiply_add(b, b, left_squares);
+      right_squares = multiply_add(next, next, right_squares);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        const Lanes a = all<Lanes>(problem_.A[k * N + j]);
+        left[j] = multiply_add(a, b, left[j]);
+        right[j] = multiply_add(a, next, right[j]);
+      }
+    }
+    Products sums{{}, {left_squares, right_squares}};
+    for (int j = 0; j < N; ++j) sums.with_A[j] = {left[j], right[j]};
+    return sums;
+  }
+
+  // The columns b become Ax - b.
+  void subtract_from(Index first, const std::array<Pair, N>& x) {
+    Lanes left[N], right[N];
+    for (int j = 0; j < N; ++j) {
+      left[j] = x[j][0];
+      right[j] = x[j][1];
+    }
+    for (Index k = 0; k < problem_.m; ++k) {
+      Lanes residual = -load<Lanes>(at(k, first)), next = -load<Lanes>(at(k, first + WIDTH));
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        const Lanes a = all<Lanes>(problem_.A[k * N + j]);
+        residual = multiply_add(a, left[j], residual);
+        next = multiply_add(a, right[j], next);
+      }
+      store(at(k, first), residual);
+      store(at(k, first + WIDTH), next);
+    }
+  }
+
+ private:
+  double* at(Index k, Index column) { return columns_.data() + k * width_ + column; }
+
+  const FewColumns& problem_;
+  const Index width_;
+  Aligned columns_;
+};
+
+// The rows of results that a vector of right-hand sides fills, from `first` on.
+template <int N>
+void put(const std::array<Lanes, N>& values, Index first, Index lanes, double* rows) {
+  double columns[N][WIDTH];
+  std::memcpy(columns, values.data(), sizeof columns);
+  for (Index lane = 0; lane < lanes; ++lane)
+    for (int j = 0; j < N; ++j) rows[(first + lane) * N + j] = columns[j][lane];
+}
+
 template <int N>
 void few_columns(const FewColumns& problem, Index begin, Index end) {
   using Rows = typename Faces<N>::Rows;
   const Faces<N> faces(problem);
-  const Index m = problem.m, used = end - begin, width = (used + WIDTH - 1) / WIDTH * WIDTH;
   const bool definite = faces.are_definite();
-  Aligned panel(m * width);
-  for (Index k = 0; k < m; ++k) {
-    const double* const row = problem.B + k * problem.count + begin;
-    std::fill(std::copy_n(row, used, panel.data() + k * width), panel.data() + (k + 1) * width,
-              0.0);
-  }
-  for (Index at = 0; at < width; at += WIDTH) {
-    const Index lanes = std::min(WIDTH, used - at), first = begin + at;
-    const auto put = [&](const Rows& values, double* rows) {
-      for (Index lane = 0; lane < lanes; ++lane)
-        for (int j = 0; j < N; ++j) rows[(first + lane) * N + j] = values[j][lane];
+  Panel<N> panel(problem, begin, end);
+  for (Index at = 0; at < panel.width(); at += Panel<N>::STEP) {
+    const auto lanes_of = [&](int v) {
+      return std::clamp<Index>(end - begin - at - v * WIDTH, 0, WIDTH);
     };
-    Rows c, x, gradient;
-    c.fill(all<Lanes>(0.0));
-    Lanes squares = all<Lanes>(0.0);
-    for (Index k = 0; k < m; ++k) {
-      const Lanes b = load<Lanes>(panel.data() + k * width + at);
-      squares = multiply_add(b, b, squares);
-      for (int j = 0; j < N; ++j)
-        c[j] = multiply_subtract(all<Lanes>(problem.A[k * N + j]), b, c[j]);
+    const auto with_b = panel.products(at);
+    std::array<typename Panel<N>::Pair, N> points;
+    Mask valid[2];
+    for (int v = 0; v < 2; ++v) {
+      const Index first = begin + at + v * WIDTH, lanes = lanes_of(v);
+      valid[v] = with_b.squares[v] <= problem.most_squares;
+      Rows c, x;
+      for (int j = 0; j < N; ++j) c[j] = valid[v] ? -with_b.with_A[j][v] : all<Lanes>(0.0);
+      const auto [steps, solved] = faces.solve(c, x);
+      const Mask settled = settle_lanes<N>(x, problem);
+      put<N>(c, first, lanes, problem.linear);
+      put<N>(x, first, lanes, problem.x);
+      const Index whole[] = {0, N};
+      for (Index lane = 0; lane < lanes; ++lane) {
+        const Index p = first + lane;
+        if (!settled[lane]) {
+          double* const row = problem.x + p * N;
+          settle(row, problem.lower, problem.upper, {1, whole, &problem.total});
+          for (int j = 0; j < N; ++j) x[j][lane] = row[j];
+        }
+        problem.iterations[p] = Index(steps[lane]);
+        problem.state[p] = !valid[v][lane]            ? FewColumns::invalid
+                           : solved[lane] && definite ? FewColumns::solved
+                                                      : FewColumns::unsolved;
+      }
+      for (int j = 0; j < N; ++j) points[j][v] = x[j];
     }
-    const Mask valid = squares <= problem.most_squares;
-    for (int j = 0; j < N; ++j) c[j] = valid ? c[j] : all<Lanes>(0.0);
-    const auto [steps, solved] = faces.solve(c, x);
-    put(c, problem.linear);
-    put(x, problem.x);
 
-    const Index whole[] = {0, N};
-    for (Index lane = 0; lane < lanes; ++lane) {
-      const Index p = first + lane;
-      double* const row = problem.x + p * N;
-      settle(row, problem.lower, problem.upper, {1, whole, &problem.total});
-      for (int j = 0; j < N; ++j) x[j][lane] = row[j];
-      problem.iterations[p] = Index(steps[lane]);
-      problem.state[p] = !valid[lane]               ? FewColumns::invalid
-                         : solved[lane] && definite ? FewColumns::solved
-                                                    : FewColumns::unsolved;
+    panel.subtract_from(at, points);
+    const auto with_residual = panel.products(at);
+    for (int v = 0; v < 2; ++v) {
+      const Index first = begin + at + v * WIDTH, lanes = lanes_of(v);
+      Rows gradient;
+      Lanes value = with_residual.squares[v];
+      for (int j = 0; j < N; ++j) {
+        const Lanes pull = problem.ridge[j] * points[j][v];
+        value = multiply_add(pull, points[j][v], value);
+        gradient[j] = valid[v] ? with_residual.with_A[j][v] + pull : all<Lanes>(0.0);
+      }
+      put<N>(gradient, first, lanes, problem.gradient);
+      for (Index lane = 0; lane < lanes; ++lane) problem.value[first + lane] = 0.5 * value[lane];
     }
-
-    Lanes value = all<Lanes>(0.0);
-    gradient.fill(value);
-    for (Index k = 0; k < m; ++k) {
-      Lanes residual = -load<Lanes>(panel.data() + k * width + at);
-      for (int j = 0; j < N; ++j)
-        residual = multiply_add(all<Lanes>(problem.A[k * N + j]), x[j], residual);
-      value = multiply_add(residual, residual, value);
-      for (int j = 0; j < N; ++j)
-        gradient[j] = multiply_add(all<Lanes>(problem.A[k * N + j]), residual, gradient[j]);
-    }
-    for (int j = 0; j < N; ++j) {
-      const Lanes pull = problem.ridge[j] * x[j];
-      value = multiply_add(pull, x[j], value);
-      gradient[j] = valid ? gradient[j] + pull : all<Lanes>(0.0);
-    }
-    put(gradient, problem.gradient);
-    for (Index lane = 0; lane < lanes; ++lane) problem.value[first + lane] = 0.5 * value[lane];
   }
 }
 

@@ -21,7 +21,7 @@ inline void store(double* p, T value) {
 
 template <class T>
 inline T all(double value) {
-  return T{} + value;
+  return value - T{};  // which a compiler knows to be the value, as it does not know of a sum
 }
 
 template <class T>

@@ -16,6 +16,7 @@
 #include "../core/inner.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
+#include "../core/team.hpp"
 #include "../isa/dispatch.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -198,7 +199,8 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
 
 nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matrix& x,
                        const In& value, const In& lower, const In& upper, const Indices& starts,
-                       const std::optional<In>& low, const std::optional<In>& high, double tol) {
+                       const std::optional<In>& low, const std::optional<In>& high, double tol,
+                       int threads) {
   const std::size_t count = x.shape(0), n = x.shape(1);
   for (const Matrix* each : {&gradient, &linear})
     require(each->shape(0) == count && each->shape(1) == n, "gradients must be count x n");
@@ -208,27 +210,30 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matri
   require_limits(starts, low, high);
   std::vector<double> violation(count), bound(count);
   std::vector<std::uint8_t> optimal(count);
-  {
-    const WithoutGil without;
-    for (std::size_t k = 0; k < count; ++k) {
-      const Point point{Index(n),
-                        Index(starts.shape(0)) - 1,
-                        starts.data(),
-                        const_cast<double*>(gradient.data()) + k * n,
-                        const_cast<double*>(x.data()) + k * n,
-                        lower.data(),
-                        upper.data(),
-                        nullptr,
-                        nullptr,
-                        low ? low->data() : nullptr,
-                        low ? high->data() : nullptr};
-      const Certificate c = certify(point);
-      const Terms terms = terms_of(point, linear.data() + k * n);
-      violation[k] = c.violation;
-      bound[k] = c.bound;
-      optimal[k] = is_optimal(c, terms, value.data()[k], tol);
-    }
-  }
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    constexpr Index CHUNK = 256;
+    const Index chunks = (Index(count) + CHUNK - 1) / CHUNK;
+    Team team(int(std::min<Index>(threads, chunks)), pulse);
+    team.run(chunks, [&](Index chunk) {
+      for (Index k = chunk * CHUNK; k < std::min((chunk + 1) * CHUNK, Index(count)); ++k) {
+        const Point point{Index(n),
+                          Index(starts.shape(0)) - 1,
+                          starts.data(),
+                          const_cast<double*>(gradient.data()) + k * n,
+                          const_cast<double*>(x.data()) + k * n,
+                          lower.data(),
+                          upper.data(),
+                          nullptr,
+                          nullptr,
+                          low ? low->data() : nullptr,
+                          low ? high->data() : nullptr};
+        const Certificate c = certify(point);
+        violation[k] = c.violation;
+        bound[k] = c.bound;
+        optimal[k] = is_optimal(c, terms_of(point, linear.data() + k * n), value.data()[k], tol);
+      }
+    });
+  });
   return nb::make_tuple(to_numpy(std::move(violation)), to_numpy(std::move(bound)),
                         to_numpy(std::move(optimal)));
 }
@@ -435,7 +440,7 @@ NB_MODULE(_core, m) {
   m.attr("ROUNDED") = ROUNDED;
   m.def(
       "certify_rows", &certify_rows, "gradient"_a, "linear"_a, "x"_a, "value"_a, "lower"_a,
-      "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a,
+      "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a, "threads"_a,
       "For each row a violation, a bound, and whether it is optimal as `Task.is_optimal` has it.");
   m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
         "left' right, with the same bits for any number of threads.");

@@ -224,6 +224,7 @@ def certify_rows(
     high: Array | None,
     *,
     tol: float,
+    threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 def small(
     Q: object, c: object, total: object, lower: object, upper: object, tol: object

@@ -19,6 +19,7 @@ from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
 
 SLAB = 512  # right-hand sides certified at a time: few enough for the residuals to stay in cache
+MANY = 1000  # points that a second thread is worth
 UNSOLVED, SOLVED, INVALID = range(3)
 
 
@@ -55,7 +56,7 @@ def solve_batch(
 
     options = tol, iterations(max_iter, 100_000), deadline
     points = _points(problem, layout, gram, B, *options, n_jobs)
-    result = _certified(layout, points, tol)
+    result = _certified(layout, points, tol, n_jobs)
     _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
     solve_time = time.perf_counter() - began - setup_time
     return replace(result, setup_time=setup_time, solve_time=solve_time)
@@ -127,11 +128,12 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
     return layout.project(np.zeros(layout.n))
 
 
-def _certified(layout: Layout, points: _Points, tol: float) -> BatchResult:
+def _certified(layout: Layout, points: _Points, tol: float, n_jobs: int | None) -> BatchResult:
     """Say of each point how good it is, as `Task.is_optimal` does of one."""
     violation, bound, optimal = _core.certify_rows(
         points.gradient, points.linear, points.z, points.value,
-        layout.lower, layout.upper, layout.starts, layout.low, layout.high, tol=tol,
+        layout.lower, layout.upper, layout.starts, layout.low, layout.high,
+        tol=tol, threads=threads.count(n_jobs) if len(points.z) >= MANY else 1,
     )  # fmt: skip
     status = np.full(len(points.z), Status.OPTIMAL.value, "<U10")
     status[optimal == 0] = Status.STALLED.value

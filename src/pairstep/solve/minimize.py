@@ -13,25 +13,13 @@ from .. import log
 from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
 from ..labels import Axis, aligned
-from ..objectives import Objective, value_and_gradient
+from ..objectives import Objective, Quadratic, value_and_gradient
 from ..result import Result, Status
 from ..rules import RULES, PythonRule, rule_of
 from . import block, greedy, loop, smooth
+from .small import solve_small
 from .steps import BACKTRACKING, Length, Step, plan
-from .task import NOT_CONVEX, Callback, Outcome, Task
-
-MESSAGES = {
-    Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
-    Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol",
-    Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {threshold:.2e}",
-    Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
-    "{violation:.2e} (tolerance {threshold:.2e})",
-    Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
-    "{violation:.2e} (tolerance {threshold:.2e})",
-    Status.UNBOUNDED: "the objective falls without bound on the feasible set",
-}
+from .task import MESSAGES, NOT_CONVEX, Callback, Outcome, Task
 
 
 def minimize(
@@ -118,6 +106,11 @@ def minimize(
     """
     began = time.perf_counter()
     _require_members(objective, constraint)
+    unusual = (x0, max_iter, time_limit, callback, seed)
+    if rule == step == "auto" and all(option is None for option in unusual) and not history:
+        result = _at_once(objective, constraint, tol, verbose)
+        if result is not None:
+            return result
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
     x0 = aligned("x0", x0, variables)
@@ -169,6 +162,19 @@ def minimize(
     if task.heard:
         log.tell(f"{result.status} after {task.elapsed:.3g} s: {result.message}", verbose)
     return result
+
+
+def _at_once(objective: Objective, constraint: SumBox, tol: float, verbose: bool) -> Result | None:
+    """A small dense quadratic with one sum and no labels, if nobody wants to hear of it."""
+    if type(objective) is not Quadratic or log.heard(verbose):
+        return None
+    labels = objective.variables.labels, constraint.variables.labels
+    sums = constraint.weights, constraint.groups
+    if any(part is not None for part in (*labels, *sums)):
+        return None
+    return solve_small(
+        objective.Q, objective.c, constraint.total, constraint.lower, constraint.upper, tol
+    )
 
 
 _UNUSED: Any = None  # the generator of rules that draw nothing

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..result import Result, Status
-from .minimize import MESSAGES
+from .task import MESSAGES
 
 
 def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) -> Result | None:

@@ -26,6 +26,20 @@ GAIN, ROUNDING = _core.GAIN, _core.ROUNDED  # see core/certify.hpp
 ELSEWHERE = 1e-3
 
 
+MESSAGES = {
+    Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
+    Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol",
+    Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {threshold:.2e}",
+    Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
+    "{violation:.2e} (tolerance {threshold:.2e})",
+    Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
+    "{violation:.2e} (tolerance {threshold:.2e})",
+    Status.UNBOUNDED: "the objective falls without bound on the feasible set",
+}
+
+
 class Seen(NamedTuple):
     """What the problem says of a point: derived from it, not kept up to date by a loop."""
 
@@ -64,7 +78,7 @@ class Task:
     first_value: float = 0.0
     next_line: float = field(default_factory=lambda: log.EVERY)  # when the log is due, in seconds
 
-    @cached_property
+    @property
     def heard(self) -> bool:
         """Whether anybody reads the log."""
         return log.heard(self.verbose)
@@ -144,7 +158,7 @@ class Task:
         """The same, given value and gradient."""
         return Seen(value, gradient, *_core.certify(self.point, gradient, self._constant_gradient))
 
-    @cached_property
+    @property
     def _constant_gradient(self) -> Array | None:
         """The part of the gradient that no x changes, where it is known."""
         if self.objective.linear is not None:
