@@ -57,7 +57,24 @@ class Dual {
         slopes_(std::size_t(point.n)),
         x_(slopes_.size()) {}
 
-  const std::vector<double>& x() const { return x_; }
+  // The point, with what rounding has left of the sums spread over all free variables: one alone
+  // would be seen to differ.
+  std::vector<double> point() const {
+    std::vector<double> x = x_;
+    for (Index g = 0; g < point_.n_groups; ++g) {
+      const Index begin = point_.starts[g], end = point_.starts[g + 1];
+      for (int round = 0; round < REFINEMENTS; ++round) {
+        long double missing = problem_.totals[g];
+        for (Index i = begin; i < end; ++i) missing -= x[i];
+        const double each =
+            double(missing) / double(std::count(free_.begin() + begin, free_.begin() + end, 1));
+        if (!std::isfinite(each)) break;
+        for (Index i = begin; i < end; ++i)
+          if (free_[i]) x[i] = std::min(std::max(x[i] + each, point_.lower[i]), point_.upper[i]);
+      }
+    }
+    return x;
+  }
 
   // For the ridge times `scale`. Whether the maximum was found.
   bool maximise(double scale, int steps) {
@@ -238,7 +255,7 @@ bool dual_newton(const Ridged& problem, const Point& point, const std::vector<do
       found = dual.maximise(scale, first > 1.0 ? STEPS_EACH : STEPS);
     if (!found) continue;
     dual.maximise(1.0, REFINEMENTS);  // from slopes that are computed anew
-    x = dual.x();
+    x = dual.point();
     return true;
   }
   return false;
