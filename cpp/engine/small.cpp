@@ -7,6 +7,7 @@
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
 #include "../core/pulse.hpp"
+#include "../core/quadratic.hpp"
 #include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
 
@@ -30,15 +31,8 @@ bool is_ordinary(const Small& problem, Pulse& pulse) {
   return checked.difference == 0.0 && checked.largest < LARGE;
 }
 
-// Value and gradient at the point.
 double derive(const Small& problem, const Point& point) {
-  isa().times(problem.hessian, point.x, point.n, point.gradient);
-  double value = 0.0;
-  for (Index i = 0; i < point.n; ++i) {
-    value += point.x[i] * (0.5 * point.gradient[i] + problem.linear[i]);
-    point.gradient[i] += problem.linear[i];
-  }
-  return value;
+  return quadratic(problem.hessian, problem.linear, point.n, point.x, point.gradient);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
 #include "../core/inner.hpp"
+#include "../core/quadratic.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
 #include "../core/team.hpp"
@@ -162,6 +163,18 @@ nb::tuple asymmetry_(const Array& matrix, int threads) {
     return asymmetry(matrix.data(), Index(matrix.shape(0)), threads, pulse);
   });
   return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
+}
+
+nb::tuple quadratic_(const Matrix& Q, const In& c, const In& x) {
+  const std::size_t n = x.shape(0);
+  require(Q.shape(0) == n && Q.shape(1) == n && c.shape(0) == n, "Q must be n x n, c of length n");
+  std::vector<double> gradient(n);
+  double value = 0.0;
+  {
+    const WithoutGil without;
+    value = quadratic(Q.data(), c.data(), Index(n), x.data(), gradient.data());
+  }
+  return nb::make_tuple(value, to_numpy(std::move(gradient)));
 }
 
 nb::object times(const Matrix& matrix, const In& x) {
@@ -432,6 +445,7 @@ NB_MODULE(_core, m) {
   m.def("asymmetry", &asymmetry_<Matrix>, "matrix"_a, "threads"_a,
         "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j, and "
         "min M_ii + M_jj - 2 M_ij).");
+  m.def("quadratic", &quadratic_, "Q"_a, "c"_a, "x"_a, "x'Qx/2 + c'x and its gradient.");
   m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
   m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,

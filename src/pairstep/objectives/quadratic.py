@@ -136,6 +136,8 @@ class Quadratic(Fixed):
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one product."""
         point = np.asarray(x, float)
+        if not scipy.sparse.issparse(self.Q):
+            return _core.quadratic(self.Q, self.c, point)
         product = self._product(point)
         return float(point @ (0.5 * product + self.c)), product + self.c
 
