@@ -71,6 +71,13 @@ def test_results_are_those_of_minimize(n):
     assert result.solve_time > 0
 
 
+def test_matrices_by_columns_will_do():
+    Q, c, total, lower, upper = random_problem(np.random.default_rng(3), 9)
+    found = small(np.asfortranarray(Q), c, total, lower, upper)
+    np.testing.assert_array_equal(found[0], small(Q, c, total, lower, upper)[0])
+    assert small(np.asfortranarray(np.array([[1.0, 0.5], [0.4, 1.0]]))) is None
+
+
 def test_larger_problems_go_the_usual_way():
     assert small(np.eye(301)) is None
     assert small(np.eye(300)) is not None

@@ -19,6 +19,7 @@ namespace nb = nanobind;
 using In = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using InOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MatrixByColumns = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using Matrix32 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using InOutMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -303,15 +303,25 @@ bool take_numbers(nb::handle given, std::size_t n, std::vector<double>& numbers)
   return true;
 }
 
+// A square matrix by rows or by columns, which is the same for the symmetric: others are refused
+// later. Null if it is anything else.
+const double* take_symmetric(nb::handle given, std::size_t& n) {
+  const auto take = [&](auto array) -> const double* {
+    if (!nb::try_cast(given, array, false) || array.shape(0) != array.shape(1)) return nullptr;
+    n = array.shape(0);
+    return array.data();  // which `given` keeps alive
+  };
+  const double* rows = take(Matrix());
+  return rows ? rows : take(MatrixByColumns());
+}
+
 nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower, nb::handle upper,
                  nb::handle tol) {
-  Matrix hessian;
   std::vector<double> linear, low, high;
-  if (!nb::try_cast(Q, hessian, false) || hessian.shape(0) != hessian.shape(1) ||
-      Index(hessian.shape(0)) > SMALL)
-    return nb::none();
-  const std::size_t n = hessian.shape(0);
-  Small problem{hessian.data(), nullptr, nullptr, nullptr, Index(n), 0.0, 0.0};
+  std::size_t n = 0;
+  const double* const hessian = take_symmetric(Q, n);
+  if (!hessian || Index(n) > SMALL) return nb::none();
+  Small problem{hessian, nullptr, nullptr, nullptr, Index(n), 0.0, 0.0};
   if (!take_numbers(c, n, linear) || !take_numbers(lower, n, low) ||
       !take_numbers(upper, n, high) || !take_number(total, problem.total) ||
       !take_number(tol, problem.tol))

@@ -179,10 +179,13 @@ void steepest(const A& a, const Extremes& ends, const Choice& choice, double lea
   for (Trader& t : buyers) t.room = std::min(t.room, reach / t.root);
   std::vector<double> sold, bought;
   double above = best.ratio * (1.0 + 1e-12);  // where nothing trades, rounding included
-  // Ever faster, so that 0 is reached after some sixty rounds at most. There the dearest and the
-  // cheapest trade, be it less than can be told from nothing.
-  for (double shrink = 0.7; !(match(sellers, buyers, below, sold, bought) > alpha * below);
-       shrink *= 0.7) {
+  // Slowly at first, for the fewer join the less there is to sort; then ever faster, so that 0 is
+  // reached after some seventy rounds at most. There the dearest and the cheapest trade, be it less
+  // than can be told from nothing.
+  constexpr int SLOWLY = 10;
+  double shrink = 0.7;
+  for (int round = 1; !(match(sellers, buyers, below, sold, bought) > alpha * below); ++round) {
+    if (round > SLOWLY) shrink *= 0.7;
     if (below == 0) break;
     choice.beat();
     above = below;

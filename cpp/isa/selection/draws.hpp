@@ -4,12 +4,12 @@
 class WeightedPairs {
  public:
   void set_up(const double* constants, Index n) {
-    const auto largest =
-        argmax<1>(n, [&]<class T>(Index p) { return std::array<T, 1>{load<T>(constants + p)}; })[0];
-    // A power of 2 by which the sums neither overflow nor underflow.
-    const double unit = std::ldexp(1.0, std::clamp(-std::ilogb(largest.value), -1000, 1000));
     total_.resize(n + 1);
-    for (Index i = 0; i < n; ++i) total_[i + 1] = total_[i] + constants[i] * unit;
+    add_up(constants, n, 1.0);
+    if (total_[n] > 1e-250 && total_[n] < 1e250) return;
+    // A power of 2 by which the sums neither overflow nor underflow.
+    const double largest = n > 0 ? *std::max_element(constants, constants + n) : 1.0;
+    add_up(constants, n, std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000)));
   }
   bool ready() const { return !total_.empty(); }
   // An index in [begin, end), `without` excepted (-1: none).
@@ -24,6 +24,10 @@ class WeightedPairs {
   }
 
  private:
+  void add_up(const double* constants, Index n, double unit) {
+    for (Index i = 0; i < n; ++i) total_[i + 1] = total_[i] + constants[i] * unit;
+  }
+
   std::vector<double> total_;
 };
 
