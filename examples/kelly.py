@@ -8,14 +8,12 @@ growth; the right panel shows how the holdings spread. Data: daily prices of 20 
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 import time
 from pathlib import Path
 
 import numpy as np
-from _data import Array, find, made_up_market
+from _data import daily_stocks
 from _picture import BLACK, BLUE, GREEN, GREY, RED, label, panels, run, save
 
 import pairstep
@@ -24,21 +22,9 @@ LIMITS = {1.0: BLUE, 0.3: GREEN, 0.1: RED}
 DAYS_IN_A_YEAR = 252
 
 
-def market() -> tuple[list[str], Array, bool]:
-    """Give the names of the stocks, their daily returns, and whether they are made up."""
-    path = find("finance/skfolio_sp500_dataset.csv.gz")
-    if path is None:
-        returns, _ = made_up_market(np.random.default_rng(4), 20, 2500, premium=0.03)
-        return [f"stock {k}" for k in range(20)], 0.3 * returns, True
-    with gzip.open(path, "rt") as file:
-        names, *rows = csv.reader(file)
-    prices = np.array([row[1:] for row in rows], float)
-    return names[1:], prices[1:] / prices[:-1] - 1, False
-
-
 def main(out: Path) -> None:
     """Find the portfolio for each limit, print growth and holdings, draw."""
-    names, returns, made_up = market()
+    names, returns, made_up = daily_stocks(premium=0.03)
     figure, (left, right) = panels(1, 2, (11.5, 5.0))
     years = np.arange(len(returns)) / DAYS_IN_A_YEAR
     even = np.full(len(names), 1 / len(names))

@@ -8,30 +8,16 @@ puts most of the risk into a few assets. Data: daily prices of 20 stocks.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 from pathlib import Path
 
 import numpy as np
-from _data import Array, find, made_up_market
+from _data import Array, daily_stocks
 from _picture import BLUE, GREEN, GREY, panels, run, save
 
 import pairstep
 
 DAYS_IN_A_YEAR = 252
-
-
-def market() -> tuple[list[str], Array, bool]:
-    """Give the names of the stocks, their daily returns, and whether they are made up."""
-    path = find("finance/skfolio_sp500_dataset.csv.gz")
-    if path is None:
-        returns, _ = made_up_market(np.random.default_rng(4), 20, 2500)
-        return [f"stock {k}" for k in range(20)], 0.4 * returns, True
-    with gzip.open(path, "rt") as file:
-        names, *rows = csv.reader(file)
-    prices = np.array([row[1:] for row in rows], float)
-    return names[1:], prices[1:] / prices[:-1] - 1, False
 
 
 def risk_parity(covariance: Array) -> Array:
@@ -47,7 +33,7 @@ def risk_parity(covariance: Array) -> Array:
 
 def main(out: Path) -> None:
     """Compare three portfolios: what they hold, and where their risk comes from."""
-    names, returns, made_up = market()
+    names, returns, made_up = daily_stocks()
     covariance = np.cov(returns.T)
     n = len(names)
     portfolios = {
