@@ -195,22 +195,30 @@ inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score
 // The `count` largest positions of each of K scores, best first, the first position on ties.
 template <int K, class Score>
 inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Score score) {
+  for (auto* list : out) list->clear();
+  if (count < 1) return;
   using Entry = std::pair<double, Index>;
   const auto better = [](const Entry& a, const Entry& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
   };
-  std::array<std::vector<Entry>, K> heap;  // worst on top
+  // Twice as many as are wanted are taken before the worse half goes: less work than to keep them
+  // in order.
+  const std::size_t wanted = std::size_t(count), most = std::max<std::size_t>(2 * wanted, 32);
+  std::array<std::vector<Entry>, K> best_of;
   std::array<double, K> bar;
   bar.fill(-INFINITY);
+  for (auto& entries : best_of) entries.reserve(most);
+  const auto keep_wanted = [&](int k) {
+    std::vector<Entry>& entries = best_of[k];
+    if (entries.size() <= wanted) return;
+    std::nth_element(entries.begin(), entries.begin() + (count - 1), entries.end(), better);
+    entries.resize(wanted);
+    bar[k] = entries.back().first;
+  };
   const auto offer = [&](int k, double value, Index p) {
     if (!(value > bar[k])) return;
-    heap[k].push_back({value, p});
-    std::push_heap(heap[k].begin(), heap[k].end(), better);
-    if (Index(heap[k].size()) > count) {
-      std::pop_heap(heap[k].begin(), heap[k].end(), better);
-      heap[k].pop_back();
-    }
-    if (Index(heap[k].size()) == count) bar[k] = heap[k].front().first;
+    best_of[k].push_back({value, p});
+    if (best_of[k].size() == most) keep_wanted(k);
   };
   constexpr Index BITE = 8 * WIDTH;
   Index p = 0;
@@ -230,8 +238,8 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
     for (int k = 0; k < K; ++k) offer(k, a[k], p);
   }
   for (int k = 0; k < K; ++k) {
-    std::sort(heap[k].begin(), heap[k].end(), better);
-    out[k]->clear();
-    for (const Entry& entry : heap[k]) out[k]->push_back(entry.second);
+    keep_wanted(k);
+    std::sort(best_of[k].begin(), best_of[k].end(), better);
+    for (const Entry& entry : best_of[k]) out[k]->push_back(entry.second);
   }
 }
