@@ -30,8 +30,8 @@ from pairstep import (
 from pairstep.rules import RULES
 
 # A solve that would hang fails after this many seconds.
-solve_qp = functools.partial(pairstep.solve_qp, time_limit=2.0)
-minimize = functools.partial(pairstep.minimize, time_limit=2.0)
+solve_qp = functools.partial(pairstep.solve_qp, time_limit=20.0)
+minimize = functools.partial(pairstep.minimize, time_limit=20.0)
 
 # ------------------------------------------------------------------ oracles
 

@@ -201,13 +201,13 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
   const auto better = [](const Entry& a, const Entry& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
   };
-  // Twice as many as are wanted are taken before the worse half goes: less work than to keep them
-  // in order.
-  const std::size_t wanted = std::size_t(count), most = std::max<std::size_t>(2 * wanted, 32);
+  // A few are kept in a heap, the worst on top: the sharper the bar, the less is looked at twice.
+  // Of many, twice as many as are wanted are taken before the worse half goes, which is less work.
+  const std::size_t wanted = std::size_t(count);
+  const bool few = count <= 32;
   std::array<std::vector<Entry>, K> best_of;
   std::array<double, K> bar;
   bar.fill(-INFINITY);
-  for (auto& entries : best_of) entries.reserve(most);
   const auto keep_wanted = [&](int k) {
     std::vector<Entry>& entries = best_of[k];
     if (entries.size() <= wanted) return;
@@ -217,8 +217,18 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
   };
   const auto offer = [&](int k, double value, Index p) {
     if (!(value > bar[k])) return;
-    best_of[k].push_back({value, p});
-    if (best_of[k].size() == most) keep_wanted(k);
+    std::vector<Entry>& entries = best_of[k];
+    entries.push_back({value, p});
+    if (!few) {
+      if (entries.size() == 2 * wanted) keep_wanted(k);
+      return;
+    }
+    std::push_heap(entries.begin(), entries.end(), better);
+    if (entries.size() > wanted) {
+      std::pop_heap(entries.begin(), entries.end(), better);
+      entries.pop_back();
+    }
+    if (entries.size() == wanted) bar[k] = entries.front().first;
   };
   constexpr Index BITE = 8 * WIDTH;
   Index p = 0;
