@@ -136,12 +136,21 @@ void times_vector(const double* matrix, Index m, Index n, const double* x, doubl
 }
 
 void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out) {
+  std::fill_n(out, n, 0.0);
+  Pulse pulse;
+  Team alone(1, pulse);
+  add_transposed(matrix, m, n, r, out, alone);
+}
+
+void add_transposed(const double* matrix, Index m, Index n, const double* r, double* sums,
+                    Team& team) {
   std::vector<const double*> rows(std::size_t(m), nullptr);
   for (Index p = 0; p < m; ++p) rows[p] = matrix + p * n;
-  std::fill_n(out, n, 0.0);
-  constexpr Index STRIPE = 4096;  // sums that stay in the cache
-  for (Index begin = 0; begin < n; begin += STRIPE)
-    isa().of<double>().add_rows(rows.data(), r, m, begin, std::min(begin + STRIPE, n), out);
+  constexpr Index STRIPE = 4096;  // sums that stay in the second-level cache
+  team.run(parts(n, STRIPE), [&](Index part) {
+    isa().of<double>().add_rows(rows.data(), r, m, part * STRIPE, std::min((part + 1) * STRIPE, n),
+                                sums);
+  });
 }
 
 }  // namespace pairstep

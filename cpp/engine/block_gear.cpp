@@ -120,8 +120,8 @@ bool BlockGear::is_stuck() {
   return violation < 100 * found_.noise || (now.since > 100 && violation < END_GAME * now.first);
 }
 
-// Where free accounts are many, the oracle may know a way to the optimum at once. Whether it led
-// nearer.
+// Where free accounts are many, the oracle may know a way to the optimum at once. Whether accounts
+// have moved, be it there and back because it did not lead nearer.
 bool BlockGear::leap() {
   const bool many_rounds = rounds_ - leapt_ > MANY;
   if (!with_free_ || leaps_ == LEAPS || (leaps_ > 0 && !many_rounds)) return false;
@@ -136,12 +136,10 @@ bool BlockGear::leap() {
   ++iterations;
   const std::vector<double> before(point_.x, point_.x + point_.n);
   const double violation_before = violation;
-  std::vector<Index> all(std::size_t(point_.n));
-  std::iota(all.begin(), all.end(), 0);
-  move_to(all, x);
+  move_all_to(x);
   survey(pace().size);
   if (violation < violation_before) return true;
-  move_to(all, before);
+  move_all_to(before);
   leaps_ = LEAPS;
   return true;
 }
@@ -219,9 +217,13 @@ void BlockGear::settle_sums() {
   std::vector<double> settled(point_.x, point_.x + point_.n);
   settle(settled.data(), point_.lower, point_.upper,
          {point_.n_groups, point_.starts, task_.totals, point_.low, point_.high}, point_.pivot);
+  move_all_to(settled);
+}
+
+void BlockGear::move_all_to(const std::vector<double>& x) {
   std::vector<Index> all(std::size_t(point_.n));
   std::iota(all.begin(), all.end(), 0);
-  move_to(all, settled);
+  move_to(all, x);
 }
 
 }  // namespace pairstep

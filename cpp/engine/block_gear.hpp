@@ -70,6 +70,7 @@ class BlockGear {
   void unshrink();
   BlockStop work_on_block(Index max_iter, Pulse& pulse);
   void move_to(const std::vector<Index>& accounts, const std::vector<double>& x);
+  void move_all_to(const std::vector<double>& x);
   void settle_sums();
 
   Oracle& oracle_;

@@ -108,15 +108,8 @@ class Dual {
 
   // out = A' by
   void set_slopes(const double* by, double* out) {
-    constexpr Index STRIPE = 4096;  // sums that stay in the cache
-    std::vector<const double*> lines(std::size_t(rows()), nullptr);
-    for (Index p = 0; p < rows(); ++p) lines[p] = problem_.A + p * point_.n;
     std::fill_n(out, point_.n, 0.0);
-    const Index n = point_.n, parts = (n + STRIPE - 1) / STRIPE;
-    team_.run(parts, [&](Index part) {
-      isa().of<double>().add_rows(lines.data(), by, rows(), part * STRIPE,
-                                  std::min((part + 1) * STRIPE, n), out);
-    });
+    add_transposed(problem_.A, rows(), point_.n, by, out, team_);
   }
 
   // x and the value of the dual, where slopes = c + A'y.

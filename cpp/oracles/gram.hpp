@@ -120,13 +120,7 @@ class GramOracle final : public LocalOracle {
     }
     weighted_ = residual_;
     for (Index p = 0; weight_ && p < rows(); ++p) weighted_[p] *= weight_[p];
-    std::vector<const double*> lines(residual_.size());
-    for (Index p = 0; p < rows(); ++p) lines[p] = matrix_.dense + p * matrix_.features;
-    const Index parts = (n + STRIPE - 1) / STRIPE;
-    team().run(parts, [&](Index part) {
-      isa().of<double>().add_rows(lines.data(), weighted_.data(), rows(), part * STRIPE,
-                                  std::min((part + 1) * STRIPE, n), sums);
-    });
+    pairstep::add_transposed(matrix_.dense, rows(), n, weighted_.data(), sums, team());
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {
@@ -142,9 +136,6 @@ class GramOracle final : public LocalOracle {
       matrix_.each(members[a], [&](Index p, double) { scattered_[p] = 0.0; });
     }
   }
-
-  // Columns that are summed at once: their sums stay in the second-level cache.
-  static constexpr Index STRIPE = 4096;
 
   const DataMatrix matrix_;
   const double *weight_, *b_, *ridge_, *c_;

@@ -451,6 +451,7 @@ NB_MODULE(_core, m) {
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,
         "Gradient updates by pairs of rows: the floor of the greedy gear.");
   m.attr("GAIN") = GAIN;
+  m.attr("GRAIN") = GRAIN;
   m.attr("ROUNDED") = ROUNDED;
   m.def(
       "certify_rows", &certify_rows, "gradient"_a, "linear"_a, "x"_a, "value"_a, "lower"_a,

@@ -393,6 +393,8 @@ void register_solvers(nb::module_& m) {
         "threads"_a,
         "Least squares for each column of B: (x, linear, gradient, value, iterations, state).");
   m.attr("FEW") = FEW;
+  m.attr("UNSOLVED") = int(FewColumns::unsolved);
+  m.attr("INVALID") = int(FewColumns::invalid);
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
         "A small dense quadratic at once: (x, gradient, value, iterations, violation, tolerance, "

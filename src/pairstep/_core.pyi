@@ -232,6 +232,9 @@ def small(
 ) -> tuple[Array, Array, float, int, float, float, float, float] | None: ...
 
 FEW: int
+UNSOLVED: int
+INVALID: int
+GRAIN: float
 GAIN: float
 ROUNDED: float
 

@@ -16,9 +16,8 @@ from .._validation import Array
 
 Indices = NDArray[np.int64]
 
-# A difference that is this small against the numbers it is taken of is their rounding; as in
-# cpp/core/nested.hpp.
-GRAIN = 8 * np.finfo(float).eps
+# A difference that is this small against the numbers it is taken of is their rounding.
+GRAIN = _core.GRAIN
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from .minimize import iterations, minimize, not_negative
 
 SLAB = 512  # right-hand sides certified at a time: few enough for the residuals to stay in cache
 MANY = 1000  # points that a second thread is worth
-UNSOLVED, SOLVED, INVALID = range(3)
+UNSOLVED, INVALID = _core.UNSOLVED, _core.INVALID  # states of a right-hand side
 
 
 class _Points(NamedTuple):
@@ -54,8 +54,8 @@ def solve_batch(
     gram = problem.block(np.arange(problem.n))
     setup_time = time.perf_counter() - began
 
-    options = tol, iterations(max_iter, 100_000), deadline
-    points = _points(problem, layout, gram, B, *options, n_jobs)
+    most = iterations(max_iter, 100_000)
+    points = _points(problem, layout, gram, B, tol, most, deadline, n_jobs)
     result = _certified(layout, points, tol, n_jobs)
     _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
     solve_time = time.perf_counter() - began - setup_time
