@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
+
+from pairstep.kept import kept
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
 
@@ -141,7 +144,30 @@ FORKS = """
 @pytest.mark.unsanitized
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_children_forked_while_threads_solve_do_not_hang():
-    assert run(FORKS, count=30) == ["{0}"]
+    assert run(FORKS, count=100) == ["{0}"]
+
+
+def test_a_kept_property_of_one_object_does_not_wait_for_that_of_another():
+    begun, finished = threading.Event(), threading.Event()
+
+    class Slow:
+        @kept
+        def value(self):
+            begun.set()
+            return finished.wait(60)
+
+    objects = Slow(), Slow()
+    workers = [threading.Thread(target=lambda slow: slow.value, args=(one,)) for one in objects]
+    began = []
+    for worker in workers:
+        begun.clear()
+        worker.start()
+        began.append(begun.wait(20))
+    finished.set()
+    for worker in workers:
+        worker.join()
+    assert began == [True, True]
+    assert [one.value for one in objects] == [True, True]
 
 
 EXIT = """

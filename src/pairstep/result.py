@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from . import show
 from ._validation import Array
+from .kept import kept
 from .labels import Axis, labelled
 
 
@@ -159,7 +159,7 @@ class Result:
         """The point with its labels."""
         return labelled(self.x, self.variables)
 
-    @cached_property
+    @kept
     def multipliers(self) -> Array:
         """The multipliers of the bounds, from the gradient and the multiplier of the sum."""
         slope = self.gradient - self.pull

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._validation import Array
+from ..kept import kept
 
 Indices = NDArray[np.int64]
 
@@ -58,12 +58,12 @@ class Layout:
         """Where the accounts start that can trade with each other, if their sums have room."""
         return np.array([0, self.n], np.int64) if self.nested else self.starts
 
-    @cached_property
+    @kept
     def held(self) -> NDArray[np.bool_] | None:
         """Which accounts belong to a coordinate."""
         return None if self.source is None else self.source >= 0
 
-    @cached_property
+    @kept
     def group(self) -> Indices:
         """The group of each account."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))

@@ -21,10 +21,11 @@ from .._validation import (
     vector,
 )
 from ..constraints import Layout
+from ..kept import kept
 from ..labels import Axis, aligned
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix
-from .objective import Fixed, Indices, kept
+from .objective import Fixed, Indices
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,6 @@ from .._validation import Array
 from ..constraints import Layout
 
 Indices = NDArray[np.int64]
-
-# A property that is computed once. To pyright a `cached_property` is none in the protocol below.
-if TYPE_CHECKING:
-    kept = property
-else:
-    kept = cached_property
 
 
 class Objective(Protocol):

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from .. import _core, threads
 from .._validation import LARGE, Array, array, frozen, vector
 from ..constraints import Layout
+from ..kept import kept
 from ..labels import Axis, aligned
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
-from .objective import Fixed, Indices, kept
+from .objective import Fixed, Indices
 
 # A sparse matrix is made dense up to this many.
 SMALL_BYTES = 2**25

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from .. import _core, log
 from .._validation import Array
 from ..constraints import Layout
+from ..kept import kept
 from ..objectives import Objective, value_and_gradient
 from ..result import History, Progress, Status
 from ..rules import Rule
@@ -119,7 +119,7 @@ class Task:
             odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
         return 1000 + int(20 * odds * n**2)
 
-    @cached_property
+    @kept
     def point(self) -> Any:
         """What the native functions call a point, the gradient apart; it refers to z."""
         layout = self.layout
@@ -135,7 +135,7 @@ class Task:
             layout.high,
         )
 
-    @cached_property
+    @kept
     def choice(self) -> Any:
         """How the native rule is to choose."""
         return self.choice_with(self.plan.alpha)
