@@ -10,8 +10,9 @@ namespace pairstep {
 
 namespace {
 
-// How many of the accounts furthest out a working set begins with, and how many it takes later.
-constexpr Index FIRST = 128, USUAL = 256;
+// How many of the accounts furthest out a working set begins with, and how many it takes later: a
+// round over many accounts costs so much that more of them should pay for it.
+constexpr Index FIRST = 128, USUAL = 256, OF_MANY = 512, MANY_ACCOUNTS = 20'000;
 
 // Rounds without a halving of the violation after which the free accounts are balanced all
 // together.
@@ -182,7 +183,8 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   pace().idle = outcome.fall > 1e-13 * fallen_ ? 0 : pace().idle + 1;
   move_to(set_.members, outcome.x);
   if (moved > 0) {
-    pace().size = std::max(USUAL, with_free_ ? q / 4 : 0);
+    const Index usual = point_.n < MANY_ACCOUNTS ? USUAL : OF_MANY;
+    pace().size = std::max(usual, with_free_ ? q / 4 : 0);
     return BlockStop::paused;
   }
   // Nothing moves: the part is done; or the free accounts may help; or it is the end.

@@ -92,6 +92,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
   task.step = Step::exact;
   task.patience = 1000 + 10 * Index(q);
   task.finish = effort.finish;
+  task.tidy = rule.curved;
   const std::unique_ptr<GreedyRun> gear = isa().greedy(task, Index(q));
   gear->begin(small, 0.0);
   outcome.stop = gear->run(effort.threshold, effort.max_iter, pulse);

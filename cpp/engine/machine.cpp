@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../oracles/matrix.hpp"
+#include "sample.hpp"
 
 namespace pairstep {
 
@@ -40,6 +41,7 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
 }  // namespace
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
+  if (task.cold) start_from_samples(task, dual, team, progress);
   Pulse& pulse = team.pulse();
   const std::vector<double> pivot(dual.point.kink ? std::size_t(dual.point.n) : 0, 0.0);
   dual.point.pivot = dual.point.kink ? pivot.data() : nullptr;

@@ -28,6 +28,7 @@ struct MachineTask {
   std::size_t cache_bytes;
   bool single;  // kernel rows in float32
   const Rule* rule;
+  bool cold;  // whether nothing is known of the solution yet
 };
 
 // What is told of duals on the way.

@@ -127,6 +127,7 @@ class Greedy final : public GreedyRun {
       largest = std::max(largest, std::abs(point_.x[i]));
     }
     grain_ = std::numeric_limits<double>::epsilon() * largest;
+    cheapest_.assign(std::size_t(point_.n_groups), {-1, 0});
     best_violation_ = INFINITY;
     idle_ = 0;
     seen_ = -1;
@@ -165,6 +166,9 @@ class Greedy final : public GreedyRun {
 
  private:
   static constexpr Index BEAT_EVERY = 32;
+
+  // Steps that an account may stay the cheapest buyer of its group.
+  static constexpr Index TIDY_AFTER = 16;
 
   // When the finish is to be tried: once the gear has worked a share as long as a try costs, a
   // smaller share each time the finish lowers the objective faster for its work than the gear has
@@ -275,6 +279,13 @@ class Greedy final : public GreedyRun {
       };
       const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
       const Book here = inside ? book.slice(begin, end) : across_.book();
+      if (inside && task_.tidy && lingers(group)) {
+        best_pair_move(here, ends.seller.index, ends.buyer.index,
+                       curvature.template operator()<double>(ends.seller.index, ends.buyer.index),
+                       1.0, move_);
+        for (Index& i : move_.index) i += begin;
+        return;
+      }
       choose(here, &ends, choice_, lipschitz, curvature, other_);
       if (!inside) across_.shorten(point_, other_);
       if (other_.beats(move_)) {
@@ -282,6 +293,16 @@ class Greedy final : public GreedyRun {
         std::swap(move_, other_);
       }
     }
+  }
+
+  // Whether the cheapest buyer of a group has stayed so for many steps. It has hardly any room, so
+  // that no trade with it gains enough to be chosen; but its price alone makes the violation.
+  bool lingers(Index group) {
+    Cheapest& known = cheapest_[group];
+    const bool same = ends_[group].buyer.index == known.account;
+    if (same && iterations - known.since <= TIDY_AFTER) return false;
+    known = {ends_[group].buyer.index, iterations};
+    return same;
   }
 
   // Go along the move as far as the step says, and bring gradient and extremes up to date. Whether
@@ -408,6 +429,10 @@ class Greedy final : public GreedyRun {
   Index interior_ = 0, moved_ = 0, idle_ = 0, seen_ = -1;
   double threshold_ = 0.0, grain_ = 0.0, best_violation_ = INFINITY;
   bool after_finish_ = false, endless_ = false;
+  struct Cheapest {
+    Index account, since;
+  };
+  std::vector<Cheapest> cheapest_;  // buyer of each group, and since which iteration
 };
 
 inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {

@@ -11,6 +11,9 @@ namespace {
 // Below this share of active accounts it pays to go on without the others.
 constexpr double WORTH_SHRINKING = 0.7;
 
+// Rows of a block that one thread copies at once.
+constexpr Index ROWS_AT_ONCE = 64;
+
 Index padding(Index n, Index panel) { return (n + panel - 1) / panel * panel - n; }
 
 template <class Real>
@@ -97,13 +100,18 @@ template <class Value>
 void KernelOracle<Real>::assemble(const Points<Value>& some, double* hessian) {
   const Index q = some.count(), stride = some.padded();
   const std::vector<Value> blocks = some.blocks();
-  std::vector<Value> padded(std::size_t(q) * std::size_t(stride));
+  const std::size_t bytes = std::size_t(q) * std::size_t(stride) * sizeof(Value);
+  if (!room_ || room_->bytes() < bytes) room_ = std::make_unique<Arena>(bytes + bytes / 4);
   std::vector<Value*> rows(std::size_t(q), nullptr);
-  for (Index r = 0; r < q; ++r) rows[r] = padded.data() + r * stride;
+  for (Index r = 0; r < q; ++r) rows[r] = static_cast<Value*>(room_->data()) + r * stride;
   Tiles<Value> job{dual_.kernel, &some, &some, blocks.data()};
   job.rows = rows.data();
   run_tiles(job, team());
-  for (Index r = 0; r < q; ++r) std::copy_n(rows[r], q, hessian + r * q);
+  const Index parts = (q + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
+  team().run(parts, [&](Index part) {
+    for (Index r = part * ROWS_AT_ONCE; r < std::min(q, (part + 1) * ROWS_AT_ONCE); ++r)
+      std::copy_n(rows[r], q, hessian + r * q);
+  });
 }
 
 template <class Real>

@@ -51,9 +51,16 @@ struct DualArrays {
 std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
     const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
     const std::vector<DualArrays>& arrays, double tol, Index max_iter, double seconds,
-    std::size_t cache_bytes, int threads, bool single, int rule, const nb::object& keep_going) {
-  MachineTask task{
-      data_for(kernel, X, center), kernel, tol, max_iter, cache_bytes, single, &rule_of(rule)};
+    std::size_t cache_bytes, int threads, bool single, int rule, bool cold,
+    const nb::object& keep_going) {
+  MachineTask task{data_for(kernel, X, center),
+                   kernel,
+                   tol,
+                   max_iter,
+                   cache_bytes,
+                   single,
+                   &rule_of(rule),
+                   cold};
   require(kernel.name != KernelName::precomputed ||
               (task.data.rows == task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
@@ -160,7 +167,7 @@ void register_machines(nb::module_& m) {
   m.def(
       "solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
       "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
-      "keep_going"_a.none(),
+      "cold"_a, "keep_going"_a.none(),
       "Solve duals over the rows of one matrix in place: (status, iterations, violation) of each.");
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());

@@ -251,6 +251,7 @@ def solve_duals(
     threads: int,
     single: bool,
     rule: int,
+    cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
 ) -> list[tuple[BlockStop, int, float]]: ...
 def add_kernel(

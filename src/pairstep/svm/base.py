@@ -166,7 +166,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         fitted.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
         weights = fitted._weights(X, sample_weight)
         duals = fitted._duals(targets, weights)
-        fitted._continue(duals)
+        # Samples take iterations of their own, which who limits them has not asked for.
+        cold = not fitted._continue(duals) and self.max_iter == -1
         K = fitted._matrix(X)
 
         told = {"estimator": self, "X": X, "y": y}
@@ -178,7 +179,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20), threads=self._threads(),
-            dtype=self.dtype, rule=self.rule,
+            dtype=self.dtype, rule=self.rule, cold=cold,
             keep_going=FitProgress(self, context, self.tol, len(duals), bool(self.verbose)),
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
@@ -259,11 +260,14 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _threads(self) -> int:
         return threads.count(self.n_jobs)
 
-    def _continue(self, duals: list[Dual]) -> None:
+    def _continue(self, duals: list[Dual]) -> bool:
+        """Start from the last fit, if there is one to start from."""
         earlier: list[Dual] = self.__dict__.pop("_last_duals", [])
-        if self.warm_start and len(earlier) == len(duals):
-            for old, dual in zip(earlier, duals, strict=True):
-                continue_from(old, dual)
+        if not self.warm_start or len(earlier) != len(duals):
+            return False
+        for old, dual in zip(earlier, duals, strict=True):
+            continue_from(old, dual)
+        return True
 
     def _keep(self, X: Any, coefficients: Array) -> None:
         if not (np.isfinite(coefficients).all() and np.isfinite(self.intercept_).all()):

@@ -90,11 +90,13 @@ def solve(
     threads: int,
     dtype: type[np.floating[Any]] = np.float32,
     rule: str = "auto",
+    cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of X (dense or CSR) until each violation is at most `tol`.
 
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
+    `cold`: nothing is known of the solutions, so that large duals may be started from samples.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
     (data,), center = _laid_out(kernel, X)
@@ -112,7 +114,7 @@ def solve(
         tol=tol, max_iter=max_iter, seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
         single=np.dtype(dtype) == np.float32,
         rule=RULES["libsvm" if rule == "auto" else rule].code,
-        keep_going=keep_going,
+        cold=cold, keep_going=keep_going,
     )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
