@@ -381,7 +381,7 @@ def test_convergence_warning(Machine):
     X, y = IRIS
     message = (
         r"Solver terminated early \(max_iter=3\).  Consider pre-processing your data with "
-        r"StandardScaler or MinMaxScaler. The KKT violation is \d.* above tol=0.001 after 3 "
+        r"StandardScaler or MinMaxScaler. The KKT violation is \d.* \(tol=0.001\) after 3 "
         r"iterations: raise max_iter, time_limit or tol, or lower C."
     )
     with pytest.warns(ConvergenceWarning, match=message) as caught:
@@ -392,6 +392,15 @@ def test_convergence_warning(Machine):
     assert (machine.optimality_.status == "max_iter").all()
     assert np.all(machine.n_iter_ == 3)
     assert np.isfinite(decisions(machine, X)).all()
+
+
+def test_iterations_used_up_are_told_of_at_the_optimum_too():
+    X, y = [[-1.0], [1.0]], [0, 1]
+    with pytest.warns(ConvergenceWarning, match=r"Solver terminated early \(max_iter=1\)."):
+        machine = SVC(max_iter=1).fit(X, y)
+    assert machine.fit_status_ == 1
+    assert machine.optimality_.status == ["optimal"]
+    assert SVC(max_iter=2).fit(X, y).fit_status_ == 0
 
 
 @pytest.mark.unsanitized

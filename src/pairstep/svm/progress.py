@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import log
+from ..result import Status
+from .machine import Solution
 
 STEPS = 100  # a fit is that many tasks to its callbacks
 
@@ -28,6 +32,7 @@ class FitProgress:
     solved: int = -1
     largest: float = 0.0
     stopped: bool = False
+    began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, violation: float, iterations: int, solved: int) -> bool:
         """Tell what is new; False if a callback wants the fit to end."""
@@ -44,6 +49,20 @@ class FitProgress:
             task.call_on_fit_task_begin(estimator=self.estimator)
             self.stopped = task.call_on_fit_task_end(estimator=self.estimator)
         return not self.stopped
+
+    def summarise(self, solutions: Sequence[Solution], support_vectors: int) -> None:
+        """Say how it ended."""
+        if not log.heard(self.verbose):
+            return
+        solved = sum(solution.status == Status.OPTIMAL for solution in solutions)
+        iterations = sum(solution.n_iter for solution in solutions)
+        violation = max(solution.kkt_violation for solution in solutions)
+        line = (
+            f"{solved} of {self.duals} solved, {iterations} iterations, KKT violation "
+            f"{violation:.2e} (tol={self.tol:g}), {support_vectors} support vectors, "
+            f"{time.perf_counter() - self.began:.2g} s"
+        )
+        log.tell(line, self.verbose)
 
     def _fraction(self, violation: float, solved: int) -> float:
         if solved != self.solved:
