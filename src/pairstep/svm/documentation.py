@@ -38,7 +38,7 @@ PARAMETERS = {
 """,
     "iterations": """\
     verbose : bool
-        Print how far the fit has come.
+        Print how far the fit has come, and how it ended.
     max_iter : int
         At most so many iterations for each binary problem; -1 for the larger of ten million and
         100 times the number of samples.
@@ -125,7 +125,7 @@ ATTRIBUTES = {
         `kkt_violation` and `duality_gap` of each binary problem, recomputed in float64 from the
         data, and the `status` with which its solve ended.
     fit_status_ : int
-        0 if all problems were solved to `tol`, 1 otherwise.
+        0 if all problems were solved to `tol` in fewer than `max_iter` iterations, 1 otherwise.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int

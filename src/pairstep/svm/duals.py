@@ -105,15 +105,16 @@ def hold_out(dual: Dual, held: Indices) -> Dual:
     They stay in it for their gradients, from which the machine's decisions on them are read. Totals
     are shares of all limits, as far as those of their own group go.
     """
-    lower, upper, z = dual.lower.copy(), dual.upper.copy(), dual.z.copy()
+    lower, upper = dual.lower.copy(), dual.upper.copy()
     lower[held] = upper[held] = 0.0
-    totals = dual.totals.copy()
-    if totals.any():
-        totals *= (upper - lower).sum() / (dual.upper - dual.lower).sum()
+    if not dual.totals.any():
+        return replace(dual, lower=lower, upper=upper, z=dual.z.copy())
+    share = (upper - lower).sum() / (dual.upper - dual.lower).sum()
+    totals, z = dual.totals.copy(), dual.z.copy()
     for k, group in enumerate(_groups(dual)):
         limit, sign = upper[group] - lower[group], np.sign(totals[k])
-        totals[k] = sign * min(abs(totals[k]), float(limit.sum()))
-        z[group] = sign * _filled(limit, abs(totals[k]))
+        total = min(share * abs(totals[k]), float(limit.sum()))
+        totals[k], z[group] = sign * total, sign * _filled(limit, total)
     return replace(dual, lower=lower, upper=upper, totals=totals, z=z)
 
 

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 # What both keep of a fit under the same name; some machines have only some of it.
 SHARED = (
@@ -47,5 +46,4 @@ def _all_stored(coefficients: Any) -> Any:
     rows, columns = coefficients.shape
     indices = np.tile(np.arange(columns, dtype=np.int32), rows)
     starts = columns * np.arange(rows + 1, dtype=np.int32)
-    stored = scipy.sparse.csr_array((coefficients.toarray().ravel(), indices, starts))
-    return type(coefficients)(stored)
+    return type(coefficients)((coefficients.toarray().ravel(), indices, starts), (rows, columns))

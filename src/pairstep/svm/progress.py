@@ -38,11 +38,7 @@ class FitProgress:
         """Tell what is new; False if a callback wants the fit to end."""
         due = int(STEPS * self._fraction(violation, solved))
         if due > self.told and log.heard(self.verbose):
-            line = (
-                f"{solved} of {self.duals} solved, {iterations} iterations, "
-                f"KKT violation {violation:.2e} (tol={self.tol:g})"
-            )
-            log.tell(line, self.verbose)
+            log.tell(self._line(violation, iterations, solved), self.verbose)
         while self.told < due and not self.stopped:
             self.told += 1
             task = self.context.subcontext(task_name="percent")
@@ -54,15 +50,19 @@ class FitProgress:
         """Say how it ended."""
         if not log.heard(self.verbose):
             return
-        solved = sum(solution.status == Status.OPTIMAL for solution in solutions)
-        iterations = sum(solution.n_iter for solution in solutions)
-        violation = max(solution.kkt_violation for solution in solutions)
-        line = (
-            f"{solved} of {self.duals} solved, {iterations} iterations, KKT violation "
-            f"{violation:.2e} (tol={self.tol:g}), {support_vectors} support vectors, "
-            f"{time.perf_counter() - self.began:.2g} s"
+        line = self._line(
+            max(solution.kkt_violation for solution in solutions),
+            sum(solution.n_iter for solution in solutions),
+            sum(solution.status == Status.OPTIMAL for solution in solutions),
         )
-        log.tell(line, self.verbose)
+        seconds = time.perf_counter() - self.began
+        log.tell(f"{line}, {support_vectors} support vectors, {seconds:.2g} s", self.verbose)
+
+    def _line(self, violation: float, iterations: int, solved: int) -> str:
+        return (
+            f"{solved} of {self.duals} solved, {iterations} iterations, "
+            f"KKT violation {violation:.2e} (tol={self.tol:g})"
+        )
 
     def _fraction(self, violation: float, solved: int) -> float:
         if solved != self.solved:
