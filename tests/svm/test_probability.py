@@ -11,7 +11,7 @@ import sklearn.svm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
@@ -383,6 +383,23 @@ def test_warm_start(Machine):
     X, y = np.vstack([X, X[::3] + 0.1]), np.r_[y, y[::3]]
     more = Machine(gamma=0.1, **EXACT).fit(X, y)
     np.testing.assert_allclose(machine.fit(X, y).predict_proba(X), more.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("lost", [[0], [2], [0, 1]])
+def test_classes_without_weight(lost):
+    """Some machines have seen one class only, or none."""
+    X, y = IRIS
+    y = np.where(np.arange(150) % 10 == 0, 3, y)
+    machine = SVC(class_weight=dict.fromkeys(lost, 0.0), **EXACT).fit(X, y)
+    np.testing.assert_allclose(machine.predict_proba(X).sum(axis=1), 1)
+
+
+def test_ended_early():
+    X, y = IRIS
+    with pytest.warns(ConvergenceWarning, match="in 18 binary problems") as caught:
+        machine = SVC(probability=True, max_iter=1).fit(X, y)
+    assert len([warning for warning in caught if warning.category is ConvergenceWarning]) == 1
+    assert np.isfinite(machine.predict_proba(X)).all()
 
 
 def test_support_columns():

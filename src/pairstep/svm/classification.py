@@ -139,9 +139,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     def _calibrate(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> None:
         """Learn the sigmoid of each pair from its cross-validated machines, if there are any."""
         sigmoids = []
-        for k in range(0, len(duals), FOLDS):
+        for k, (first, _) in zip(range(0, len(duals), FOLDS), self._pairs, strict=False):
             machines = slice(k, k + FOLDS)
-            first, _ = self._pairs[k // FOLDS]
             positives = int(np.count_nonzero(targets[duals[k].rows] == first))
             sigmoids.append(sigmoid(duals[machines], solutions[machines], positives, self._scale))
         self._probA, self._probB = np.array(sigmoids).reshape(-1, 2).T.copy()
