@@ -49,9 +49,8 @@ def test_every_kernel(Machine, kernel):
     theirs = check_same(machine, X)
     if kernel == "linear":
         np.testing.assert_allclose(theirs.coef_, machine.coef_, atol=1e-12)
-    for name in theirs.get_params().keys() - {
-        "probability"
-    }:  # whose default depends on the version
+    # Each version has another default of `probability`.
+    for name in theirs.get_params().keys() - {"probability"}:
         assert getattr(theirs, name) == getattr(machine, name)
 
 

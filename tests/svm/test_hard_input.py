@@ -39,14 +39,8 @@ def test_two_samples(Machine):
     if Machine is SVC:
         np.testing.assert_allclose(machine.decision_function([[0.25]]), -0.25)  # x - 1/2: C binds
     np.testing.assert_allclose(
-        decisions(machine, X), decisions(_libsvm(machine).fit(X, y), X), atol=1e-3
+        decisions(machine, X), decisions(machine.to_sklearn().fit(X, y), X), atol=1e-3
     )
-
-
-def _libsvm(machine):
-    names = set(sklearn.svm.SVC().get_params()) | {"nu", "epsilon"}
-    settings = {k: v for k, v in machine.get_params().items() if k in names}
-    return getattr(sklearn.svm, type(machine).__name__)(**settings)
 
 
 @pytest.mark.parametrize("Machine", [SVC, NuSVC])

@@ -33,21 +33,11 @@ NU = {SVC: {}, NuSVC: {"nu": 0.2134}}
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 
 
-def of_scikit_learn(machine):
-    return getattr(sklearn.svm, type(machine).__name__)(
-        **{
-            name: value
-            for name, value in machine.get_params().items()
-            if hasattr(getattr(sklearn.svm, type(machine).__name__)(), name)
-        }
-    )
-
-
 def check_same(machine, X, y, new=None, **options):
     """Sigmoids and probabilities are those that scikit-learn has for the same random_state."""
     new = X if new is None else new
     machine.fit(X, y, **options)
-    theirs = of_scikit_learn(machine).fit(X, y, **options)
+    theirs = machine.to_sklearn().fit(X, y, **options)
     np.testing.assert_allclose(machine._probA, theirs._probA, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(machine._probB, theirs._probB, rtol=1e-4, atol=1e-4)
     expected = theirs.predict_proba(new)
@@ -196,7 +186,7 @@ def coupled(decisions, slopes, offsets, classes):
     Q = -r.T * r
     np.fill_diagonal(Q, (r**2).sum(axis=0) - np.diag(r) ** 2)
     system = np.block([[Q, np.ones((classes, 1))], [np.ones((1, classes)), np.zeros((1, 1))]])
-    return np.linalg.lstsq(system, np.r_[np.zeros(classes), 1.0])[0][:classes], Q
+    return np.linalg.lstsq(system, np.r_[np.zeros(classes), 1.0], rcond=None)[0][:classes], Q
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,6 +6,9 @@ import copy
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+
+from .._validation import Array
 
 # What both keep of a fit under the same name; some machines have only some of it.
 SHARED = (
@@ -32,7 +35,8 @@ def as_sklearn(machine: Any, Estimator: Any) -> Any:
     theirs._num_iter = np.array(machine.n_iter_, np.int32, ndmin=1)
     theirs.support_vectors_ = machine.support_vectors_.astype(np.float64)
     if machine._sparse:
-        theirs.dual_coef_ = _all_stored(theirs.dual_coef_)
+        theirs.support_vectors_ = scipy.sparse.csr_matrix(theirs.support_vectors_)
+        theirs.dual_coef_ = _all_stored(machine._dense_coefficients())
     # LIBSVM's own: with two classes the first one is positive.
     theirs._dual_coef_ = machine._sign * theirs.dual_coef_
     theirs._intercept_ = machine._sign * theirs.intercept_
@@ -41,9 +45,9 @@ def as_sklearn(machine: Any, Estimator: Any) -> Any:
     return theirs
 
 
-def _all_stored(coefficients: Any) -> Any:
-    """A sparse matrix with its zeros stored, as LIBSVM reads it."""
+def _all_stored(coefficients: Array) -> Any:
+    """A sparse matrix, with its zeros stored as LIBSVM reads it; of the kind that theirs are."""
     rows, columns = coefficients.shape
     indices = np.tile(np.arange(columns, dtype=np.int32), rows)
     starts = columns * np.arange(rows + 1, dtype=np.int32)
-    return type(coefficients)((coefficients.toarray().ravel(), indices, starts), (rows, columns))
+    return scipy.sparse.csr_matrix((coefficients.ravel(), indices, starts), (rows, columns))
