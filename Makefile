@@ -61,7 +61,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[test,lint,plots,cli]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli]"
 	touch $@
 
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt

@@ -363,8 +363,9 @@ void cholesky_solve_(const Matrix& factor, const InOutMatrix& b) {
 
 }  // namespace
 
-void register_machines(nb::module_& m);  // machines.cpp
-void register_solvers(nb::module_& m);   // solvers.cpp
+void register_machines(nb::module_& m);       // machines.cpp
+void register_probabilities(nb::module_& m);  // probabilities.cpp
+void register_solvers(nb::module_& m);        // solvers.cpp
 
 namespace {
 
@@ -497,4 +498,5 @@ NB_MODULE(_core, m) {
       [](const std::string& name) { return use_instruction_set(name.c_str()); }, "name"_a,
       "Choose an instruction set by name; False if this processor cannot run it.");
   register_machines(m);
+  register_probabilities(m);
 }

@@ -1,5 +1,6 @@
 """scikit-learn's common checks of estimators."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -14,6 +15,7 @@ MACHINES = [
     NuSVC(nu=0.3, **EXACT),
     SVC(kernel="precomputed"),
     SVR(kernel="linear", tol=1e-10),
+    SVC(probability=True, random_state=0),
 ]
 
 UNWEIGHTED_GAMMA = 'gamma="scale" is 1 / (n_features * X.var()) of the rows without their weights'
@@ -29,6 +31,7 @@ def expected_failures(machine):
     return failures
 
 
+@pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 @parametrize_with_checks(MACHINES, expected_failed_checks=expected_failures)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -39,14 +39,8 @@ def test_two_samples(Machine):
     if Machine is SVC:
         np.testing.assert_allclose(machine.decision_function([[0.25]]), -0.25)  # x - 1/2: C binds
     np.testing.assert_allclose(
-        decisions(machine, X), decisions(_libsvm(machine).fit(X, y), X), atol=1e-3
+        decisions(machine, X), decisions(machine.to_sklearn().fit(X, y), X), atol=1e-3
     )
-
-
-def _libsvm(machine):
-    names = set(sklearn.svm.SVC().get_params()) | {"nu", "epsilon"}
-    settings = {k: v for k, v in machine.get_params().items() if k in names}
-    return getattr(sklearn.svm, type(machine).__name__)(**settings)
 
 
 @pytest.mark.parametrize("Machine", [SVC, NuSVC])
@@ -381,7 +375,7 @@ def test_convergence_warning(Machine):
     X, y = IRIS
     message = (
         r"Solver terminated early \(max_iter=3\).  Consider pre-processing your data with "
-        r"StandardScaler or MinMaxScaler. The KKT violation is \d.* above tol=0.001 after 3 "
+        r"StandardScaler or MinMaxScaler. The KKT violation is \d.* \(tol=0.001\) after 3 "
         r"iterations: raise max_iter, time_limit or tol, or lower C."
     )
     with pytest.warns(ConvergenceWarning, match=message) as caught:
@@ -392,6 +386,15 @@ def test_convergence_warning(Machine):
     assert (machine.optimality_.status == "max_iter").all()
     assert np.all(machine.n_iter_ == 3)
     assert np.isfinite(decisions(machine, X)).all()
+
+
+def test_iterations_used_up_are_told_of_at_the_optimum_too():
+    X, y = [[-1.0], [1.0]], [0, 1]
+    with pytest.warns(ConvergenceWarning, match=r"Solver terminated early \(max_iter=1\)."):
+        machine = SVC(max_iter=1).fit(X, y)
+    assert machine.fit_status_ == 1
+    assert machine.optimality_.status == ["optimal"]
+    assert SVC(max_iter=2).fit(X, y).fit_status_ == 0
 
 
 @pytest.mark.unsanitized

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import (
@@ -23,7 +23,7 @@ from sklearn.utils import (
     column_or_1d,
     get_tags,
 )
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -34,6 +34,7 @@ from ..result import Status
 from ..rules import RULES
 from .compatibility import CallbackSupportMixin, check_sample_weight, with_callbacks
 from .duals import bias, continue_from
+from .export import as_sklearn
 from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite, symmetric
 from .machine import KERNELS, Dual, Kernel, Solution, decide, solve
 from .progress import STEPS, FitProgress
@@ -51,6 +52,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     "epsilon": [Interval(Real, 0.0, None, closed="left")],
     "shrinking": ["boolean"],
+    "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
     "cache_size": [Interval(Real, 0, None, closed="neither")],
     "class_weight": [StrOptions({"balanced"}), dict, None],
     "verbose": ["verbose"],
@@ -62,7 +64,11 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "time_limit": [Interval(Real, 0.0, None, closed="left"), None],
     "rule": [StrOptions({"auto", *(name for name, rule in RULES.items() if rule.guided)})],
-    "dtype": [Options(type, {np.float32, np.float64})],
+    "dtype": [
+        Options(type, {np.float32, np.float64}),
+        StrOptions({"float32", "float64"}),
+        Hidden(Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)})),
+    ],
     "support_columns": ["boolean"],
 }
 
@@ -115,8 +121,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     warm_start: bool
     time_limit: float | None
     rule: str
-    dtype: type[np.floating[Any]]
+    dtype: DTypeLike
     support_columns: bool
+
+    _scikit_learn: ClassVar[Any]  # the estimator that this one stands in for
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -175,15 +183,16 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             told["metadata"] = {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(**told)
         most = max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter
+        progress = FitProgress(self, context, self.tol, len(duals), bool(self.verbose))
         solutions = solve(
             K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20), threads=self._threads(),
-            dtype=self.dtype, rule=self.rule, cold=cold,
-            keep_going=FitProgress(self, context, self.tol, len(duals), bool(self.verbose)),
+            dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
         fitted._keep(X, coefficients)
+        progress.summarise(solutions, len(fitted.support_))
         fitted._report(solutions)
         if self.warm_start:
             for dual, solution in zip(duals, solutions, strict=True):
@@ -277,21 +286,27 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
 
     def _report(self, solutions: list[Solution]) -> None:
+        shown = solutions[: len(self.intercept_)]  # without those of cross-validation
         self.optimality_ = Optimality(
-            np.array([s.kkt_violation for s in solutions]),
-            np.array([s.duality_gap for s in solutions]),
-            np.array([str(s.status) for s in solutions]),
+            np.array([s.kkt_violation for s in shown]),
+            np.array([s.duality_gap for s in shown]),
+            np.array([str(s.status) for s in shown]),
         )
-        self.fit_status_ = int(any(s.status != Status.OPTIMAL for s in solutions))
+        # What has used up its iterations counts as ended by them, as in LIBSVM, even where the last
+        # of them has led to the optimum.
+        ended = [
+            s for s in solutions if s.status != Status.OPTIMAL or 0 <= self.max_iter <= s.n_iter
+        ]
+        self.fit_status_ = int(bool(ended))
         # Who asks a fit to stop need not be told that it has.
-        failed = [s for s in solutions if s.status not in (Status.OPTIMAL, Status.STOPPED)]
+        failed = [s for s in ended if s.status != Status.STOPPED]
         if failed:
             worst = max(failed, key=lambda s: s.kkt_violation)
             warnings.warn(self._warning(worst, len(failed)), ConvergenceWarning, stacklevel=4)
 
     def _warning(self, worst: Solution, failed: int) -> str:
         advice = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
-        if worst.status == Status.MAX_ITER:
+        if worst.status in (Status.MAX_ITER, Status.OPTIMAL):
             begin = f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
         elif worst.status == Status.TIME_LIMIT:
             begin = f"Solver stopped by time_limit={self.time_limit:g}.  {advice}"
@@ -299,8 +314,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             begin = f"Solver makes no further progress.  {advice}"
         which = f" in {failed} binary problems" if failed > 1 else ""
         return (
-            f"{begin} The KKT violation is {worst.kkt_violation:.2e}{which}, above tol={self.tol:g}"
-            f" after {worst.n_iter} iterations: raise max_iter, time_limit or tol, or lower C."
+            f"{begin} The KKT violation is {worst.kkt_violation:.2e}{which} (tol={self.tol:g}) "
+            f"after {worst.n_iter} iterations: raise max_iter, time_limit or tol, or lower C."
         )
 
     def _decide(self, coefficients: Array, X: Any, support: slice = slice(None)) -> Array:
@@ -328,6 +343,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _new_data(self, X: Any) -> Any:
         """X as `decide` takes it: like the support vectors, or their columns of the kernel."""
         check_is_fitted(self)
+        if self.support_vectors_.shape[0] not in (0, self.n_support_.sum()):
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         if callable(self.kernel):
             X = matrix_of(self.kernel, X, self._X_fit)
             n = self.shape_fit_[0]
@@ -366,6 +383,42 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         (coef.data if scipy.sparse.issparse(coef) else coef).flags.writeable = False
         return coef
 
+    @property
+    def _sign(self) -> float:
+        """Of `dual_coef_` and `intercept_`, against LIBSVM's own."""
+        return 1.0
+
+    @property
+    def _dual_coef_(self) -> Any:
+        return self._sign * self.dual_coef_
+
+    @_dual_coef_.setter
+    def _dual_coef_(self, coefficients: Any) -> None:
+        self.dual_coef_ = self._sign * coefficients
+
+    def to_sklearn(self) -> Any:
+        """Give scikit-learn's own estimator, fitted as this machine is.
+
+        For what knows only theirs: converters such as skl2onnx, explainers, files.
+
+        Returns
+        -------
+        object
+            An instance of the class of this name in `sklearn.svm`: with this machine's parameters,
+            except those that theirs does not have, and with a copy of its fit.
+
+        Examples
+        --------
+        >>> from pairstep.svm import SVR
+        >>> theirs = SVR(C=10.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).to_sklearn()
+        >>> type(theirs).__module__, theirs.C
+        ('sklearn.svm._classes', 10.0)
+        >>> theirs.predict([[1.0]]).round(3)
+        array([1.])
+        """
+        check_is_fitted(self)
+        return as_sklearn(self, self._scikit_learn)
+
     def _primal(self) -> Any:
         return safe_sparse_dot(self.dual_coef_, self.support_vectors_)
 
@@ -396,10 +449,15 @@ class SingleMachine(SupportVectorMachine):
         z: Array = np.zeros(len(targets))
         np.add.at(z, dual.rows, solution.z)  # two variables of a sample may be in the dual
         self.support_: Indices = np.flatnonzero(z).astype(np.int32)
-        self.n_support_ = np.array([len(self.support_)], np.int32)
+        self._n_support = np.full(2, len(self.support_), np.int32)  # LIBSVM's two sides
         self.intercept_: Array = np.array([bias(solution)])
         self.n_iter_ = max(int(solution.n_iter), 1)
         return z[None, self.support_]
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors."""
+        return self._n_support[:1]
 
 
 def _canonical(X: Any) -> Any:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import warnings
+from abc import abstractmethod
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import sklearn.svm
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import assert_all_finite, column_or_1d, compute_class_weight
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import (
+    assert_all_finite,
+    check_random_state,
+    column_or_1d,
+    compute_class_weight,
+    deprecated,
+)
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _core, threads
 from .._validation import Array
 from ..constraints import Indices
 from .base import KernelFunction, SupportVectorMachine, Targets
 from .documentation import documented
 from .duals import bias, c_classification, limits, margin, nu_classification
 from .machine import Dual, Solution
+from .probability import FOLDS, cross_validated, sigmoid
+
+DEPRECATED = (
+    "Attribute `{}` was deprecated in version 1.9 of scikit-learn and will be removed in its 1.11, "
+    "as the `probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
+)
+
+
+def _gives_probabilities(machine: Classifier) -> bool:
+    if machine.probability == "deprecated" or not machine.probability:
+        raise AttributeError("predict_proba is not available when probability=False")
+    return True
 
 
 class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
@@ -31,6 +56,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     decision_function_shape: str
     break_ties: bool
     class_weight: dict[Any, float] | str | None
+    probability: bool | str
+    random_state: Any
 
     def _targets(self, X: Any, y: Any) -> Targets:
         labels = column_or_1d(y, warn=True)
@@ -52,21 +79,49 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     def _members(self, targets: Targets) -> list[Indices]:
         return [np.flatnonzero(targets == k) for k in range(len(self.classes_))]
 
+    @property
+    def _sign(self) -> float:
+        return -1.0 if len(self.classes_) == 2 else 1.0
+
     def _scale(self, solution: Solution) -> float:
         """What a solution is divided by."""
         return 1.0
 
+    @abstractmethod
+    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
+        """The dual of each pair of classes."""
+
+    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
+        given = self.probability != "deprecated"
+        self._effective_probability = given and bool(self.probability)
+        if given:
+            name = type(self).__name__
+            warnings.warn(
+                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
+                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
+                f"ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=4,
+            )
+        duals = self._pair_duals(targets, weights)
+        if not self._effective_probability:
+            return duals
+        seed = check_random_state(self.random_state).randint(np.iinfo("i").max)
+        return duals + [fold for dual in duals for fold in cross_validated(dual, seed)]
+
     def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
+        pairs = len(self._pairs)
+        self._calibrate(targets, duals[pairs:], solutions[pairs:])
+        duals, solutions = duals[:pairs], solutions[:pairs]
         used = np.zeros(len(targets), bool)
         for dual, solution in zip(duals, solutions, strict=True):
             used[dual.rows[solution.z != 0]] = True
         by_class = [np.flatnonzero(used & (targets == k)) for k in range(len(self.classes_))]
         self.support_: Indices = np.concatenate(by_class).astype(np.int32)
-        self.n_support_ = np.array([len(rows) for rows in by_class], np.int32)
+        self._n_support = np.array([len(rows) for rows in by_class], np.int32)
         self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
-        sign = -1.0 if len(self.classes_) == 2 else 1.0
-        scales = [sign / self._scale(s) for s in solutions]
+        scales = [self._sign / self._scale(s) for s in solutions]
         self.intercept_ = np.array(
             [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
         )
@@ -80,6 +135,20 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             at = np.where(targets[rows] == i, j - 1, i)
             coefficients[at, place[rows]] = own[moved]
         return coefficients
+
+    def _calibrate(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> None:
+        """Learn the sigmoid of each pair from its cross-validated machines, if there are any."""
+        sigmoids = []
+        for k, (first, _) in zip(range(0, len(duals), FOLDS), self._pairs, strict=False):
+            machines = slice(k, k + FOLDS)
+            positives = int(np.count_nonzero(targets[duals[k].rows] == first))
+            sigmoids.append(sigmoid(duals[machines], solutions[machines], positives, self._scale))
+        self._probA, self._probB = np.array(sigmoids).reshape(-1, 2).T.copy()
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class."""
+        return self._n_support
 
     def decision_function(self, X: Any) -> Array:
         """Evaluate the decision function.
@@ -106,6 +175,9 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return np.asarray(_ovr_decision_function(pairs < 0, -pairs, len(self.classes_)))
 
     def _pair_decisions(self, X: Any) -> Array:
+        """A column per pair of classes, positive for the first of them."""
+        if len(self.classes_) == 2:
+            return -self._single_decision(X)[:, None]
         X = self._new_data(X)
         by_class = [
             self._decide(coefficients.T, X, members)
@@ -148,6 +220,61 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             votes[:, j] += pairs[:, k] <= 0
         return self.classes_[np.argmax(votes, axis=1)]
 
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Give probabilities of the classes, if `probability` is True.
+
+        They come from cross-validation within the fit, so that the likeliest class need not be the
+        one that `predict` gives.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            Samples, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The probabilities, in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        if not self._effective_probability:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False"
+            )
+        pairs, classes = self._pair_decisions(X), len(self.classes_)
+        # A dozen sweeps over all pairs, of a division or two each.
+        workers = min(self._threads(), threads.worth(100.0 * pairs.size))
+        return _core.couple(pairs, self._probA, self._probB, classes, workers)
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Give logarithms of the probabilities of the classes, if `probability` is True.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            Samples, as in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The logarithms of what `predict_proba` gives.
+        """
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    @deprecated(DEPRECATED.format("probA_"))  # type: ignore[prop-decorator, untyped-decorator]
+    @property
+    def probA_(self) -> Array:
+        """Slopes of the sigmoids, one for each pair of classes; empty without `probability`."""
+        return self._probA
+
+    @deprecated(DEPRECATED.format("probB_"))  # type: ignore[prop-decorator, untyped-decorator]
+    @property
+    def probB_(self) -> Array:
+        """Offsets of the sigmoids, one for each pair of classes; empty without `probability`."""
+        return self._probB
+
     def _primal(self) -> Any:
         if len(self.classes_) == 2:
             return super()._primal()
@@ -163,8 +290,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 class SVC(Classifier):
     """C-support vector classification.
 
-    scikit-learn's `sklearn.svm.SVC` on another engine. It has no `probability`: for probabilities
-    use ``sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False)``.
+    scikit-learn's `sklearn.svm.SVC` on another engine.
 
     Parameters
     ----------
@@ -174,6 +300,7 @@ class SVC(Classifier):
     <kernel parameters>
     <tolerance parameters>
     <memory parameters>
+    <probability parameters>
     <classes parameters>
     <iterations parameters>
     <decisions parameters>
@@ -197,6 +324,8 @@ class SVC(Classifier):
     True
     """
 
+    _scikit_learn = sklearn.svm.SVC
+
     def __init__(
         self,
         *,
@@ -206,6 +335,7 @@ class SVC(Classifier):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: bool | str = "deprecated",
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | str | None = None,
@@ -218,7 +348,7 @@ class SVC(Classifier):
         warm_start: bool = False,
         time_limit: float | None = None,
         rule: str = "auto",
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: DTypeLike = np.float32,
         support_columns: bool = False,
     ):
         self.C = C
@@ -227,6 +357,7 @@ class SVC(Classifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -242,7 +373,7 @@ class SVC(Classifier):
         self.dtype = dtype
         self.support_columns = support_columns
 
-    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
+    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         with np.errstate(over="ignore"):
             limit = weights * self.class_weight_[targets]
         if len(np.unique(targets[limit > 0])) < 2:
@@ -258,8 +389,7 @@ class SVC(Classifier):
 class NuSVC(Classifier):
     """Nu-support vector classification.
 
-    scikit-learn's `sklearn.svm.NuSVC` on another engine. It has no `probability`: for probabilities
-    use ``sklearn.calibration.CalibratedClassifierCV(NuSVC(), ensemble=False)``.
+    scikit-learn's `sklearn.svm.NuSVC` on another engine.
 
     Parameters
     ----------
@@ -270,6 +400,7 @@ class NuSVC(Classifier):
     <kernel parameters>
     <tolerance parameters>
     <memory parameters>
+    <probability parameters>
     class_weight : dict or "balanced", optional
         Has no effect but on `class_weight_`, as in scikit-learn; `sample_weight` has.
     <iterations parameters>
@@ -289,6 +420,8 @@ class NuSVC(Classifier):
     array([1])
     """
 
+    _scikit_learn = sklearn.svm.NuSVC
+
     def __init__(
         self,
         *,
@@ -298,6 +431,7 @@ class NuSVC(Classifier):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: bool | str = "deprecated",
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | str | None = None,
@@ -310,7 +444,7 @@ class NuSVC(Classifier):
         warm_start: bool = False,
         time_limit: float | None = None,
         rule: str = "auto",
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: DTypeLike = np.float32,
         support_columns: bool = False,
     ):
         self.nu = nu
@@ -319,6 +453,7 @@ class NuSVC(Classifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -334,7 +469,7 @@ class NuSVC(Classifier):
         self.dtype = dtype
         self.support_columns = support_columns
 
-    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
+    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         members = self._members(targets)
         self._require_feasible([float(weights[rows].sum()) for rows in members])
         return [nu_classification(members[i], members[j], weights, self.nu) for i, j in self._pairs]

@@ -29,9 +29,16 @@ PARAMETERS = {
     cache_size : float
         Memory for kernel rows and the block of the working set, in MB.
 """,
+    "probability": """\
+    probability : bool
+        Whether there are `predict_proba` and `predict_log_proba`: decisions calibrated by
+        five-fold cross-validation within the fit, in the same folds as scikit-learn's. Deprecated,
+        as in scikit-learn 1.9: who gives it is warned, and sent to
+        ``CalibratedClassifierCV(machine, ensemble=False)``.
+""",
     "iterations": """\
     verbose : bool
-        Print how far the fit has come.
+        Print how far the fit has come, and how it ended.
     max_iter : int
         At most so many iterations for each binary problem; -1 for the larger of ten million and
         100 times the number of samples.
@@ -49,7 +56,7 @@ PARAMETERS = {
         With more than two classes and "ovr", whether `predict` breaks ties between votes by the
         decision function; otherwise the first class wins.
     random_state : int, RandomState or None
-        Taken for compatibility: nothing is drawn.
+        Draws the folds of `probability`; nothing else is drawn.
 """,
     "added": """\
     n_jobs : int, optional
@@ -64,7 +71,7 @@ PARAMETERS = {
     rule : str
         The rule that chooses what to move within the working set: a guided one of
         `pairstep.rules.RULES` (not random or cyclic), or "auto".
-    dtype : {numpy.float32, numpy.float64}
+    dtype : {numpy.float32, numpy.float64}, or their names
         Type of the cached kernel rows. If float32 cannot reach `tol`, the engine goes on in
         float64.
     support_columns : bool
@@ -90,6 +97,8 @@ ATTRIBUTES = {
         LIBSVM's layout.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         Constants of the decision functions.
+    probA_, probB_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Slopes and offsets of the sigmoids of `probability`; empty without.
     coef_ : ndarray or sparse array of shape (n_classes * (n_classes - 1) / 2, n_features)
         Weights of the features; with a linear kernel only.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
@@ -116,7 +125,7 @@ ATTRIBUTES = {
         `kkt_violation` and `duality_gap` of each binary problem, recomputed in float64 from the
         data, and the `status` with which its solve ended.
     fit_status_ : int
-        0 if all problems were solved to `tol`, 1 otherwise.
+        0 if all problems were solved to `tol` in fewer than `max_iter` iterations, 1 otherwise.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int

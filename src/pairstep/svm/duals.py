@@ -8,6 +8,7 @@ out, as LIBSVM does.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -96,6 +97,25 @@ def margin(solution: Solution) -> float:
     up, down = solution.multiplier
     half = float(up - down) / 2
     return half if half > 1e-12 * (abs(up) + abs(down)) else 1.0
+
+
+def hold_out(dual: Dual, held: Indices) -> Dual:
+    """The dual of a machine that does not see the samples at `held`: they may not leave 0.
+
+    They stay in it for their gradients, from which the machine's decisions on them are read. Totals
+    are shares of all limits, as far as those of their own group go.
+    """
+    lower, upper = dual.lower.copy(), dual.upper.copy()
+    lower[held] = upper[held] = 0.0
+    if not dual.totals.any():
+        return replace(dual, lower=lower, upper=upper, z=dual.z.copy())
+    share = (upper - lower).sum() / (dual.upper - dual.lower).sum()
+    totals, z = dual.totals.copy(), dual.z.copy()
+    for k, group in enumerate(_groups(dual)):
+        limit, sign = upper[group] - lower[group], np.sign(totals[k])
+        total = min(share * abs(totals[k]), float(limit.sum()))
+        totals[k], z[group] = sign * total, sign * _filled(limit, total)
+    return replace(dual, lower=lower, upper=upper, totals=totals, z=z)
 
 
 def continue_from(earlier: Dual, dual: Dual) -> None:

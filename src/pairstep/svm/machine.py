@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from .. import _core
 from .._validation import Array
@@ -88,7 +89,7 @@ def solve(
     time_limit: float,
     cache_bytes: int,
     threads: int,
-    dtype: type[np.floating[Any]] = np.float32,
+    dtype: DTypeLike = np.float32,
     rule: str = "auto",
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import sklearn.svm
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _num_samples
 
@@ -48,6 +49,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
     array([ 1, -1])
     """
 
+    _scikit_learn = sklearn.svm.OneClassSVM
+
     def __init__(
         self,
         *,
@@ -65,7 +68,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         warm_start: bool = False,
         time_limit: float | None = None,
         rule: str = "auto",
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: DTypeLike = np.float32,
         support_columns: bool = False,
     ):
         self.kernel = kernel

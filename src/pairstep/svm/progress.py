@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import log
+from ..result import Status
+from .machine import Solution
 
 STEPS = 100  # a fit is that many tasks to its callbacks
 
@@ -28,22 +32,37 @@ class FitProgress:
     solved: int = -1
     largest: float = 0.0
     stopped: bool = False
+    began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, violation: float, iterations: int, solved: int) -> bool:
         """Tell what is new; False if a callback wants the fit to end."""
         due = int(STEPS * self._fraction(violation, solved))
         if due > self.told and log.heard(self.verbose):
-            line = (
-                f"{solved} of {self.duals} solved, {iterations} iterations, "
-                f"KKT violation {violation:.2e} (tol={self.tol:g})"
-            )
-            log.tell(line, self.verbose)
+            log.tell(self._line(violation, iterations, solved), self.verbose)
         while self.told < due and not self.stopped:
             self.told += 1
             task = self.context.subcontext(task_name="percent")
             task.call_on_fit_task_begin(estimator=self.estimator)
             self.stopped = task.call_on_fit_task_end(estimator=self.estimator)
         return not self.stopped
+
+    def summarise(self, solutions: Sequence[Solution], support_vectors: int) -> None:
+        """Say how it ended."""
+        if not log.heard(self.verbose):
+            return
+        line = self._line(
+            max(solution.kkt_violation for solution in solutions),
+            sum(solution.n_iter for solution in solutions),
+            sum(solution.status == Status.OPTIMAL for solution in solutions),
+        )
+        seconds = time.perf_counter() - self.began
+        log.tell(f"{line}, {support_vectors} support vectors, {seconds:.2g} s", self.verbose)
+
+    def _line(self, violation: float, iterations: int, solved: int) -> str:
+        return (
+            f"{solved} of {self.duals} solved, {iterations} iterations, "
+            f"KKT violation {violation:.2e} (tol={self.tol:g})"
+        )
 
     def _fraction(self, violation: float, solved: int) -> float:
         if solved != self.solved:

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import sklearn.svm
+from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
 
 from .._validation import Array
@@ -67,6 +69,8 @@ class SVR(Regressor):
     (array([1.]), array([[0.75]]))
     """
 
+    _scikit_learn = sklearn.svm.SVR
+
     def __init__(
         self,
         *,
@@ -85,7 +89,7 @@ class SVR(Regressor):
         warm_start: bool = False,
         time_limit: float | None = None,
         rule: str = "auto",
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: DTypeLike = np.float32,
         support_columns: bool = False,
     ):
         self.kernel = kernel
@@ -142,6 +146,8 @@ class NuSVR(Regressor):
     array([1.])
     """
 
+    _scikit_learn = sklearn.svm.NuSVR
+
     def __init__(
         self,
         *,
@@ -160,7 +166,7 @@ class NuSVR(Regressor):
         warm_start: bool = False,
         time_limit: float | None = None,
         rule: str = "auto",
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: DTypeLike = np.float32,
         support_columns: bool = False,
     ):
         self.nu = nu
