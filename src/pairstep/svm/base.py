@@ -79,7 +79,7 @@ DATA_CHECKS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
     "accept_sparse": "csr",
-    "accept_large_sparse": False,
+    "accept_large_sparse": True,
 }
 
 
