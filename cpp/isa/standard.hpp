@@ -26,6 +26,7 @@
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
 #include "../core/nested.hpp"
+#include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
 #include "../oracles/points.hpp"

@@ -69,9 +69,9 @@ class RowSum(ReadyMade):
         if len(x) > DENSE:
             return LeastSquares.around(x, self._A * root[:, None])
         workers = threads.worth(len(self._A) * len(moving) ** 2 / 2)
-        return Quadratic.around(
-            x, embedded(_core.gram(self._A, moving, workers, root, root), moving, len(x))
-        )
+        columns = moving if len(moving) < len(x) else None
+        block = _core.gram(self._A, columns, workers, root, root)
+        return Quadratic.around(x, embedded(block, moving, len(x)))
 
     def sample(self, x: Array) -> Smooth | None:
         """The same from a share of the rows, where that saves enough; see `SHARE`.
