@@ -14,6 +14,7 @@
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
 #include "../core/inner.hpp"
+#include "../core/moving.hpp"
 #include "../core/quadratic.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
@@ -86,6 +87,14 @@ nb::tuple certify_(const PointArrays& point, const In& gradient, const std::opti
   return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
                         terms.gradient, terms.objective,
                         to_numpy(std::move(certificate.multiplier)));
+}
+
+nb::object moving_(const PointArrays& point, const In& gradient, const In& multiplier,
+                   double violation) {
+  const Point at = point.with(gradient);
+  require(!at.nested() && Index(multiplier.shape(0)) == at.n_groups,
+          "there must be a multiplier for each group");
+  return to_numpy(moving(at, multiplier.data(), violation));
 }
 
 Convex convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
@@ -393,6 +402,8 @@ NB_MODULE(_core, m) {
   m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
         "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
         "of a coordinate that is outside its bounds or not finite, or -1.");
+  m.def("moving", &moving_, "point"_a, "gradient"_a, "multiplier"_a, "violation"_a,
+        "The accounts that would trade at prices near the present ones.");
   m.def("certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
         "KKT violation, Frank-Wolfe gap, the same nearby, the size of the terms that cancel in the "
         "gradient and in the objective, multiplier per group (under one total: its own first).");
