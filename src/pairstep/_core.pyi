@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,9 +228,15 @@ def certify_rows(
     tol: float,
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
+
+SMALL: int
+
+def small_start(
+    hessian: Array, linear: Array, lower: Array, upper: Array, total: float, tol: float
+) -> Array | None: ...
 def small(
     Q: object, c: object, total: object, lower: object, upper: object, tol: object
-) -> tuple[Array, Array, float, int, float, float, float, float] | None: ...
+) -> tuple[Array, Array, float, int, float, float, float, float] | Literal[False] | None: ...
 
 FEW: int
 UNSOLVED: int
