@@ -23,6 +23,7 @@
 #include <immintrin.h>
 #endif
 
+#include "../core/certify.hpp"
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
 #include "../core/nested.hpp"
