@@ -38,11 +38,18 @@ def in_lanes(A, B, **options):
     n, count = A.shape[1], B.shape[1]
     settings = {"total": 1.0, "tol": 1e-8, "max_iter": 1000, "most_squares": 1e100}
     settings |= {"seconds": 9.0, "threads": 1}
-    x, linear, gradient, value, n_iter, state = _core.few_columns(
+    x, linear, gradient, value, n_iter, state, *certificates = _core.few_columns(
         A, B, A.T @ A, np.zeros(n), np.full(n, 1 / n), np.zeros(n), np.full(n, np.inf),
         **{**settings, **options},
     )  # fmt: skip
     assert x.shape == linear.shape == gradient.shape == (count, n)
+    expected = _core.certify_rows(
+        gradient, linear, x, value, np.zeros(n), np.full(n, np.inf), np.array([0, n]), None, None,
+        tol=(settings | options)["tol"], threads=1,
+    )  # fmt: skip
+    valid = state != _core.INVALID
+    for mine, its in zip(certificates, expected, strict=True):
+        np.testing.assert_allclose(mine[valid], its[valid], rtol=1e-12)
     return x, gradient, value, n_iter, state
 
 

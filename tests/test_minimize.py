@@ -519,9 +519,9 @@ def test_the_result_is_complete_and_frozen():
     result = minimize(Quadratic(H), SumBox(1.0))
     assert isinstance(result, pairstep.Result)
     names = (
-        "x", "fun", "status", "message", "n_iter", "kkt_violation", "suboptimality_bound",
+        "x", "fun", "status", "n_iter", "kkt_violation", "suboptimality_bound",
         "multiplier", "setup_time", "solve_time", "history", "group_multiplier",
-        "gradient", "pull", "bounds", "kinks", "variables",
+        "gradient", "pull", "bounds", "tolerance", "remark", "kinks", "variables",
     )  # fmt: skip
     assert tuple(result.__dataclass_fields__) == names
     assert result.history is None

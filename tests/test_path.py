@@ -89,6 +89,7 @@ def test_warm_is_cheaper(name):
         minimize(
             objective(v) if callable(objective) else objective,
             constraint(v) if callable(constraint) else constraint,
+            max_iter=100_000,  # as a path has it, without the short cut for small problems
         )
         for v in over
     ]

@@ -186,7 +186,7 @@ def test_scale_free_in_the_amounts(name, size):
 
 
 @pytest.mark.parametrize("m", [1, 2, 127, 128, 300])
-@pytest.mark.parametrize("n", [1, 2, 17])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 17, 33])
 def test_small_and_odd_shapes(m, n, instruction_set):
     rng = np.random.default_rng(m + n)
     L = rng.random((m, n)) + 0.1
@@ -197,6 +197,28 @@ def test_small_and_odd_shapes(m, n, instruction_set):
     result = minimize(f, Simplex())
     assert result.status == Status.OPTIMAL
     assert abs(math.fsum(result.x) - 1) <= 2.3e-16
+
+
+@pytest.mark.parametrize("phi", ["minus_log", "logistic"])
+def test_functions_of_one_number_are_exact_to_three_units_in_the_last_place(phi, instruction_set):
+    rng = np.random.default_rng(5)
+    if phi == "minus_log":
+        u = np.r_[10.0 ** rng.uniform(-300, 300, 300), 1 + rng.uniform(-0.4, 0.6, 300), 1 - 1e-15]
+        one = u.astype(np.longdouble)
+        expected = -np.log(one), -1 / one, 1 / one
+    else:
+        u = np.r_[rng.uniform(-700, 700, 300), rng.uniform(-2, 2, 300), 0.0]
+        small = np.exp(-np.abs(u.astype(np.longdouble)))
+        value = np.log1p(small) + np.maximum(-u, 0)
+        miss = np.where(u > 0, small, 1) / (1 + small)
+        expected = value, -miss, np.sqrt(small) / (1 + small)
+    function, one, none = getattr(_core.RowFunction, phi), np.ones(1), np.zeros(1)
+    found = np.array([
+        np.r_[_core.row_sum(function, np.ones((1, 1)), none, one, np.array([at]), 1)] for at in u
+    ])  # fmt: skip
+    for column, truth in zip(found.T, expected, strict=True):
+        wrong = np.abs(column - truth) / np.spacing(np.abs(truth.astype(float)))
+        assert wrong.max() < 3.0
 
 
 def test_bits_do_not_depend_on_the_number_of_threads():

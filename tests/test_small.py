@@ -36,7 +36,7 @@ def test_the_same_optimum_as_the_usual_way(seed, n):
     Q, c, total, lower, upper = random_problem(np.random.default_rng(seed), n)
     found = small(Q, c, total, lower, upper)
     expected = usual(Q, c, total, lower, upper)
-    if found is None:  # a closer look was wanted: never more than a fall-back
+    if not found:  # a closer look was wanted: never more than a fall-back
         result = solve_qp(Q, c, total=total, lower=lower, upper=upper)
         np.testing.assert_array_equal(result.x, expected.x)
         return
@@ -61,7 +61,7 @@ def test_results_are_those_of_minimize(n):
     rng = np.random.default_rng(n)
     Q = np.cov(rng.normal(size=(2 * n + 2, n)).T)
     result, expected = solve_qp(Q), usual(Q)
-    assert small(Q) is not None
+    assert small(Q)
     np.testing.assert_array_equal(result.x, expected.x)
     for name in ("status", "n_iter", "message"):
         assert getattr(result, name) == getattr(expected, name)
@@ -75,12 +75,12 @@ def test_matrices_by_columns_will_do():
     Q, c, total, lower, upper = random_problem(np.random.default_rng(3), 9)
     found = small(np.asfortranarray(Q), c, total, lower, upper)
     np.testing.assert_array_equal(found[0], small(Q, c, total, lower, upper)[0])
-    assert small(np.asfortranarray(np.array([[1.0, 0.5], [0.4, 1.0]]))) is None
+    assert small(np.asfortranarray(np.array([[1.0, 0.5], [0.4, 1.0]]))) is False
 
 
 def test_larger_problems_go_the_usual_way():
     assert small(np.eye(301)) is None
-    assert small(np.eye(300)) is not None
+    assert small(np.eye(300))
 
 
 @pytest.mark.parametrize("by", [2.0**-40, 2.0**40])
@@ -129,7 +129,7 @@ def test_units_change_nothing(by):
 )
 def test_what_needs_a_closer_look_is_declined(declined):
     arguments = {"Q": np.eye(2)} | declined
-    assert small(**arguments) is None
+    assert not small(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -177,3 +177,32 @@ def test_bounds_that_are_changed_afterwards_do_not_change_a_result():
     upper[:] = 0.0
     lower[:] = -1.0
     assert (result.multipliers != 0).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, np.ndarray.tolist], ids=["array", "list"])
+def test_the_short_cut_is_tried_once(monkeypatch, as_given):
+    tries = []
+
+    def counted(*arguments):
+        tries.append(found := plain(*arguments))
+        return found
+
+    plain = _core.small
+    monkeypatch.setattr(_core, "small", counted)
+    solve_qp(as_given(np.array([[1.0, 3.0], [3.0, 1.0]])))
+    assert tries.count(False) == 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 40, 300])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.45, 0.55, 0.9])
+def test_starts_with_some_at_their_bounds(n, share):
+    """On a diagonal the minimum is known; a share of it, about, is at its bounds."""
+    rng = np.random.default_rng(n)
+    Q, wish = np.diag(rng.uniform(1, 9, n)), rng.normal(size=n)
+    bounds = np.quantile(wish, [share / 2, 1 - share / 2]) + np.array([-1e-3, 1e-3])
+    c = -np.diag(Q) * wish
+    total = float(np.clip(wish, *bounds).sum())
+    result = solve_qp(Q, c, total=total, lower=bounds[0], upper=bounds[1])
+    np.testing.assert_array_equal(result.x, usual(Q, c, total, *bounds).x)
+    np.testing.assert_allclose(result.x, np.clip(wish, *bounds), rtol=0, atol=1e-7)
+    assert sum_error_in_ulps(result.x, total) <= 1

@@ -2,11 +2,50 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "../isa/dispatch.hpp"
 
 namespace pairstep {
+
+void Reduced::take(const double* hessian, Index n, const std::vector<Index>& member,
+                   const std::vector<Index>& first) {
+  size_ = Index(member.size());
+  largest_ = 0.0;
+  matrix_.resize(std::size_t(size_ * size_));
+  for (Index a = 0; a < size_; ++a) {
+    const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
+    for (Index b = a; b < size_; ++b)
+      matrix_[a * size_ + b] =
+          of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
+    largest_ = std::max({largest_, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
+  }
+}
+
+bool Reduced::is_zero() const {
+  for (Index a = 0; a < size_; ++a)
+    for (Index b = a; b < size_; ++b)
+      if (matrix_[a * size_ + b] != 0) return false;
+  return true;
+}
+
+bool Reduced::factorise(double ridge) {
+  factor_ = matrix_;
+  for (Index a = 0; a < size_; ++a) factor_[a * (size_ + 1)] += ridge * largest_;
+  return isa().cholesky(factor_.data(), size_, size_);
+}
+
+void Reduced::solve(double* b) const {
+  for (Index c = 0; c < size_; ++c) {
+    const double* column = factor_.data() + c * size_;
+    b[c] /= column[c];
+    for (Index r = c + 1; r < size_; ++r) b[r] -= b[c] * column[r];
+  }
+  for (Index c = size_; c-- > 0;) {
+    const double* column = factor_.data() + c * size_;
+    for (Index r = c + 1; r < size_; ++r) b[c] -= b[r] * column[r];
+    b[c] /= column[c];
+  }
+}
 
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
                     const Index* starts) {
@@ -22,26 +61,10 @@ Convex convex_along(const double* hessian, Index n, const std::vector<Index>& in
     member.push_back(i);
     first.push_back(reference);
   }
-  const Index size = Index(member.size());
-  if (size == 0) return Convex::yes;
-  std::vector<double> reduced(std::size_t(size) * size);
-  double largest = 0.0;
-  for (Index a = 0; a < size; ++a) {
-    const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
-    for (Index b = a; b < size; ++b)  // the lower triangle, by columns
-      reduced[a * size + b] =
-          of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
-    largest = std::max({largest, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
-  }
-  if (std::all_of(reduced.begin(), reduced.end(), [](double v) { return v == 0; }))
-    return Convex::yes;
-  for (const auto& [ridge, verdict] :
-       {std::pair{1e-14, Convex::yes}, std::pair{1e-9, Convex::but_for_rounding}}) {
-    std::vector<double> factor = reduced;
-    for (Index a = 0; a < size; ++a) factor[a * size + a] += ridge * largest;
-    if (isa().cholesky(factor.data(), size, size)) return verdict;
-  }
-  return Convex::no;
+  Reduced reduced;
+  reduced.take(hessian, n, member, first);
+  if (reduced.is_zero() || reduced.factorise(ROUNDED_CURVATURE)) return Convex::yes;
+  return reduced.factorise(1e-9) ? Convex::but_for_rounding : Convex::no;
 }
 
 }  // namespace pairstep

@@ -17,13 +17,14 @@ Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
 // Some rows of a matrix, packed block by block.
 class Packed {
  public:
-  explicit Packed(const Columns& columns)
+  static constexpr Index AT_ONCE = 1 << 18;  // numbers, which stay in the cache
+  explicit Packed(const Columns& columns, Index at_once = AT_ONCE)
       : set(isa()),
         columns_(columns),
         blocks_(parts(columns.count, SIDE)),
         width_(blocks_ == 1 ? parts(columns.count, SIDE / 4) * (SIDE / 4) : SIDE),
         depth_(std::min(columns.rows, DEPTH)),
-        chunks_(std::clamp(AT_ONCE / (blocks_ * width_ * depth_), Index(1),
+        chunks_(std::clamp(at_once / (blocks_ * width_ * depth_), Index(1),
                            parts(columns.rows, depth_))),
         memory_(chunks_ * blocks_ * width_ * depth_) {}
 
@@ -53,7 +54,6 @@ class Packed {
   Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
 
  private:
-  static constexpr Index AT_ONCE = 1 << 18;  // numbers, which stay in the cache
   const Columns columns_;
   Index blocks_, width_, depth_, chunks_, first_ = 0, last_ = 0;
   Aligned memory_;
@@ -69,10 +69,12 @@ void gram(Columns columns, const double* left, const double* right, double* out,
   const Index n = columns.count;
   if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
   columns.scale = left;
-  Packed packed(columns);
+  // Alone one needs no store of packed rows for others to take from.
+  const Index at_once = team.size() > 1 ? Packed::AT_ONCE : 1;
+  Packed packed(columns, at_once);
   std::optional<Packed> apart;  // the other side, where it is scaled otherwise
   columns.scale = right;
-  if (left != right) apart.emplace(columns);
+  if (left != right) apart.emplace(columns, at_once);
   Packed& other = apart ? *apart : packed;
   std::vector<std::pair<Index, Index>> pairs;
   for (Index i = 0; i < packed.blocks(); ++i)

@@ -19,8 +19,9 @@ void solve_batch(const Batch& batch, Pulse& pulse) {
 
 void solve_few_columns(const FewColumns& problem, Pulse& pulse) {
   // As many columns as the second-level cache holds beside other things.
-  constexpr Index CACHED = 1 << 14, MOST = 256, LEAST = 16;
-  const Index width = std::clamp(CACHED / std::max<Index>(problem.m, 1), LEAST, MOST);
+  constexpr Index CACHED = 1 << 14, MOST = 256, LEAST = 16;  // two of the widest vectors
+  const Index width =
+      std::clamp(CACHED / std::max<Index>(problem.m, 1) / LEAST * LEAST, LEAST, MOST);
   const Index chunks = (problem.count + width - 1) / width;
   Team team(int(std::min<Index>(problem.threads, chunks)), pulse);
   team.run(chunks, [&](Index chunk) {

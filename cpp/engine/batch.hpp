@@ -41,10 +41,11 @@ struct FewColumns {
   Index max_iter;
   double most_squares;  // a column with a larger sum of squares is not valid
   int threads;
-  double *x, *linear, *gradient;  // count x n; the gradient from the residual at x
-  double* value;                  // count
-  Index* iterations;              // count
-  char* state;                    // count
+  double *x, *linear, *gradient;      // count x n; the gradient from the residual at x
+  double *value, *violation, *bound;  // count
+  Index* iterations;                  // count
+  char* state;                        // count
+  std::uint8_t* optimal;              // count
 };
 
 void solve_few_columns(const FewColumns& problem, Pulse& pulse);

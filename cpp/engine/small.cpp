@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "../core/convex.hpp"
 #include "../core/feasible.hpp"
 #include "../core/pulse.hpp"
 #include "../core/quadratic.hpp"
 #include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
+#include "start.hpp"
 
 namespace pairstep {
 
@@ -44,32 +43,24 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   const Sums sums{1, starts, &problem.total};
   SmallAnswer answer{std::vector<double>(n), std::vector<double>(n), 0.0, 0.0, {}, 0};
   std::vector<double>& gradient = answer.gradient;
-  std::vector<double> curvature(n);
   const Point point{
       n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
       nullptr, nullptr};
-  std::copy_n(problem.lower, n, point.x);
-  derive(problem, point);
-  for (Index i = 0; i < n; ++i) curvature[i] = std::max(problem.hessian[i * (n + 1)], 0.0);
-  fill(gradient.data(), curvature.data(), problem.lower, problem.upper, sums, point.x);
-  answer.value = derive(problem, point);
-  const double first_scale = terms_of(point, problem.linear).gradient;
-
+  if (!start(problem, point.x)) return {};
+  const auto is_settled_and_optimal = [&] {
+    settle(point.x, problem.lower, problem.upper, sums);
+    answer.value = derive(problem, point);
+    answer.certificate = certify(point);
+    const Terms terms = terms_of(point, problem.linear);
+    answer.tolerance = problem.tol * terms.gradient;
+    return is_optimal(answer.certificate, terms, answer.value, problem.tol);
+  };
+  if (is_settled_and_optimal()) return answer;
   const auto gear = isa().automatic(problem.hessian, n);
   gear->begin(point, answer.value);
-  if (gear->run(problem.tol * first_scale, LONGEST * n, pulse) != Stop::converged) return {};
-  if (gear->least_curvature < 0) return {};
-
-  settle(point.x, problem.lower, problem.upper, sums);
-  answer.value = derive(problem, point);
-  answer.certificate = certify(point);
+  if (gear->run(answer.tolerance, LONGEST * n, pulse) != Stop::converged) return {};
   answer.iterations = gear->iterations;
-  const Terms terms = terms_of(point, problem.linear);
-  answer.tolerance = problem.tol * terms.gradient;
-  if (!is_optimal(answer.certificate, terms, answer.value, problem.tol)) return {};
-  std::vector<Index> all(n);
-  std::iota(all.begin(), all.end(), 0);
-  if (convex_along(problem.hessian, n, all, starts) != Convex::yes) return {};
+  if (gear->least_curvature < 0 || !is_settled_and_optimal()) return {};
   return answer;
 }
 

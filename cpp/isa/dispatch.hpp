@@ -25,6 +25,7 @@ struct Batch;
 struct FewColumns;
 
 struct Columns;
+struct RowSum;
 
 // Products of matrices work on blocks of SIDE columns and DEPTH rows: packed, such a block stays in
 // the second-level cache while others pass by. The strips of every instruction set divide SIDE / 4.
@@ -54,6 +55,8 @@ struct InstructionSet {
   void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
   void (*solve_few_columns)(const FewColumns&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
+  // The largest size of a number, NaN where one is not finite.
+  double (*largest)(const double* values, Index n);
   // See core/symmetry.hpp.
   Asymmetry (*asymmetry)(const double* matrix, Index n, const double* diagonal, Index begin,
                          Index end);
@@ -64,6 +67,9 @@ struct InstructionSet {
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);
   void (*outliers)(const Ledger& ledger, Index begin, Index end, Index count, Outliers& found);
+  // See core/row_sums.hpp: of the rows [begin, end), added to the gradient; infinite outside.
+  double (*row_sum)(const RowSum&, const double* x, Index begin, Index end, double* gradient,
+                    double* root);
   // See core/inner.hpp and cholesky.hpp.
   void (*pack)(const Columns&, Index first, Index count, Index begin, Index end, double* to);
   void (*multiply)(const BlockProduct&);

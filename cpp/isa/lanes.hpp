@@ -1,5 +1,5 @@
-// Least squares with few columns, a right-hand side in each lane. B is read from memory once: a
-// chunk of its columns stays in the cache while linear terms, solutions and gradients are computed.
+// Least squares with few columns, a right-hand side in each lane. B is read from memory once: a few
+// columns stay in the cache while linear terms, solutions, gradients and certificates are computed.
 // Included once per instruction set.
 
 using Mask = decltype(Lanes{} < Lanes{});
@@ -185,35 +185,133 @@ Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
          0.5 * std::numeric_limits<double>::epsilon() * std::abs(problem.total);
 }
 
-// Some columns of B in the cache, two vectors of them at a time, so that a number of A serves
-// twice.
+// How good the points are: see core/certify.hpp, of which this is the case of one sum without
+// kinks.
+template <int N>
+struct Quality {
+  using Rows = std::array<Lanes, N>;
+
+  Lanes violation, bound;
+  Mask optimal;
+
+  Quality(const Rows& gradient, const Rows& linear, const Rows& x, Lanes value,
+          const FewColumns& problem) {
+    Rows down, up;
+    Lanes dearest = all<Lanes>(-INFINITY), cheapest = -dearest;
+    Lanes largest = {}, scale = {}, product = {}, constant = {};
+    for (int i = 0; i < N; ++i) {
+      down[i] = x[i] - problem.lower[i];
+      up[i] = problem.upper[i] - x[i];
+      dearest = down[i] > 0 ? maximum(gradient[i], dearest) : dearest;
+      cheapest = up[i] > 0 ? minimum(gradient[i], cheapest) : cheapest;
+      largest = maximum(magnitude(x[i]), largest);
+      const Lanes moving = gradient[i] - linear[i];
+      scale = maximum(scale, maximum(magnitude(moving), magnitude(linear[i])));
+      product += x[i] * moving;
+      constant += x[i] * linear[i];
+    }
+    violation = maximum(dearest - cheapest, Lanes{});
+    bound = gain_of(gradient, down, up);
+    const Lanes size = maximum(maximum(0.5 * magnitude(product), magnitude(constant)), value);
+    const Lanes allowed = GAIN * problem.tol * size;
+    Mask little = (bound <= allowed) | (violation <= ROUNDED * scale);
+    if (any(~little)) {  // nearby less may be left
+      for (int i = 0; i < N; ++i) {
+        down[i] = minimum(down[i], largest);
+        up[i] = minimum(up[i], largest);
+      }
+      little |= gain_of(gradient, down, up) <= allowed;
+    }
+    optimal = (violation <= problem.tol * scale) & little;
+  }
+
+ private:
+  // What is gained by trading within these rooms, best first, while that gains.
+  static Lanes gain_of(const Rows& price, Rows down, Rows up) {
+    Lanes gain = {};
+    for (int round = 0; round < 2 * N; ++round) {
+      Lanes dearest = all<Lanes>(-INFINITY), cheapest = -dearest, seller = {}, buyer = {};
+      for (int i = 0; i < N; ++i) {
+        const Mask dearer = (down[i] > 0) & (price[i] > dearest);
+        const Mask cheaper = (up[i] > 0) & (price[i] < cheapest);
+        dearest = dearer ? price[i] : dearest;
+        cheapest = cheaper ? price[i] : cheapest;
+        seller = dearer ? all<Lanes>(i) : seller;
+        buyer = cheaper ? all<Lanes>(i) : buyer;
+      }
+      const Mask gains = dearest > cheapest;
+      if (!any(gains)) break;
+      Lanes amount = all<Lanes>(INFINITY);
+      for (int i = 0; i < N; ++i) {
+        amount = seller == i ? minimum(amount, down[i]) : amount;
+        amount = buyer == i ? minimum(amount, up[i]) : amount;
+      }
+      gain += gains ? (dearest - cheapest) * amount : Lanes{};
+      for (int i = 0; i < N; ++i) {  // what is used up is exactly 0, also of endless rooms
+        down[i] = seller == i ? (down[i] > amount ? down[i] - amount : Lanes{}) : down[i];
+        up[i] = buyer == i ? (up[i] > amount ? up[i] - amount : Lanes{}) : up[i];
+      }
+    }
+    return gain;
+  }
+};
+
+// Two vectors of columns of B at a time, so that a number of A serves twice. They are read where
+// they are: the first time from memory, where the next ones are asked for meanwhile.
 template <int N>
 class Panel {
  public:
   using Pair = std::array<Lanes, 2>;
   static constexpr Index STEP = 2 * WIDTH;
 
-  Panel(const FewColumns& problem, Index begin, Index end)
-      : problem_(problem),
-        width_((end - begin + STEP - 1) / STEP * STEP),
-        columns_(problem.m * width_) {
+  // `count` columns from `first` on; fewer than two vectors are copied, with zeros after them.
+  Panel(const FewColumns& problem, Index first, Index count, Aligned& edge)
+      : problem_(problem), columns_(problem.B + first), stride_(problem.count) {
+    if (count >= STEP) return;
     for (Index k = 0; k < problem.m; ++k) {
-      const double* const row = problem.B + k * problem.count;
-      std::fill(std::copy(row + begin, row + end, at(k, 0)), at(k, 0) + width_, 0.0);
+      const double* const row = columns_ + k * stride_;
+      double* const to = edge.data() + k * STEP;
+      std::fill(std::copy(row, row + count, to), to + STEP, 0.0);
     }
+    columns_ = edge.data();
+    stride_ = STEP;
   }
 
-  Index width() const { return width_; }
-
-  // Inner products of these columns with those of A, and with themselves.
+  // Inner products with the columns of A, and of each with itself.
   struct Products {
     std::array<Pair, N> with_A;
     Pair squares;
   };
-  Products products(Index first) {
+  // Of these columns.
+  Products products() const {
+    return sum([&](Index k) {
+      const double* const b = columns_ + k * stride_;
+      __builtin_prefetch(b + STEP);
+      __builtin_prefetch(b + STEP + WIDTH);
+      return Pair{load<Lanes>(b), load<Lanes>(b + WIDTH)};
+    });
+  }
+  // Of Ax - b.
+  Products of_residuals(const std::array<Pair, N>& x) const {
+    return sum([&](Index k) {
+      const double* const b = columns_ + k * stride_;
+      Lanes left = -load<Lanes>(b), right = -load<Lanes>(b + WIDTH);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        const Lanes a = all<Lanes>(problem_.A[k * N + j]);
+        left = multiply_add(a, x[j][0], left);
+        right = multiply_add(a, x[j][1], right);
+      }
+      return Pair{left, right};
+    });
+  }
+
+ private:
+  template <class Column>
+  [[gnu::always_inline]] Products sum(Column column) const {
     Lanes left[N] = {}, right[N] = {}, left_squares = {}, right_squares = {};
     for (Index k = 0; k < problem_.m; ++k) {
-      const Lanes b = load<Lanes>(at(k, first)), next = load<Lanes>(at(k, first + WIDTH));
+      const auto [b, next] = column(k);
       left_squares = multiply_add(b, b, left_squares);
       right_squares = multiply_add(next, next, right_squares);
 #pragma GCC unroll 8
@@ -228,32 +326,9 @@ class Panel {
     return sums;
   }
 
-  // The columns b become Ax - b.
-  void subtract_from(Index first, const std::array<Pair, N>& x) {
-    Lanes left[N], right[N];
-    for (int j = 0; j < N; ++j) {
-      left[j] = x[j][0];
-      right[j] = x[j][1];
-    }
-    for (Index k = 0; k < problem_.m; ++k) {
-      Lanes residual = -load<Lanes>(at(k, first)), next = -load<Lanes>(at(k, first + WIDTH));
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) {
-        const Lanes a = all<Lanes>(problem_.A[k * N + j]);
-        residual = multiply_add(a, left[j], residual);
-        next = multiply_add(a, right[j], next);
-      }
-      store(at(k, first), residual);
-      store(at(k, first + WIDTH), next);
-    }
-  }
-
- private:
-  double* at(Index k, Index column) { return columns_.data() + k * width_ + column; }
-
   const FewColumns& problem_;
-  const Index width_;
-  Aligned columns_;
+  const double* columns_;
+  Index stride_;
 };
 
 // The rows of results that a vector of right-hand sides fills, from `first` on.
@@ -270,21 +345,23 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
   using Rows = typename Faces<N>::Rows;
   const Faces<N> faces(problem);
   const bool definite = faces.are_definite();
-  Panel<N> panel(problem, begin, end);
-  for (Index at = 0; at < panel.width(); at += Panel<N>::STEP) {
-    const auto lanes_of = [&](int v) {
-      return std::clamp<Index>(end - begin - at - v * WIDTH, 0, WIDTH);
-    };
-    const auto with_b = panel.products(at);
+  constexpr Index STEP = Panel<N>::STEP;
+  Aligned edge((end - begin) % STEP ? problem.m * STEP : 0);
+  for (Index at = begin; at < end; at += STEP) {
+    const auto lanes_of = [&](int v) { return std::clamp<Index>(end - at - v * WIDTH, 0, WIDTH); };
+    const Panel<N> panel(problem, at, end - at, edge);
+    const auto with_b = panel.products();
+    std::array<Rows, 2> linear;
     std::array<typename Panel<N>::Pair, N> points;
     Mask valid[2];
     for (int v = 0; v < 2; ++v) {
-      const Index first = begin + at + v * WIDTH, lanes = lanes_of(v);
+      const Index first = at + v * WIDTH, lanes = lanes_of(v);
       valid[v] = with_b.squares[v] <= problem.most_squares;
       Rows c, x;
       for (int j = 0; j < N; ++j) c[j] = valid[v] ? -with_b.with_A[j][v] : all<Lanes>(0.0);
       const auto [steps, solved] = faces.solve(c, x);
       const Mask settled = settle_lanes<N>(x, problem);
+      linear[v] = c;
       put<N>(c, first, lanes, problem.linear);
       put<N>(x, first, lanes, problem.x);
       const Index whole[] = {0, N};
@@ -303,19 +380,26 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
       for (int j = 0; j < N; ++j) points[j][v] = x[j];
     }
 
-    panel.subtract_from(at, points);
-    const auto with_residual = panel.products(at);
+    const auto with_residual = panel.of_residuals(points);
     for (int v = 0; v < 2; ++v) {
-      const Index first = begin + at + v * WIDTH, lanes = lanes_of(v);
-      Rows gradient;
+      const Index first = at + v * WIDTH, lanes = lanes_of(v);
+      Rows gradient, x;
       Lanes value = with_residual.squares[v];
       for (int j = 0; j < N; ++j) {
+        x[j] = points[j][v];
         const Lanes pull = problem.ridge[j] * points[j][v];
         value = multiply_add(pull, points[j][v], value);
         gradient[j] = valid[v] ? with_residual.with_A[j][v] + pull : all<Lanes>(0.0);
       }
       put<N>(gradient, first, lanes, problem.gradient);
-      for (Index lane = 0; lane < lanes; ++lane) problem.value[first + lane] = 0.5 * value[lane];
+      const Quality<N> quality(gradient, linear[v], x, 0.5 * value, problem);
+      for (Index lane = 0; lane < lanes; ++lane) {
+        const Index p = first + lane;
+        problem.value[p] = 0.5 * value[lane];
+        problem.violation[p] = quality.violation[lane];
+        problem.bound[p] = quality.bound[lane];
+        problem.optimal[p] = quality.optimal[lane] != 0;
+      }
     }
   }
 }

@@ -1,6 +1,29 @@
 // Constants of a quadratic, and the bare memory passes that benchmarks measure against.
 // Included once per instruction set.
 
+// The largest size of a number, NaN where one is not finite.
+inline double largest(const double* values, Index n) {
+  constexpr Index CHAINS = 4;
+  Lanes size[CHAINS] = {}, odd[CHAINS] = {};
+  Index p = 0;
+  for (; p + CHAINS * WIDTH <= n; p += CHAINS * WIDTH)
+    for (Index c = 0; c < CHAINS; ++c) {
+      const Lanes v = load<Lanes>(values + p + c * WIDTH);
+      size[c] = maximum(v < 0 ? -v : v, size[c]);
+      odd[c] += v * 0.0;  // becomes NaN with a number that is not finite
+    }
+  double most = 0.0, sum = 0.0;
+  for (Index c = 0; c < CHAINS; ++c) {
+    most = std::max(most, largest_lane(size[c]));
+    for (Index lane = 0; lane < WIDTH; ++lane) sum += odd[c][lane];
+  }
+  for (; p < n; ++p) {
+    most = std::max(most, std::abs(values[p]));
+    sum += values[p] * 0.0;
+  }
+  return sum == 0.0 ? most : NAN;
+}
+
 // L2 = max_{i<j} (H_ii + H_jj - 2 H_ij) / 2, one pass over the rows; 0 where there is no pair.
 inline double two_coordinate_constant(const double* hessian, Index n) {
   std::vector<double> diagonal(n);

@@ -23,9 +23,11 @@
 #include <immintrin.h>
 #endif
 
+#include "../core/certify.hpp"
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
 #include "../core/nested.hpp"
+#include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
 #include "../oracles/points.hpp"

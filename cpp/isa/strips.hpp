@@ -67,52 +67,55 @@ template <Index V>
 }
 
 // The rows [begin, end) of the columns from `first` on as strips, one after the other, scaled;
-// columns that fill the last one are 0.
+// columns that fill the last tile are 0.
 void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
-  const Index depth = end - begin, whole = count / STRIP * STRIP;
+  constexpr Index FILLED = std::max(GROUP, WIDTH);
+  const Index depth = end - begin, filled = (count + FILLED - 1) / FILLED * FILLED;
   const double* from = columns.data + begin * columns.down;
-  const auto strip = [&](Index j) { return to + j / STRIP * STRIP * depth; };
-  if (whole < count) std::fill(strip(whole), strip(whole) + STRIP * depth, 0.0);
-  Index at[SIDE];
+  const auto scale_of = [&](Index k) { return columns.scale ? columns.scale[begin + k] : 1.0; };
+  Index at[SIDE], place[SIDE];
   for (Index j = 0; j < count; ++j)
     at[j] = (columns.which ? columns.which[first + j] : first + j) * columns.across;
+  for (Index j = 0; j < filled; ++j) place[j] = j / STRIP * STRIP * depth + j % STRIP;
+  for (Index j = count; j < filled; ++j)
+    for (Index k = 0; k < depth; ++k) to[place[j] + k * STRIP] = 0.0;
   if (columns.down == 1) {
     for (Index j = 0; j < count; ++j)
-      for (Index k = 0; k < depth; ++k) strip(j)[k * STRIP + j % STRIP] = from[at[j] + k];
-  } else {
-    const bool side_by_side = !columns.which && columns.across == 1;
-    for (Index k = 0; k < depth; ++k, from += columns.down) {
-      Index j = 0;
-      for (; side_by_side && j < whole; j += STRIP)
-        std::memcpy(strip(j) + k * STRIP, from + at[j], STRIP * sizeof(double));
-      for (; j < count; ++j) strip(j)[k * STRIP + j % STRIP] = from[at[j]];
-    }
+      for (Index k = 0; k < depth; ++k) to[place[j] + k * STRIP] = scale_of(k) * from[at[j] + k];
+    return;
   }
-  for (Index j = 0; columns.scale && j < count; j += STRIP)
-    for (Index k = 0; k < depth; ++k)
-      for (Index c = 0; c < STRIP; ++c) strip(j)[k * STRIP + c] *= columns.scale[begin + k];
+  const Index whole = !columns.which && columns.across == 1 ? count / WIDTH * WIDTH : 0;
+  for (Index k = 0; k < depth; ++k, from += columns.down) {
+    const double scale = scale_of(k);
+    for (Index j = 0; j < whole; j += WIDTH)
+      store(to + place[j] + k * STRIP, scale * load<Lanes>(from + at[j]));
+    for (Index j = whole; j < count; ++j) to[place[j] + k * STRIP] = scale * from[at[j]];
+  }
 }
 
 void multiply(const BlockProduct& job) {
-  for (Index j = 0; j < job.columns; j += STRIP) {
-    const Index wide = std::min(STRIP, job.columns - j);
-    with_vectors(wide, [&](auto vectors) {
-      constexpr Index V = vectors();
-      const Index last = job.upper ? std::min(job.rows, j + wide) : job.rows;
-      for (Index i = 0; i < last; i += GROUP) {
-        const Tile<V> tile = multiply<V>(job.left + i / STRIP * STRIP * job.depth + i % STRIP,
-                                         STRIP, job.right + j * job.depth, job.depth);
+  for (Index strip = 0; strip < job.columns; strip += STRIP) {
+    const Index end = std::min(strip + STRIP, job.columns);
+    const Index last = job.upper ? std::min(job.rows, end) : job.rows;
+    for (Index i = 0; i < last; i += GROUP) {
+      // Whole vectors below the diagonal are left out.
+      const Index j = job.upper && i > strip ? strip + (i - strip) / WIDTH * WIDTH : strip;
+      with_vectors(end - j, [&](auto vectors) {
+        constexpr Index V = vectors();
+        const Tile<V> tile =
+            multiply<V>(job.left + i / STRIP * STRIP * job.depth + i % STRIP, STRIP,
+                        job.right + strip * job.depth + (j - strip), job.depth);
         double* to = job.out + i * job.stride + j;
-        if (i + GROUP <= job.rows && wide == V * WIDTH) {
+        if (i + GROUP <= job.rows && end - j == V * WIDTH) {
           store_tile(job.add ? load_tile<V>(to, job.stride) + tile : tile, to, job.stride);
-          continue;
+          return;
         }
         double edge[GROUP * STRIP];
         store_tile(tile, edge, STRIP);
         for (Index g = 0; g < std::min(GROUP, job.rows - i); ++g)
-          for (Index c = 0; c < wide; ++c)
+          for (Index c = 0; c < end - j; ++c)
             to[g * job.stride + c] = edge[g * STRIP + c] + (job.add ? to[g * job.stride + c] : 0.0);
-      }
-    });
+      });
+    }
   }
 }

@@ -14,6 +14,7 @@
 #include "../core/feasible.hpp"
 #include "../engine/block_gear.hpp"
 #include "../core/inner.hpp"
+#include "../core/moving.hpp"
 #include "../core/quadratic.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
@@ -86,6 +87,14 @@ nb::tuple certify_(const PointArrays& point, const In& gradient, const std::opti
   return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
                         terms.gradient, terms.objective,
                         to_numpy(std::move(certificate.multiplier)));
+}
+
+nb::object moving_(const PointArrays& point, const In& gradient, const In& multiplier,
+                   double violation) {
+  const Point at = point.with(gradient);
+  require(!at.nested() && Index(multiplier.shape(0)) == at.n_groups,
+          "there must be a multiplier for each group");
+  return to_numpy(moving(at, multiplier.data(), violation));
 }
 
 Convex convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
@@ -312,29 +321,6 @@ nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const In& offset, cons
   return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)));
 }
 
-// The largest size of a number, NaN where one is not finite.
-double largest(const In& values) {
-  const double* v = values.data();
-  const Index n = Index(values.shape(0));
-  double size[8] = {}, odd[8] = {};  // side by side, for vectors
-  Index k = 0;
-  for (; k + 8 <= n; k += 8)
-    for (int lane = 0; lane < 8; ++lane) {
-      size[lane] = std::max(size[lane], std::abs(v[k + lane]));
-      odd[lane] += v[k + lane] * 0.0;  // becomes NaN with a number that is not finite
-    }
-  double most = 0.0, sum = 0.0;
-  for (int lane = 0; lane < 8; ++lane) {
-    most = std::max(most, size[lane]);
-    sum += odd[lane];
-  }
-  for (; k < n; ++k) {
-    most = std::max(most, std::abs(v[k]));
-    sum += v[k] * 0.0;
-  }
-  return sum == 0.0 ? most : NAN;
-}
-
 template <class Product>
 nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, std::size_t to,
                           Product product) {
@@ -417,6 +403,8 @@ NB_MODULE(_core, m) {
   m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
         "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
         "of a coordinate that is outside its bounds or not finite, or -1.");
+  m.def("moving", &moving_, "point"_a, "gradient"_a, "multiplier"_a, "violation"_a,
+        "The accounts that would trade at prices near the present ones.");
   m.def("certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
         "KKT violation, Frank-Wolfe gap, the same nearby, the size of the terms that cancel in the "
         "gradient and in the objective, multiplier per group (under one total: its own first).");
@@ -467,8 +455,10 @@ NB_MODULE(_core, m) {
   m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "offset"_a, "weight"_a, "x"_a, "threads"_a,
         "f(x) = sum_i weight_i phi(a_i'x + offset_i), its gradient, and the roots of "
         "weight_i phi''; only f where it is infinite.");
-  m.def("largest", &largest, "values"_a,
-        "The largest size of a number; NaN where one is not finite.");
+  m.def(
+      "largest",
+      [](const In& values) { return isa().largest(values.data(), Index(values.shape(0))); },
+      "values"_a, "The largest size of a number; NaN where one is not finite.");
   m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,

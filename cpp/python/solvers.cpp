@@ -12,6 +12,7 @@
 #include "../engine/batch.hpp"
 #include "../engine/block_gear.hpp"
 #include "../engine/small.hpp"
+#include "../engine/start.hpp"
 #include "../isa/dispatch.hpp"
 #include "../oracles/gram.hpp"
 #include "../oracles/matrix.hpp"
@@ -251,9 +252,11 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
   for (const In* each : {&ridge, &start, &lower, &upper})
     require(each->shape(0) == n, "ridge, start and bounds must have length n");
-  std::vector<double> x(count * n), linear(count * n), gradient(count * n), value(count);
+  std::vector<double> x(count * n), linear(count * n), gradient(count * n);
+  std::vector<double> value(count), violation(count), bound(count);
   std::vector<Index> iterations(count);
   std::vector<char> state(count);
+  std::vector<std::uint8_t> optimal(count);
   run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
     solve_few_columns({.A = A.data(),
                        .B = B.data(),
@@ -274,14 +277,35 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .linear = linear.data(),
                        .gradient = gradient.data(),
                        .value = value.data(),
+                       .violation = violation.data(),
+                       .bound = bound.data(),
                        .iterations = iterations.data(),
-                       .state = state.data()},
+                       .state = state.data(),
+                       .optimal = optimal.data()},
                       pulse);
   });
   return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(linear), {count, n}),
                         to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
                         to_numpy(std::move(iterations)),
-                        to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())));
+                        to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())),
+                        to_numpy(std::move(violation)), to_numpy(std::move(bound)),
+                        to_numpy(std::move(optimal)));
+}
+
+nb::object small_start(const Matrix& hessian, const In& linear, const In& lower, const In& upper,
+                       double total, double tol) {
+  const std::size_t n = linear.shape(0);
+  require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
+  require(n > 0 && lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
+  std::vector<double> x(n);
+  const Small problem{hessian.data(), linear.data(), lower.data(), upper.data(),
+                      Index(n),       total,         tol};
+  bool found = false;
+  {
+    const WithoutGil without;
+    found = start(problem, x.data());
+  }
+  return found ? to_numpy(std::move(x)) : nb::none();
 }
 
 // A number, if it is one.
@@ -334,7 +358,7 @@ nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower,
     const WithoutGil without;
     answer = solve_small(problem);
   }
-  if (!answer) return nb::none();
+  if (!answer) return nb::bool_(false);
   const Certificate& sure = answer->certificate;
   return nb::make_tuple(to_numpy(std::move(answer->x)), to_numpy(std::move(answer->gradient)),
                         answer->value, answer->iterations, sure.violation, answer->tolerance,
@@ -391,13 +415,17 @@ void register_solvers(nb::module_& m) {
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
         "threads"_a,
-        "Least squares for each column of B: (x, linear, gradient, value, iterations, state).");
+        "Least squares for each column of B: (x, linear, gradient, value, iterations, state, "
+        "violation, bound, optimal).");
   m.attr("FEW") = FEW;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);
+  m.attr("SMALL") = SMALL;
+  m.def("small_start", &small_start, "hessian"_a, "linear"_a, "lower"_a, "upper"_a, "total"_a,
+        "tol"_a, "Where `small` begins; None where the Hessian is not convex along the sum.");
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
         "A small dense quadratic at once: (x, gradient, value, iterations, violation, tolerance, "
         "bound, "
-        "multiplier), or None where it needs a closer look.");
+        "multiplier); False where it needs a closer look, None where it is in another form.");
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,7 @@ def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
 def propose(
     point: Point, gradient: Array, choice: Choice, turn: int
 ) -> tuple[Indices, Array, float, int]: ...
+def moving(point: Point, gradient: Array, multiplier: Array, violation: float) -> Indices: ...
 def certify(
     point: Point, gradient: Array, linear: Array | None = None
 ) -> tuple[float, float, float, float, float, Array]: ...
@@ -212,7 +213,9 @@ def few_columns(
     most_squares: float,
     seconds: float,
     threads: int,
-) -> tuple[Array, Array, Array, Array, Indices, NDArray[np.uint8]]: ...
+) -> tuple[
+    Array, Array, Array, Array, Indices, NDArray[np.uint8], Array, Array, NDArray[np.uint8]
+]: ...
 def certify_rows(
     gradient: Array,
     linear: Array,
@@ -227,9 +230,15 @@ def certify_rows(
     tol: float,
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
+
+SMALL: int
+
+def small_start(
+    hessian: Array, linear: Array, lower: Array, upper: Array, total: float, tol: float
+) -> Array | None: ...
 def small(
     Q: object, c: object, total: object, lower: object, upper: object, tol: object
-) -> tuple[Array, Array, float, int, float, float, float, float] | None: ...
+) -> tuple[Array, Array, float, int, float, float, float, float] | Literal[False] | None: ...
 
 FEW: int
 UNSOLVED: int

@@ -28,6 +28,20 @@ class Status(StrEnum):
     INVALID = "invalid"  # in a batch: this problem's input is not finite, or too large
 
 
+MESSAGES = {
+    Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {tolerance:.2e}",
+    Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {tolerance:.2e}; raise max_iter or tol",
+    Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
+    "{violation:.2e} above the tolerance {tolerance:.2e}",
+    Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
+    "{violation:.2e} (tolerance {tolerance:.2e})",
+    Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
+    "{violation:.2e} (tolerance {tolerance:.2e})",
+    Status.UNBOUNDED: "the objective falls without bound on the feasible set",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """One entry per point visited, the start included.
@@ -81,10 +95,12 @@ class Result:
         Why the solve ended; `optimal` only if `kkt_violation` holds the tolerance.
     success : bool
         Whether the status is `optimal`.
-    message : str
-        The same in a sentence, with the numbers.
+    message, remark : str
+        The same in a sentence, with the numbers, and with a remark where there is one.
     n_iter, nit : int
         Iterations made.
+    tolerance : float
+        Up to which `kkt_violation` counts as 0.
     kkt_violation : float
         By how much the KKT conditions are violated, recomputed from the problem at x: the largest
         left derivative of a variable that can fall minus the smallest right derivative of one that
@@ -129,7 +145,6 @@ class Result:
     x: Array
     fun: float
     status: Status
-    message: str
     n_iter: int
     kkt_violation: float
     suboptimality_bound: float
@@ -141,6 +156,8 @@ class Result:
     gradient: Array = field(kw_only=True)
     pull: float | Array = field(kw_only=True)
     bounds: tuple[float | Array, float | Array] = field(kw_only=True)
+    tolerance: float = field(kw_only=True)
+    remark: str = ""
     kinks: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
 
@@ -148,6 +165,14 @@ class Result:
     def success(self) -> bool:
         """Whether the status is `optimal`."""
         return self.status == Status.OPTIMAL
+
+    @kept
+    def message(self) -> str:
+        """Why the solve ended, with the numbers."""
+        sentence = MESSAGES[self.status].format(
+            violation=self.kkt_violation, tolerance=self.tolerance, n_iter=self.n_iter
+        )
+        return f"{sentence}: {self.remark}" if self.remark else sentence
 
     @property
     def nit(self) -> int:

@@ -114,10 +114,12 @@ class Quadratic(Fixed):
     def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> Quadratic:
         """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(Quadratic)
+        if not np.any(bend):
+            other.Q, other.c = self.Q, self.c + np.asarray(slope)
+            other.least_pair_curvature = 0.0
+            return other
         diagonal = np.broadcast_to(np.asarray(bend, float), self.n)
-        if not diagonal.any():
-            Q = self.Q
-        elif scipy.sparse.issparse(self.Q):
+        if scipy.sparse.issparse(self.Q):
             Q = scipy.sparse.csr_array(self.Q + scipy.sparse.diags_array(diagonal))
         else:
             Q = self.Q.copy()

@@ -33,7 +33,7 @@ def embedded(block: Array, where: Indices, n: int) -> Array:
     if len(where) == n:
         return block
     whole = np.zeros((n, n))
-    whole[np.ix_(where, where)] = block
+    whole[where[:, None], where] = block
     return whole
 
 

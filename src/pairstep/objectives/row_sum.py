@@ -37,16 +37,14 @@ class RowSum(ReadyMade):
         weight: ArrayLike,
         *,
         offset: ArrayLike = 0.0,
-        linear: Array | float = 0.0,
+        linear: Array | None = None,
         constant: float = 0.0,
     ):
         m, n = A.shape
         self._phi, self._A = phi, A
         self._weight = full_vector("weights", weight, m)
         self._offset = full_vector("offset", offset, m)
-        self._linear_term, self._constant = linear, constant
-        if isinstance(linear, np.ndarray):
-            self.constant_gradient = linear
+        self.constant_gradient, self._constant = linear, constant
         self.n = n
         self._last: tuple[Array, Array] | None = None  # a point and its roots of weight phi''
 
@@ -60,8 +58,11 @@ class RowSum(ReadyMade):
             self._phi, self._A, self._offset, self._weight, point, threads.worth(2 * self._A.size)
         )
         self._last = point, root
-        value += float(np.sum(self._linear_term * point)) + self._constant
-        return value, gradient + self._linear_term
+        value += self._constant
+        linear = self.constant_gradient
+        if linear is None:
+            return value, gradient
+        return value + float(np.sum(linear * point)), gradient + linear
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic | LeastSquares:
         """``(y - x)'H(y - x) / 2`` with the Hessian at x, right for moves of some variables."""
@@ -69,9 +70,9 @@ class RowSum(ReadyMade):
         if len(x) > DENSE:
             return LeastSquares.around(x, self._A * root[:, None])
         workers = threads.worth(len(self._A) * len(moving) ** 2 / 2)
-        return Quadratic.around(
-            x, embedded(_core.gram(self._A, moving, workers, root, root), moving, len(x))
-        )
+        columns = moving if len(moving) < len(x) else None
+        block = _core.gram(self._A, columns, workers, root, root)
+        return Quadratic.around(x, embedded(block, moving, len(x)))
 
     def sample(self, x: Array) -> Smooth | None:
         """The same from a share of the rows, where that saves enough; see `SHARE`.
@@ -91,7 +92,7 @@ class RowSum(ReadyMade):
         weight[drawn] *= weight[order[: m - count]].sum() / (weight[drawn].sum() or 1.0)
         return RowSum(
             self._phi, self._A[rows], weight[rows], offset=self._offset[rows],
-            linear=self._linear_term, constant=self._constant,
+            linear=self.constant_gradient, constant=self._constant,
         )  # fmt: skip
 
     def _root_at(self, x: Array) -> Array:

@@ -32,6 +32,9 @@ class _Points(NamedTuple):
     value: Array
     n_iter: NDArray[np.int64]
     state: NDArray[np.uint8]
+    violation: Array
+    bound: Array
+    optimal: NDArray[np.uint8]  # as `Task.is_optimal` has it of one
 
 
 def solve_batch(
@@ -56,7 +59,7 @@ def solve_batch(
 
     most = iterations(max_iter, 100_000)
     points = _points(problem, layout, gram, B, tol, most, deadline, n_jobs)
-    result = _certified(layout, points, tol, n_jobs)
+    result = _reported(layout, points)
     _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
     solve_time = time.perf_counter() - began - setup_time
     return replace(result, setup_time=setup_time, solve_time=solve_time)
@@ -117,7 +120,14 @@ def _by_gears(
         pull = problem.ridge * z[at]
         gradient[at] = inner(problem.A, residual).T + pull
         value[at] = np.einsum("ij,ij->j", residual, residual) + np.einsum("ij,ij->i", z[at], pull)
-    return _Points(z, linear, gradient, value / 2, n_iter, np.where(valid, solved, INVALID))
+    value /= 2
+    certificates = _core.certify_rows(
+        gradient, linear, z, value,
+        layout.lower, layout.upper, layout.starts, layout.low, layout.high,
+        tol=options["tol"], threads=options["threads"] if len(z) >= MANY else 1,
+    )  # fmt: skip
+    state = np.where(valid, solved, INVALID)
+    return _Points(z, linear, gradient, value, n_iter, state, *certificates)
 
 
 def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
@@ -128,25 +138,23 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
     return layout.project(np.zeros(layout.n))
 
 
-def _certified(layout: Layout, points: _Points, tol: float, n_jobs: int | None) -> BatchResult:
-    """Say of each point how good it is, as `Task.is_optimal` does of one."""
-    violation, bound, optimal = _core.certify_rows(
-        points.gradient, points.linear, points.z, points.value,
-        layout.lower, layout.upper, layout.starts, layout.low, layout.high,
-        tol=tol, threads=threads.count(n_jobs) if len(points.z) >= MANY else 1,
-    )  # fmt: skip
+def _reported(layout: Layout, points: _Points) -> BatchResult:
+    """Say of each point how good it is."""
+    optimal = points.optimal != 0
     status = np.full(len(points.z), Status.OPTIMAL.value, "<U10")
-    status[optimal == 0] = Status.STALLED.value
-    status[(optimal == 0) & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value
+    status[~optimal] = Status.STALLED.value
+    status[~optimal & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value
     if layout.source is None and layout.weights is None:
         x = np.ascontiguousarray(points.z.T)
     else:
         x = np.stack([layout.to_coordinates(row) for row in points.z], axis=1)
     invalid = points.state == INVALID
     status[invalid] = Status.INVALID.value
-    for values in (x.T, points.value, violation, bound):
+    for values in (x.T, points.value, points.violation, points.bound):
         values[invalid] = np.nan
-    return BatchResult(x, points.value, status, points.n_iter, violation, bound, 0.0, 0.0)
+    return BatchResult(
+        x, points.value, status, points.n_iter, points.violation, points.bound, 0.0, 0.0
+    )
 
 
 def _repair(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import log
+from .. import _core, log
 from .._validation import LARGE, Array, choice, finite_number, vector
 from ..constraints import Layout, SumBox
 from ..labels import Axis, aligned
@@ -19,7 +19,7 @@ from ..rules import RULES, PythonRule, rule_of
 from . import block, greedy, loop, smooth
 from .small import solve_small
 from .steps import BACKTRACKING, Length, Step, plan
-from .task import MESSAGES, NOT_CONVEX, Callback, Outcome, Task
+from .task import NOT_CONVEX, Callback, Outcome, Task
 
 
 def minimize(
@@ -104,13 +104,35 @@ def minimize(
     >>> pairstep.minimize(risk, pairstep.Simplex(), rule=steepest).x.round(6)
     array([0.571429, 0.285714, 0.142857])
     """
-    began = time.perf_counter()
     _require_members(objective, constraint)
     unusual = (x0, max_iter, time_limit, callback, seed)
     if rule == step == "auto" and all(option is None for option in unusual) and not history:
         result = _at_once(objective, constraint, tol, verbose)
-        if result is not None:
+        if result:
             return result
+    return in_steps(
+        objective, constraint, rule=rule, step=step, x0=x0, tol=tol, max_iter=max_iter,
+        time_limit=time_limit, callback=callback, seed=seed, history=history, verbose=verbose,
+    )  # fmt: skip
+
+
+def in_steps(
+    objective: Objective,
+    constraint: SumBox,
+    *,
+    rule: str | PythonRule = "auto",
+    step: Step = "auto",
+    x0: ArrayLike | None = None,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    seed: int | np.random.Generator | None = None,
+    history: bool = False,
+    verbose: bool = False,
+) -> Result:
+    """The same without the short cut for small problems."""
+    began = time.perf_counter()
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
     x0 = aligned("x0", x0, variables)
@@ -140,15 +162,21 @@ def minimize(
         and problem.hessian is not None
     )
     bent = automatic and step == "auto" and not problem.is_quadratic
+    tol, most = not_negative("tol", tol), iterations(max_iter, MOST if native else 100_000)
+    z = None
+    if x0 is not None or not automatic:
+        z = _start(layout, x0)
+    elif callback is None and not history and most >= MOST:  # nobody wants to see how it is done
+        z = _small_start(problem, layout, tol)
     gear = block if blocks else greedy if native else smooth if bent else loop
     task = Task(
         objective=problem,
         layout=layout,
         rule=chosen,
         plan=step_plan,
-        z=_start(layout, x0) if x0 is not None or not automatic else _sparse_start(problem, layout),
-        tol=not_negative("tol", tol),
-        max_iter=iterations(max_iter, 1_000_000 if native else 100_000),
+        z=_sparse_start(problem, layout) if z is None else z,
+        tol=tol,
+        max_iter=most,
         time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
         callback=callback,
         rng=np.random.default_rng(seed) if chosen.draws else _UNUSED,
@@ -164,7 +192,9 @@ def minimize(
     return result
 
 
-def _at_once(objective: Objective, constraint: SumBox, tol: float, verbose: bool) -> Result | None:
+def _at_once(
+    objective: Objective, constraint: SumBox, tol: float, verbose: bool
+) -> Result | Literal[False] | None:
     """A small dense quadratic with one sum and no labels, if nobody wants to hear of it."""
     if type(objective) is not Quadratic or log.heard(verbose):
         return None
@@ -177,6 +207,7 @@ def _at_once(objective: Objective, constraint: SumBox, tol: float, verbose: bool
     )
 
 
+MOST = 1_000_000  # iterations of native gears
 _UNUSED: Any = None  # the generator of rules that draw nothing
 
 
@@ -200,16 +231,11 @@ def _report(
         seen = task.seen_at(value, prices)
     if status == Status.STALLED and task.is_optimal(seen) and not remark.startswith(NOT_CONVEX):
         status, remark = Status.OPTIMAL, ""
-    threshold = task.tolerance_at(seen)
-    message = MESSAGES[status].format(
-        violation=seen.violation, threshold=threshold, n_iter=task.n_iter
-    )
     multiplier, by_label = layout.multipliers(seen.multiplier)
     return Result(
         x=x,
         fun=seen.value,
         status=status,
-        message=f"{message}: {remark}" if remark else message,
         n_iter=task.n_iter,
         kkt_violation=seen.violation,
         suboptimality_bound=seen.bound,
@@ -221,6 +247,8 @@ def _report(
         gradient=gradient,
         pull=layout.pull(seen.multiplier),
         bounds=layout.bounds,
+        tolerance=task.tolerance_at(seen),
+        remark=remark,
         kinks=objective.kinks,
         variables=variables,
     )
@@ -288,6 +316,18 @@ def _sparse_start(problem: Objective, layout: Layout) -> Array:
     if not quadratic or curvature is None or not np.isfinite(layout.lower).all():
         return _start(layout, None)
     return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
+
+
+def _small_start(problem: Objective, layout: Layout, tol: float) -> Array | None:
+    """Where the short cut for small problems begins, which may be the minimum itself."""
+    several = len(layout.totals) > 1 or layout.nested or problem.kinks is not None
+    if several or layout.n > _core.SMALL or problem.prefers_blocks:
+        return None
+    hessian, linear = problem.hessian, problem.linear
+    if hessian is None or linear is None or not np.isfinite(layout.lower).all():
+        return None
+    low, high = layout.lower, layout.upper
+    return _core.small_start(hessian, linear, low, high, layout.totals[0], tol)
 
 
 def not_negative(name: str, value: float) -> float:

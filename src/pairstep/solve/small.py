@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .. import _core
+from ..labels import Axis
 from ..result import Result, Status
-from .task import MESSAGES
 
 
-def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) -> Result | None:
-    """The optimum, if it is plain; None where the problem needs a closer look, or has an error."""
+def solve_small(
+    Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any
+) -> Result | Literal[False] | None:
+    """The optimum, if it is plain.
+
+    None where the numbers are in another form than arrays of floats or there are too many of them,
+    False where the problem needs a closer look or has an error.
+    """
     began = time.perf_counter()
     upper = math.inf if upper is None else upper
     found = _core.small(Q, 0.0 if c is None else c, total, lower, upper, tol)
-    if found is None:
-        return None
+    if not found:
+        return found
     x, gradient, value, n_iter, violation, tolerance, bound, multiplier = found
-    message = MESSAGES[Status.OPTIMAL].format(violation=violation, threshold=tolerance)
-    return Result(
-        x, value, Status.OPTIMAL, message, n_iter, violation, bound, multiplier,
-        setup_time=0.0, solve_time=time.perf_counter() - began,
-        gradient=gradient, pull=multiplier, bounds=(_own(lower), _own(upper)),
+    # Not through the constructor: a frozen dataclass sets its fields one by one, which takes as
+    # long as the solve.
+    result = object.__new__(Result)
+    result.__dict__.update(
+        x=x, fun=value, status=Status.OPTIMAL, n_iter=n_iter, kkt_violation=violation,
+        suboptimality_bound=bound, multiplier=multiplier, setup_time=0.0,
+        solve_time=time.perf_counter() - began, gradient=gradient, pull=multiplier,
+        bounds=(_own(lower), _own(upper)), tolerance=tolerance, variables=Axis(),
     )  # fmt: skip
+    return result
 
 
 def _own(bound: Any) -> Any:

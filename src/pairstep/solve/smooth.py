@@ -27,7 +27,6 @@ from ..objectives import Kinked, Objective, value_and_gradient
 from ..objectives.objective import Indices
 from ..result import Status
 from ..rules import rule_of
-from ..rules.accounts import accounts_at
 from . import block, greedy
 from .learnt import Learnt
 from .steps import Length, StepPlan
@@ -91,8 +90,8 @@ def _run(task: Task) -> Outcome:
         idle = 0 if seen.violation < 0.5 * best else idle + 1
         best = min(best, seen.violation)
 
-        layout = _without_those_that_stay(task, seen)
-        moving = np.flatnonzero(layout.lower < layout.upper)
+        moving = _moving(task, seen)
+        layout = _with_the_others_fixed(task.layout, moving, z)
         exact = _second_order(objective, z, moving)
         bend = learnt.model(z, seen.violation) if exact is None else exact
         task.n_iter += 1
@@ -162,28 +161,19 @@ def _second_order(objective: Objective, z: Array, moving: Indices) -> Any:
     return None if known is None else known(z, moving)
 
 
-def _without_those_that_stay(task: Task, seen: Seen) -> Layout:
-    """The layout with those fixed that would not trade at prices near the present ones.
-
-    The price of a group is the mean over its free accounts, give or take their mean distance from
-    it: of the violation one account alone would decide. The dearest seller and the cheapest buyer
-    are never fixed.
-    """
-    layout, z = task.layout, task.z
+def _moving(task: Task, seen: Seen) -> Indices:
+    """Those that would trade at prices near the present ones."""
+    layout = task.layout
     if layout.nested:  # groups trade across, at prices of their own
+        return np.flatnonzero(layout.lower < layout.upper)
+    return _core.moving(task.point, seen.gradient, seen.multiplier, seen.violation)
+
+
+def _with_the_others_fixed(layout: Layout, moving: Indices, z: Array) -> Layout:
+    if len(moving) == layout.n:
         return layout
-    at = accounts_at(seen.gradient, z, layout.lower, layout.upper, task.objective.kinks)
-    begin, size = layout.starts[:-1], np.diff(layout.starts)
-    free = at.is_free.astype(float)
-    count = np.add.reduceat(free, begin)
-    mean = np.add.reduceat(free * seen.gradient, begin) / count
-    price = np.repeat(np.where(count > 0, mean, seen.multiplier), size)
-    distance = np.add.reduceat(free * np.abs(seen.gradient - price), begin) / count
-    near = np.repeat(np.where(count > 0, distance, seen.violation), size)
-    stays = (at.sellers < price - near) & (at.buyers > price + near)
-    if not stays.any():
-        return layout
-    lower, upper = np.where(stays, z, layout.lower), np.where(stays, z, layout.upper)
+    lower, upper = z.copy(), z.copy()
+    lower[moving], upper[moving] = layout.lower[moving], layout.upper[moving]
     return dataclasses.replace(layout, lower=lower, upper=upper)
 
 

@@ -26,20 +26,6 @@ GAIN, ROUNDING = _core.GAIN, _core.ROUNDED  # see core/certify.hpp
 ELSEWHERE = 1e-3
 
 
-MESSAGES = {
-    Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {threshold:.2e}",
-    Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {threshold:.2e}; raise max_iter or tol",
-    Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {threshold:.2e}",
-    Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
-    "{violation:.2e} (tolerance {threshold:.2e})",
-    Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
-    "{violation:.2e} (tolerance {threshold:.2e})",
-    Status.UNBOUNDED: "the objective falls without bound on the feasible set",
-}
-
-
 class Seen(NamedTuple):
     """What the problem says of a point: derived from it, not kept up to date by a loop."""
 

@@ -1,0 +1,135 @@
+#include "start.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "../core/certify.hpp"
+#include "../core/convex.hpp"
+#include "../core/feasible.hpp"
+#include "../core/quadratic.hpp"
+#include "../isa/dispatch.hpp"
+
+namespace pairstep {
+
+namespace {
+
+enum class Found { minimum, many_at_bounds, not_convex };
+
+// Block pivoting (Judice and Pires, 1994): minimise over the free variables as if they had no
+// bounds; those that went beyond one are put there, those whose price asks for it become free, all
+// at once, and again. A handful of factorisations where it works, and it is left where it does not.
+class Pivoting {
+ public:
+  Pivoting(const Small& problem, double* x)
+      : problem_(problem), n_(problem.n), x_(x), gradient_(n_), free_(n_) {
+    std::iota(free_.begin(), free_.end(), Index(0));
+  }
+
+  Found run() {
+    constexpr int PATIENCE = 3;  // factorisations in which no fewer are wrong than ever before
+    Index fewest = n_ / 2 + 1;   // at their bounds: else there are better starts
+    std::copy_n(problem_.lower, n_, x_);
+    for (int idle = 0, round = 0; idle < PATIENCE && free_.size() > 1; ++round) {
+      reduced_.take(problem_.hessian, n_, {free_.begin() + 1, free_.end()},
+                    std::vector<Index>(free_.size() - 1, free_[0]));
+      if (reduced_.is_zero()) break;
+      if (!reduced_.factorise(ROUNDED_CURVATURE)) {
+        if (round == 0) return Found::not_convex;
+        break;
+      }
+      minimise();
+      const Index wrong = exchange();
+      // Where all terms of the gradient vanish, only a point elsewhere tells their size.
+      if (wrong == 0 && scale_ < 1e-4 * first_scale_) break;
+      if (wrong == 0) return Found::minimum;
+      if (round == 0 && wrong >= fewest) break;
+      idle = wrong < fewest ? 0 : idle + 1;
+      fewest = std::min(wrong, fewest);
+    }
+    return Found::many_at_bounds;
+  }
+
+ private:
+  // Over the free, with the sum that the others leave them.
+  void minimise() {
+    const Index first = free_[0], size = Index(free_.size()) - 1;
+    const double missing = problem_.total - std::accumulate(x_, x_ + n_, 0.0);
+    for (const Index i : free_) x_[i] += missing / double(size + 1);
+    derive();
+    first_scale_ = std::max(first_scale_, scale_);
+    step_.resize(size);
+    for (Index a = 0; a < size; ++a) step_[a] = gradient_[first] - gradient_[free_[a + 1]];
+    reduced_.solve(step_.data());
+    for (Index a = 0; a < size; ++a) {
+      x_[free_[a + 1]] += step_[a];
+      x_[first] -= step_[a];
+    }
+  }
+
+  // Who is wrong where it is changes sides. Returns how many that are.
+  Index exchange() {
+    derive();
+    double price = 0.0;
+    for (const Index i : free_) price += gradient_[i] / double(free_.size());
+    const double close = 0.1 * problem_.tol * scale_;
+    std::vector<Index> free;
+    Index wrong = 0;
+    auto member = free_.begin();
+    for (Index i = 0; i < n_; ++i) {
+      const double low = problem_.lower[i], high = problem_.upper[i];
+      if (member != free_.end() && *member == i) {
+        ++member;
+        const double inside = std::clamp(x_[i], low, high);
+        if (inside == x_[i]) free.push_back(i);
+        else ++wrong;
+        x_[i] = inside;
+      } else if (low < high &&
+                 (x_[i] == low ? gradient_[i] < price - close : gradient_[i] > price + close)) {
+        free.push_back(i);
+        ++wrong;
+      }
+    }
+    free_ = std::move(free);
+    return wrong;
+  }
+
+  void derive() {
+    quadratic(problem_.hessian, problem_.linear, n_, x_, gradient_.data());
+    const Index starts[] = {0, n_};
+    const Point point{n_,      1,      starts, gradient_.data(), x_, problem_.lower, problem_.upper,
+                      nullptr, nullptr};
+    scale_ = terms_of(point, problem_.linear).gradient;
+  }
+
+  const Small& problem_;
+  Index n_;
+  double* x_;
+  double scale_ = 0.0, first_scale_ = 0.0;  // of the terms that cancel in the gradient
+  std::vector<double> gradient_, step_;
+  std::vector<Index> free_;
+  Reduced reduced_;
+};
+
+// The cheapest are filled first, so that at most one ends between its bounds.
+void fill_cheapest(const Small& problem, double* x) {
+  const Index n = problem.n, starts[] = {0, n};
+  std::vector<double> gradient(n), curvature(n);
+  quadratic(problem.hessian, problem.linear, n, problem.lower, gradient.data());
+  for (Index i = 0; i < n; ++i) curvature[i] = std::max(problem.hessian[i * (n + 1)], 0.0);
+  fill(gradient.data(), curvature.data(), problem.lower, problem.upper, {1, starts, &problem.total},
+       x);
+}
+
+}  // namespace
+
+bool start(const Small& problem, double* x) {
+  const Found found = Pivoting(problem, x).run();
+  if (found == Found::not_convex) return false;
+  if (found == Found::many_at_bounds) fill_cheapest(problem, x);
+  const Index starts[] = {0, problem.n};
+  settle(x, problem.lower, problem.upper, {1, starts, &problem.total});
+  return true;
+}
+
+}  // namespace pairstep

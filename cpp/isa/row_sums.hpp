@@ -1,0 +1,173 @@
+// Sums of one function over the rows of a matrix, a row in each lane. Included once per instruction
+// set; fused multiply-adds are used where the processor has them.
+
+// log(x) for x > 0, as fdlibm has it: x = 2^k (1 + f) with 1 + f around 1, s = f / (2 + f), and
+// log(1 + f) = 2s + 2/3 s^3 + ... from a polynomial; the error is below one unit in the last place.
+inline Lanes logarithm(Lanes x) {
+  typedef std::int64_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
+  constexpr std::int64_t ROOT_OF_HALF = 0x3FE6A09E667F3BCD, FRACTION = 0xFFFFFFFFFFFFF;
+  // A number whose last bits are those of the integer that is added to it.
+  constexpr double MAGIC = 6755399441055744.0;
+  constexpr std::int64_t MAGIC_BITS = 0x4338000000000000;
+  Bits bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits -= ROOT_OF_HALF;
+  const Bits power = bits >> 52;
+  bits = (bits & FRACTION) + ROOT_OF_HALF;
+  Lanes reduced, k;
+  std::memcpy(&reduced, &bits, sizeof reduced);
+  const Bits shifted = power + MAGIC_BITS;
+  std::memcpy(&k, &shifted, sizeof k);
+  k -= MAGIC;
+  const Lanes f = reduced - 1.0, s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
+  Lanes series = all<Lanes>(1.479819860511658591e-01);
+  for (const double c :
+       {1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
+        2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01})
+    series = multiply_add(series, z, all<Lanes>(c));
+  const Lanes rest = s * (half + z * series);
+  return k * 6.93147180369123816490e-01 - ((half - (rest + k * 1.90821492927058770002e-10)) - f);
+}
+
+// A function of one number and its derivatives; the second as its root, which neither over- nor
+// underflows where the numbers of a row are tiny.
+struct Jet {
+  Lanes value, slope, root;
+};
+
+[[gnu::always_inline]] inline Jet minus_log(Lanes u) {
+  const Lanes inverse = 1.0 / u;
+  return {u > 0 ? -logarithm(u) : all<Lanes>(INFINITY), -inverse, inverse};
+}
+
+[[gnu::always_inline]] inline Jet logistic(Lanes u) {
+  const Lanes zero = {}, far = u < 0 ? u : -u, small = exponential(far);  // nothing overflows
+  const Lanes whole = 1.0 + small, share = 1.0 / whole;
+  const Lanes miss = u > 0 ? small * share : share;  // 1 / (1 + exp(u))
+  // log(1 + small), with what the sum has lost of a small number.
+  const Lanes log_of_whole = logarithm(whole) + (small - (whole - 1.0)) * share;
+  return {log_of_whole + (u < 0 ? -u : zero), -miss, square_root(small) * share};
+}
+
+// A vector of sums over the lanes: of sums[0] first, of sums[1] second and so on. Each round leaves
+// half as many vectors, whose lanes are sums of two.
+template <Index APART, Index... LANE>
+inline Lanes added_in_pairs(Lanes a, Lanes b, std::integer_sequence<Index, LANE...>) {
+  // Of `APART` lanes each, in turn, the first and the second halves of both.
+  constexpr auto from = [](Index lane) {
+    const Index begin = lane / (2 * APART) * (2 * APART), at = lane - begin;
+    return at < APART ? begin + at : WIDTH + begin + at - APART;
+  };
+  return __builtin_shufflevector(a, b, from(LANE)...) +
+         __builtin_shufflevector(a, b, from(LANE) + APART...);
+}
+template <Index COUNT = WIDTH>
+inline Lanes sums_over_lanes(Lanes* sums) {
+  if constexpr (COUNT == 1) return sums[0];
+  else {
+    constexpr Index HALF = COUNT / 2;
+    for (Index r = 0; r < HALF; ++r)
+      sums[r] =
+          added_in_pairs<HALF>(sums[r], sums[r + HALF], std::make_integer_sequence<Index, WIDTH>());
+    return sums_over_lanes<HALF>(sums);
+  }
+}
+
+// The inner products of WIDTH rows, some of which may be the same, with x. The last columns of each
+// are read with those before them, which `ending` has as 0.
+inline Lanes inner_products(const double* const* rows, Index n, const double* x,
+                            const double* ending) {
+  if (n < WIDTH) {
+    Lanes products = {};
+    for (Index r = 0; r < WIDTH; ++r)
+      for (Index j = 0; j < n; ++j) products[r] += rows[r][j] * x[j];
+    return products;
+  }
+  Lanes sums[WIDTH] = {};
+  const auto add = [&](Index j, const double* factor) {
+    const Lanes at = load<Lanes>(factor);
+    for (Index r = 0; r < WIDTH; ++r) sums[r] = multiply_add(load<Lanes>(rows[r] + j), at, sums[r]);
+  };
+  for (Index j = 0; j + WIDTH <= n; j += WIDTH) add(j, x + j);
+  if (n % WIDTH != 0) add(n - WIDTH, ending);
+  return sums_over_lanes(sums);
+}
+
+// The numbers at p, or as many as there are, with zeros after them.
+inline Lanes load_some(const double* p, Index count) {
+  if (count >= WIDTH) return load<Lanes>(p);
+  Lanes some = {};
+  for (Index k = 0; k < count; ++k) some[k] = p[k];
+  return some;
+}
+
+inline void store_some(double* p, Lanes value, Index count) {
+  if (count >= WIDTH) return store(p, value);
+  for (Index k = 0; k < count; ++k) p[k] = value[k];
+}
+
+// sums[j] += sum_r weight_r rows[r][j] for n >= WIDTH columns, V vectors of them at a time. The
+// last vector ends with the last column; what it has in common with the one before is added once.
+template <Index V = 4>
+inline void add_weighted(const double* const* rows, const double* weights, Index count, Index n,
+                         double* sums, Index first = 0) {
+  const auto column = [&](Index v) { return std::min(first + v * WIDTH, n - WIDTH); };
+  for (; first + (V - 1) * WIDTH < n; first += V * WIDTH) {
+    Lanes sum[V] = {};
+    for (Index r = 0; r < count; ++r) {
+      const Lanes weight = all<Lanes>(weights[r]);
+      for (Index v = 0; v < V; ++v)
+        sum[v] = multiply_add(weight, load<Lanes>(rows[r] + column(v)), sum[v]);
+    }
+    for (Index v = 0; v < V; ++v)
+      for (Index j = first + v * WIDTH; j < std::min(first + (v + 1) * WIDTH, n); ++j)
+        sums[j] += sum[v][j - column(v)];
+  }
+  if constexpr (V > 1) add_weighted<V - 1>(rows, weights, count, n, sums, first);
+}
+
+template <class Phi>
+double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
+               double* root, Phi phi) {
+  // So few rows that their numbers stay in the second-level cache between the product that reads
+  // them and the one that adds them up.
+  constexpr Index CACHED = 1 << 14, MOST = 128;
+  static_assert(MOST % WIDTH == 0);
+  const Index n = sum.n, at_once = std::clamp(CACHED / n / WIDTH * WIDTH, WIDTH, MOST);
+  double ending[WIDTH] = {};
+  for (Index k = 0; n >= WIDTH && k < n % WIDTH; ++k) ending[WIDTH - 1 - k] = x[n - 1 - k];
+  const double* rows[MOST];
+  double slopes[MOST];
+  Lanes value = {};
+  for (Index first = begin; first < end; first += at_once) {
+    const Index count = std::min(at_once, end - first);
+    for (Index k = 0; k < at_once; ++k)  // what is too many is the last row, without a weight
+      rows[k] = sum.matrix + std::min(first + k, end - 1) * n;
+    for (Index k = 0; k < count; k += WIDTH) {
+      const Index i = first + k, members = end - i;
+      const Lanes weight = load_some(sum.weight + i, members), zero = {};
+      const Lanes offset = load_some(sum.offset + i, members);
+      const Jet jet = phi(inner_products(rows + k, n, x, ending) + offset);
+      // What does not count cannot be outside.
+      value += weight == 0 ? zero : weight * jet.value;
+      store(slopes + k, weight == 0 ? zero : weight * jet.slope);
+      store_some(root + i, weight == 0 ? zero : square_root(weight) * jet.root, members);
+    }
+    if (!(largest_lane(value) < INFINITY)) return INFINITY;
+    if (n >= WIDTH) add_weighted(rows, slopes, count, n, gradient);
+    else add_rows<double>(rows, slopes, count, 0, n, gradient);
+  }
+  double total = 0.0;
+  for (Index lane = 0; lane < WIDTH; ++lane) total += value[lane];
+  return total;
+}
+
+double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
+               double* root) {
+  const auto of = [&](auto phi) { return row_sum(sum, x, begin, end, gradient, root, phi); };
+  switch (sum.phi) {
+    case RowFunction::minus_log: return of([](Lanes u) { return minus_log(u); });
+    case RowFunction::logistic: return of([](Lanes u) { return logistic(u); });
+  }
+  return NAN;
+}
