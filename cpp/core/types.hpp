@@ -149,8 +149,8 @@ struct GreedyTask {
   double one_norm_constant = 0.0;  // for Step::norm
   Index patience = 0;              // iterations without progress before giving up
   bool finish = false;             // whether to try Newton's method on the face
-  bool tidy = false;               // whether to trade with who stays the cheapest buyer
   bool record = false;
+  bool tidy = false;  // whether to trade with who stays the cheapest buyer
 };
 
 // A run of the greedy gear that can be paused and continued: what it has learnt lives as long as it

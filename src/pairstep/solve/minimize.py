@@ -166,7 +166,7 @@ def in_steps(
     z = None
     if x0 is not None or not automatic:
         z = _start(layout, x0)
-    elif callback is None and not history and most >= MOST:  # nobody wants to see how it is done
+    elif not history and most >= MOST:  # steps that are limited or recorded are wanted as steps
         z = _small_start(problem, layout, tol)
     gear = block if blocks else greedy if native else smooth if bent else loop
     task = Task(
