@@ -153,9 +153,8 @@ Extremes walk_from_ends(const A& a, Score score, Enough enough, const double* li
       for (int k = 0; k < 2; ++k) {
         if (!(largest_lane(best[k]) > queues[k].bar)) continue;
         for (Index q = 0; q < BITE / WIDTH; ++q)
-          if (largest_lane(scores[k][q]) > queues[k].bar)
-            for (Index lane = 0; lane < WIDTH; ++lane)
-              offer(k, scores[k][q][lane], p + q * WIDTH + lane);
+          for_bits(above(scores[k][q], all<Lanes>(queues[k].bar)),
+                   [&](Index lane) { offer(k, scores[k][q][lane], p + q * WIDTH + lane); });
       }
     }
     for (; p < a.n; ++p) {
