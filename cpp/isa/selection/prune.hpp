@@ -9,7 +9,7 @@ constexpr double KEEP = 1.0 - 1e-12;
 inline std::vector<Index> sample_of(Index n, std::initializer_list<Index> also) {
   constexpr Index RUN = 8;
   std::vector<Index> sample(also);
-  const Index count = std::min<Index>(2048, 16 + 2 * Index(std::sqrt(double(n))));
+  const Index count = std::min<Index>(1024, 16 + 2 * Index(std::sqrt(double(n))));
   const Index stride = std::max<Index>(n / count, 1) * RUN;
   for (Index p = 0; p < n; p += stride)
     for (Index q = p; q < std::min(p + RUN, n); ++q) sample.push_back(q);
@@ -130,20 +130,20 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
   const auto verdicts = [&] {
     const double bar = at_hand.gain * KEEP, per_constant = 2.0 * bar / alpha;
     const Index i = at_hand.i, j = at_hand.j;
+    const auto endless_if_far = [&](double room) { return room < farthest ? room : INFINITY; };
     const Offer best_seller{a.template down_price<double>(i),
-                            std::min(a.template down_room<double>(i), farthest),
+                            endless_if_far(a.template down_room<double>(i)),
                             lipschitz ? lipschitz[i] : 1.0, i};
     const Offer best_buyer{-a.template up_price<double>(j),
-                           std::min(a.template up_room<double>(j), farthest),
+                           endless_if_far(a.template up_room<double>(j)),
                            lipschitz ? lipschitz[j] : 1.0, j};
     const auto spare = [=]<class T>(T price, T room, T constant, Partner partner,
                                     Offer rival) -> T {
       const T gap = maximum(price + partner.price, all<T>(0.0));
-      const T reach = minimum(maximum(room, all<T>(0.0)), all<T>(farthest));
       const T gain = minimum(gap * gap - per_constant * (constant + partner.constant),
-                             minimum(reach, all<T>(partner.worth)) * gap - bar);
+                             minimum(room, all<T>(partner.worth)) * gap - bar);
       const auto beaten =
-          (reach <= rival.room) & (price < rival.price) & (constant >= rival.constant);
+          (room <= rival.room) & (price < rival.price) & (constant >= rival.constant);
       return beaten ? all<T>(-1.0) : gain;
     };
     return [=, &a]<class T>(Index p) {

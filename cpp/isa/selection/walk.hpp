@@ -149,9 +149,9 @@ Extremes walk_from_ends(const A& a, Score score, Enough enough, const double* li
           best[k] = maximum(at[k], best[k]);
         }
       }
-      if (largest_lane(best[2]) > 0) break;
+      if (above(best[2], all<Lanes>(0.0))) break;
       for (int k = 0; k < 2; ++k) {
-        if (!(largest_lane(best[k]) > queues[k].bar)) continue;
+        if (!above(best[k], all<Lanes>(queues[k].bar))) continue;
         for (Index q = 0; q < BITE / WIDTH; ++q)
           for_bits(above(scores[k][q], all<Lanes>(queues[k].bar)),
                    [&](Index lane) { offer(k, scores[k][q][lane], p + q * WIDTH + lane); });
