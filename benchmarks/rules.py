@@ -21,7 +21,9 @@ from pairstep import _core
 from pairstep.rules import RULES, specification
 
 TARGETS = {"gs-s": ("bare pass", 2.0), "gs-1": ("gs-s", 1.5), "gs-q": ("gs-s", 4.0),
-           "gs-q-lipschitz": ("gs-s", 10.0), "gs-1-lipschitz": ("gs-s", 10.0)}  # fmt: skip
+           "gs-q-lipschitz": ("gs-s", 10.0), "gs-1-lipschitz": ("gs-s", 10.0),
+           "gs-1-ratio": ("gs-s", 10.0)}  # fmt: skip
+KINDS = {"a third at each bound": 0.1, "rooms cut most moves": 1.0, "mid-solve": 1.0}  # and alpha
 
 
 def best_time(function: Callable[[], object], seconds: float = 0.4) -> float:
@@ -36,26 +38,29 @@ def best_time(function: Callable[[], object], seconds: float = 0.4) -> float:
     return min(times)
 
 
-def problem(n: int, clipped: bool) -> dict[str, np.ndarray]:
+def problem(n: int, kind: str) -> dict[str, np.ndarray]:
     """A point in the middle of an SVM-like solve: a third at each bound, the rest between."""
     rng = np.random.default_rng(n)
     upper = np.full(n, 1.0)
     x = np.clip(rng.uniform(-1, 2, n), 0, 1)
-    if clipped:  # rooms of all sizes, so that most moves are cut by one
+    if kind == "rooms cut most moves":  # rooms of all sizes
         x = rng.uniform(0, 1, n)
         upper = x + rng.exponential(0.01, n)
-    lipschitz = rng.lognormal(0, 1, n)
+    gradient, lipschitz = rng.standard_normal(n), rng.lognormal(0, 1, n)
+    if kind == "mid-solve":  # prices mostly on the right side of 0, constants over six decades
+        right = np.where(x == 0, np.abs(gradient), np.where(x == 1, -np.abs(gradient), 0.0))
+        gradient = right + 0.1 * rng.standard_normal(n)
+        lipschitz = 10.0 ** rng.uniform(-3, 3, n)
     return {
-        "gradient": rng.standard_normal(n), "x": x, "lower": np.zeros(n), "upper": upper,
-        "lipschitz": lipschitz,
+        "gradient": gradient, "x": x, "lower": np.zeros(n), "upper": upper, "lipschitz": lipschitz,
     }  # fmt: skip
 
 
-def time_rules(sizes: list[int], clipped: bool) -> None:
-    alpha = 1.0 if clipped else 0.1
+def time_rules(sizes: list[int], kind: str) -> None:
+    alpha = KINDS[kind]
     table: dict[str, list[float]] = {}
     for n in sizes:
-        data = problem(n, clipped)
+        data = problem(n, kind)
         inputs = [data[k] for k in ("gradient", "x", "lower", "upper")]
         rng = np.random.default_rng(0)
         table.setdefault("bare pass", []).append(best_time(lambda a=inputs: _core.bare_pass(a)))
@@ -67,7 +72,6 @@ def time_rules(sizes: list[int], clipped: bool) -> None:
             table.setdefault(name, []).append(
                 best_time(lambda r=name, t=task: pairstep.propose(r, **t))
             )
-    kind = "rooms cut most moves" if clipped else "a third at each bound"
     print(f"\nMicroseconds per move ({kind}; {_core.instruction_set()}, 1 thread)\n")
     names = "".join(f"{f'n = {n:.0e}':>12}" for n in sizes)
     print(f"{'':18}{names}{'x gs-s':>10}{'growth':>9}{'target':>20}")
@@ -144,8 +148,8 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1_000_000)
     largest = parser.parse_args().largest
     sizes = [n for n in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= largest]
-    time_rules(sizes, clipped=False)
-    time_rules(sizes, clipped=True)
+    for kind in KINDS:
+        time_rules(sizes, kind)
     time_greedy([2_000, 10_000])
     time_overhead()
 

@@ -112,6 +112,25 @@ inline double largest_lane(Lanes v) {
   }
 }
 
+// Bit k is set where lane k of a is above that of b.
+inline unsigned above(Lanes a, Lanes b) {
+#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
+  return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ);
+#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
+  return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
+#else
+  unsigned bits = 0;
+  for (Index k = 0; k < WIDTH; ++k) bits |= unsigned(a[k] > b[k]) << k;
+  return bits;
+#endif
+}
+
+// Call visit(k) for every bit k that is set.
+template <class Visit>
+inline void for_bits(unsigned bits, Visit visit) {
+  for (; bits; bits &= bits - 1) visit(Index(std::countr_zero(bits)));
+}
+
 struct Found {
   double value = -INFINITY;
   Index index = -1;  // -1 where every score is -inf (or there is none)
@@ -170,25 +189,22 @@ inline std::array<Found, K> argmax(Index n, Score score) {
   return argmax<K>(n, score, score);
 }
 
-// Append to out[k] every position whose k-th score is at least 0.
+// Append to out[k] every position whose k-th score is above 0.
 template <int K, class Score>
 inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score) {
   Index p = 0;
-  for (; p + 2 * WIDTH <= n; p += 2 * WIDTH) {
-    const std::array<Lanes, K> first = score.template operator()<Lanes>(p);
-    const std::array<Lanes, K> second = score.template operator()<Lanes>(p + WIDTH);
-    for (int k = 0; k < K; ++k) {
-      if (!(largest_lane(maximum(first[k], second[k])) >= 0)) continue;
-      for (Index lane = 0; lane < WIDTH; ++lane)
-        if (first[k][lane] >= 0) out[k]->push_back(p + lane);
-      for (Index lane = 0; lane < WIDTH; ++lane)
-        if (second[k][lane] >= 0) out[k]->push_back(p + WIDTH + lane);
-    }
+  for (; p + WIDTH <= n; p += WIDTH) {
+    const std::array<Lanes, K> at = score.template operator()<Lanes>(p);
+    std::array<unsigned, K> bits;
+    unsigned any = 0;
+    for (int k = 0; k < K; ++k) any |= bits[k] = above(at[k], all<Lanes>(0.0));
+    if (any == 0) continue;
+    for (int k = 0; k < K; ++k) for_bits(bits[k], [&](Index lane) { out[k]->push_back(p + lane); });
   }
   for (; p < n; ++p) {
-    const std::array<double, K> a = score.template operator()<double>(p);
+    const std::array<double, K> at = score.template operator()<double>(p);
     for (int k = 0; k < K; ++k)
-      if (a[k] >= 0) out[k]->push_back(p);
+      if (at[k] > 0) out[k]->push_back(p);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from oracles import (
     pair_curvature,
     pair_gains,
     steepest_by_qp,
+    tied_case,
 )
 
 from pairstep import _core, propose
@@ -425,9 +427,8 @@ def assert_best(rule, case):
     return delta
 
 
-every_exact_rule = pytest.mark.parametrize(
-    "rule", ["gs-q", "gs-q-lipschitz", "gs-1", "gs-1-lipschitz"]
-)
+EXACT = ["gs-q", "gs-q-lipschitz", "gs-1", "gs-1-lipschitz"]
+every_exact_rule = pytest.mark.parametrize("rule", EXACT)
 
 
 @every_exact_rule
@@ -460,3 +461,60 @@ def test_infinite_rooms_among_many(rule, instruction_set):
             lipschitz=10 ** rng.normal(scale=3, size=n),
         )
         assert_best(rule, case)
+
+
+def crowd(rng, n, kind):
+    """Many accounts, with the difficulty that is named; rooms that cut most moves."""
+    case = Case(
+        gradient=rng.normal(size=n),
+        x=np.zeros(n),
+        lower=-rng.exponential(size=n) * (rng.random(n) < 0.8),
+        upper=rng.exponential(0.02, size=n) * (rng.random(n) < 0.8),
+        alpha=float(10 ** rng.uniform(-2, 4)),
+        lipschitz=10.0 ** rng.uniform(-1, 1, size=n),
+    )
+    if kind == "sellers before buyers":
+        return replace(case, gradient=np.sort(case.gradient)[::-1].copy())
+    if kind == "the best last":
+        return replace(case, gradient=case.gradient[np.argsort(np.abs(case.gradient))])
+    if kind == "one seller in a corner":
+        gradient = np.abs(case.gradient)
+        lower = np.zeros(n)
+        gradient[n - 3], lower[n - 3] = 5.0, -3.0
+        return replace(case, gradient=gradient, lower=lower)
+    if kind == "constants over twelve decades":
+        return replace(case, lipschitz=10.0 ** rng.uniform(-6, 6, size=n))
+    if kind == "endless rooms":
+        endless = rng.random((2, n)) < 0.1
+        return replace(case, lower=np.where(endless[0], -np.inf, case.lower),
+                       upper=np.where(endless[1], np.inf, case.upper))  # fmt: skip
+    if kind == "ties":
+        return tied_case(rng, n)
+    return case
+
+
+CROWDS = ["any", "sellers before buyers", "the best last", "one seller in a corner",
+          "constants over twelve decades", "endless rooms", "ties"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+@pytest.mark.parametrize("rule", [*EXACT, "gs-1-ratio"])
+def test_crowds(rule, kind):
+    """Sizes about those at which a rule drops, samples or selects."""
+    rng = np.random.default_rng(19)
+    for n in (31, 32, 33, 64, 65, 127, 129, 511, 512, 513, 1023, 1025, 1100):
+        case = crowd(rng, n, kind)
+        if rule != "gs-1-ratio":
+            assert_best(rule, case)
+        elif kind != "ties":  # there several walks are right
+            assert_same_move(rule, case, ask(propose, rule, case), ask(specification, rule, case))
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+@pytest.mark.parametrize("rule", ["gs-1", "gs-1-lipschitz"])
+def test_large_crowds(rule, kind):
+    """Too many for the oracles, which try all pairs."""
+    rng = np.random.default_rng(20)
+    for n in (4096, 40_000):
+        case = crowd(rng, n, kind)
+        assert_same_move(rule, case, ask(propose, rule, case), ask(specification, rule, case))

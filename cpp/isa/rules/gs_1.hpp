@@ -12,14 +12,18 @@ struct Gs1 {
     // Where their pair is not cut by a room, it is the answer.
     if (0.25 * alpha * q.ends.gap() <= room_of(a, i, j))
       return best_pair_move(a, i, j, 4.0, alpha, move);
-    walk_top(a, prices_of(a), nullptr, alpha, move);
+    choose_at_once(a, q.choice, move);
   }
 
   // The same without knowing the extremes, in one pass instead of two: the best of both sides are
   // the extremes.
   template <class A>
   static Extremes choose_at_once(const A& a, const Choice& choice, Move& move) {
-    return walk_top(a, prices_of(a), nullptr, choice.alpha, move);
+    const double alpha = choice.alpha;
+    const auto enough = [alpha](double dearest, double cheapest) {
+      return 0.25 * alpha * (dearest + cheapest);
+    };
+    return walk_from_ends(a, prices_of(a), enough, nullptr, alpha, move);
   }
 
  private:

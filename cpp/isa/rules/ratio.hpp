@@ -40,7 +40,12 @@ struct Gs1Ratio {
   template <class A, class Curvature>
   static void choose(const A& a, const Question<Curvature>& q, Move& move) {
     const double* lipschitz = q.choice.lipschitz;
-    walk_top(a, ratio_score(a, q.ends, lipschitz), lipschitz, q.choice.alpha, move);
+    const double alpha = q.choice.alpha;
+    // gap / (root_i + root_j), which the norm stays below times alpha, lies between the two ratios.
+    const auto enough = [alpha](double seller, double buyer) {
+      return alpha * std::max(seller, buyer);
+    };
+    walk_from_ends(a, ratio_score(a, q.ends, lipschitz), enough, lipschitz, alpha, move);
   }
 };
 
