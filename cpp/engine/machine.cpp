@@ -1,18 +1,23 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
+#include "../oracles/kernel_matrix.hpp"
 #include "../oracles/matrix.hpp"
 
 namespace pairstep {
 
 namespace {
 
-// Problems of so few accounts are solved in float64 and further than asked for: it costs nothing
-// that could be noticed, and coefficients then repeat to many digits.
+// Problems of so few accounts are solved further than asked for: it costs nothing that could be
+// noticed, and coefficients then repeat to many digits.
 constexpr Index SMALL = 1000;
 constexpr double FURTHER = 1e4;
+
+// Of so few rows the kernel matrix is computed as a whole.
+constexpr Index WHOLE = 3000;
 
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
@@ -37,7 +42,27 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
   std::copy_n(oracle.gradient(), dual.point.n, dual.point.gradient);
 }
 
-}  // namespace
+// The rows that some duals are over, in the order in which they first appear, which leaves those of
+// a class side by side; and the place of each account's row among them.
+struct Rows {
+  std::vector<Index> rows;
+  std::vector<std::vector<Index>> places;
+
+  Rows(const std::vector<Dual>& duals, Index count) {
+    std::vector<Index> place(std::size_t(count), -1);
+    for (const Dual& dual : duals) {
+      std::vector<Index>& own = places.emplace_back();
+      for (Index i = 0; i < dual.point.n; ++i) {
+        Index& at = place[dual.rows[i]];
+        if (at < 0) {
+          at = Index(rows.size());
+          rows.push_back(dual.rows[i]);
+        }
+        own.push_back(at);
+      }
+    }
+  }
+};
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
   Pulse& pulse = team.pulse();
@@ -50,7 +75,7 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   // A quarter of the memory is for the block of the working set, the rest for rows.
   const KernelDual whole{task.data,   task.kernel, dual.rows,
                          dual.linear, task.tol,    task.cache_bytes / 4 * 3};
-  if (task.single && dual.point.n > SMALL &&
+  if (task.single &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
     run(oracle, task, dual, pulse, progress);
@@ -62,6 +87,44 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   }
   KernelOracle<double> oracle(whole, dual.point, team);
   run(oracle, task, dual, pulse, progress);
+}
+
+// Threads over the duals where there are enough of them, else within each.
+void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                        MachineProgress& progress) {
+  const Index count = Index(duals.size());
+  const int side_by_side = count >= threads ? threads : 1;
+  task.cache_bytes /= std::size_t(side_by_side);
+  // The largest first, so that none of them is left for the end.
+  std::vector<Index> order(std::size_t(count), 0);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
+  Team across(side_by_side, pulse);
+  across.run(count, [&](Index k) {
+    Team within(threads / side_by_side, pulse);
+    solve_machine(task, duals[order[k]], within, progress);
+    ++progress.solved;
+  });
+}
+
+}  // namespace
+
+void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                    MachineProgress& progress) {
+  const Rows used(duals, task.data.rows);
+  const std::size_t bytes = KernelMatrix::bytes(Index(used.rows.size()));
+  if (task.kernel.name == KernelName::precomputed || Index(used.rows.size()) > WHOLE ||
+      bytes > task.cache_bytes / 2)
+    return solve_side_by_side(task, duals, threads, pulse, progress);
+  Team team(threads, pulse);
+  const KernelMatrix matrix(task.kernel, task.data, used.rows, team);
+  MachineTask of_matrix = task;
+  of_matrix.data = matrix.matrix();
+  of_matrix.kernel.name = KernelName::precomputed;
+  of_matrix.cache_bytes -= bytes;
+  for (std::size_t k = 0; k < duals.size(); ++k) duals[k].rows = used.places[k].data();
+  solve_side_by_side(of_matrix, duals, threads, pulse, progress);
 }
 
 }  // namespace pairstep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <vector>
 
 #include "../core/team.hpp"
 #include "../oracles/kernel.hpp"
@@ -36,6 +37,8 @@ struct MachineProgress {
   std::atomic<Index> iterations = 0, solved = 0;
 };
 
-void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress);
+// Solve duals over the rows of one matrix, side by side where there are several.
+void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                    MachineProgress& progress);
 
 }  // namespace pairstep

@@ -60,17 +60,6 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
   require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
-  const Index count = Index(duals.size());
-  threads = std::max(threads, 1);
-  // Threads over the duals where there are enough of them, else within each.
-  const int side_by_side = count >= threads ? threads : 1;
-  task.cache_bytes /= std::size_t(side_by_side);
-  // The largest first, so that none of them is left for the end.
-  std::vector<Index> order(std::size_t(count), 0);
-  for (Index k = 0; k < count; ++k) order[k] = k;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
-
   MachineProgress progress;
   const auto ask = [&](Pulse& pulse) {
     if (keep_going.is_none()) return;
@@ -79,12 +68,7 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
     if (!nb::cast<bool>(answer)) pulse.stop();
   };
   run_native(seconds, ask, [&](Pulse& pulse, WithoutGil&) {
-    Team across(side_by_side, pulse);
-    across.run(count, [&](Index k) {
-      Team within(threads / side_by_side, pulse);
-      solve_machine(task, duals[order[k]], within, progress);
-      ++progress.solved;
-    });
+    solve_machines(task, duals, std::max(threads, 1), pulse, progress);
   });
   std::vector<std::tuple<BlockStop, Index, double>> results;
   for (const Dual& dual : duals) results.emplace_back(dual.status, dual.iterations, dual.violation);
