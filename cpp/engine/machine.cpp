@@ -22,7 +22,7 @@ constexpr Index WHOLE = 3000;
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
          MachineProgress& progress) {
-  const bool small = dual.point.n <= SMALL;
+  const bool small = task.kernel.name == KernelName::precomputed && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
@@ -38,7 +38,6 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
   if (dual.status != BlockStop::optimal) gear.conclude();
   if (gear.violation <= task.tol) dual.status = BlockStop::optimal;
   dual.iterations = gear.iterations;
-  dual.violation = gear.violation;
   std::copy_n(oracle.gradient(), dual.point.n, dual.point.gradient);
 }
 
@@ -66,8 +65,6 @@ struct Rows {
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
   Pulse& pulse = team.pulse();
-  const std::vector<double> pivot(dual.point.kink ? std::size_t(dual.point.n) : 0, 0.0);
-  dual.point.pivot = dual.point.kink ? pivot.data() : nullptr;
   if (task.kernel.name == KernelName::precomputed) {
     MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team);
     return run(oracle, task, dual, pulse, progress);
@@ -103,7 +100,10 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   Team across(side_by_side, pulse);
   across.run(count, [&](Index k) {
     Team within(threads / side_by_side, pulse);
-    solve_machine(task, duals[order[k]], within, progress);
+    Dual& dual = duals[order[k]];
+    solve_machine(task, dual, within, progress);
+    dual.certificate = certify(dual.point);
+    dual.scale = terms_of(dual.point, dual.linear).gradient;
     ++progress.solved;
   });
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "../core/certify.hpp"
 #include "../core/team.hpp"
 #include "../oracles/kernel.hpp"
 #include "block_gear.hpp"
@@ -16,7 +17,8 @@ struct Dual {
   const Index* rows;
   const double* linear;
   const double* totals;
-  double violation = 0.0;
+  Certificate certificate;
+  double scale = 0.0;  // of the terms that cancel in the gradient
   Index iterations = 0;
   BlockStop status = BlockStop::optimal;
 };
