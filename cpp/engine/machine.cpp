@@ -11,18 +11,15 @@ namespace pairstep {
 
 namespace {
 
-// Problems of so few accounts are solved further than asked for: it costs nothing that could be
-// noticed, and coefficients then repeat to many digits.
-constexpr Index SMALL = 1000;
+// Problems of so few accounts, which one working set holds, are solved in float64 and further than
+// asked for: it costs nothing that could be noticed, and coefficients then repeat to many digits.
+constexpr Index SMALL = 128;
 constexpr double FURTHER = 1e4;
-
-// Of so few rows the kernel matrix is computed as a whole.
-constexpr Index WHOLE = 3000;
 
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
          MachineProgress& progress) {
-  const bool small = task.kernel.name == KernelName::precomputed && dual.point.n <= SMALL;
+  const bool small = dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
@@ -62,6 +59,20 @@ struct Rows {
     }
   }
 };
+
+// Whether to compute the kernel of all these rows with each other. Duals that share rows need most
+// of it, some of it many times: it pays the longer the more a value costs.
+bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals, Index rows) {
+  if (task.kernel.name == KernelName::precomputed) return false;
+  if (KernelMatrix::bytes(rows) > task.cache_bytes / 2) return false;
+  double needed = 0.0;
+  for (const Dual& dual : duals) needed += double(dual.point.n) * double(dual.point.n);
+  const bool shared = needed > double(rows) * double(rows);
+  const double entries = task.data.starts
+                             ? double(task.data.starts[task.data.rows]) / double(task.data.rows)
+                             : double(task.data.features);
+  return double(rows) <= (shared ? 2000 + 6 * entries : double(SMALL));
+}
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
   Pulse& pulse = team.pulse();
@@ -113,16 +124,14 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
 void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
                     MachineProgress& progress) {
   const Rows used(duals, task.data.rows);
-  const std::size_t bytes = KernelMatrix::bytes(Index(used.rows.size()));
-  if (task.kernel.name == KernelName::precomputed || Index(used.rows.size()) > WHOLE ||
-      bytes > task.cache_bytes / 2)
+  if (!is_worth_it(task, duals, Index(used.rows.size())))
     return solve_side_by_side(task, duals, threads, pulse, progress);
   Team team(threads, pulse);
   const KernelMatrix matrix(task.kernel, task.data, used.rows, team);
   MachineTask of_matrix = task;
   of_matrix.data = matrix.matrix();
   of_matrix.kernel.name = KernelName::precomputed;
-  of_matrix.cache_bytes -= bytes;
+  of_matrix.cache_bytes -= KernelMatrix::bytes(Index(used.rows.size()));
   for (std::size_t k = 0; k < duals.size(); ++k) duals[k].rows = used.places[k].data();
   solve_side_by_side(of_matrix, duals, threads, pulse, progress);
 }
