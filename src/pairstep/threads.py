@@ -47,12 +47,13 @@ def count(n_jobs: int | None, multiplications: float = math.inf) -> int:
     Negative numbers count from all, as joblib has it: -1 is all, -2 all but one. One, if there are
     so few multiplications to do that to start another would take as long.
     """
-    if n_jobs == 0:
+    little = multiplications < 2 * START
+    wanted = _configured() if n_jobs is None and not little else n_jobs
+    if wanted == 0:
         raise ValueError("n_jobs must not be 0")
-    if multiplications < 2 * START:
+    if little:
         return 1
     most = available()
-    wanted = _configured() if n_jobs is None else n_jobs
     if wanted is None:
         return most
     return min(max(wanted if wanted > 0 else most + 1 + wanted, 1), most)
