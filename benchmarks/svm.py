@@ -1,7 +1,7 @@
 """Kernel machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), at equal truth.
 
     python -m benchmarks.svm [--only NAME...] [--skip NAME...] [--peers libsvm onedal]
-                             [--budget 900] [--quick] [--rules] [--out results/svm]
+                             [--budget 900] [--quick] [--rules] [--small] [--out results/svm]
 
 Every solver is asked for tol = 1e-3. The KKT violation of its model is recomputed from the data in
 float64, and while it is above 1.5e-3 the solver is run again at a third of its tol: the first run
@@ -295,6 +295,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=900.0, help="seconds that a fit may take")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each set")
     parser.add_argument("--rules", action="store_true", help="the rule study, instead")
+    parser.add_argument("--small", action="store_true", help="small fits, instead")
     parser.add_argument("--list", action="store_true", help="name the problems")
     parser.add_argument("--out", type=Path, default=Path("results/svm"))
     return parser.parse_args()
@@ -304,6 +305,11 @@ def main() -> None:
     options = arguments()
     if options.list:
         print("\n".join(f"{p.name:24}{p.estimator:13}{p.params}" for p in PROBLEMS))
+        return
+    if options.small:
+        from .svm_small import study as study_small
+
+        study_small()
         return
     folder = data_folder()
     if folder is None:

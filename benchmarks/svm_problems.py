@@ -111,6 +111,35 @@ def mnist(folder: Path, count: int) -> Data:
     return Data(X[keep], read("train-labels-idx1-ubyte.gz", 8)[keep].astype(int), Xt)
 
 
+def pendigits_like(folder: Path) -> Data:
+    """7494 digits of 16 features: the mean grey of each sixteenth of the image."""
+    data = mnist(folder, 7494)
+
+    def coarse(images: np.ndarray) -> np.ndarray:
+        return images.reshape(-1, 4, 7, 4, 7).mean((2, 4)).reshape(-1, 16)
+
+    return Data(coarse(data.X), data.y, coarse(data.Xt))
+
+
+def isolet_like(folder: Path) -> Data:
+    """60 letters of each of 26 classes, with 617 smooth functions of their 16 features."""
+    data = letter(folder)
+    rng = np.random.default_rng(0)
+    weights, shifts = rng.standard_normal((16, 617)) / 4, 0.3 * rng.standard_normal(617)
+    keep = np.sort(np.concatenate([np.flatnonzero(data.y == k)[:60] for k in np.unique(data.y)]))
+    return Data(
+        np.tanh(data.X[keep] @ weights + shifts), data.y[keep], np.tanh(data.Xt @ weights + shifts)
+    )
+
+
+def isolet_synthetic(folder: Path) -> Data:
+    """60 points around each of 26 centres in 617 dimensions."""
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(26), 60)
+    centres = 0.3 * rng.standard_normal((26, 617))
+    return Data(centres[y] + rng.standard_normal((len(y), 617)), y)
+
+
 def usps(folder: Path) -> Data:
     raw = np.load(folder / "svm/usps.npz")
     return Data(raw["X"].astype(float), raw["y"].astype(int), raw["Xt"].astype(float))
@@ -183,6 +212,9 @@ PROBLEMS = [
     rbf("skin-30k", partial(skin, count=30_000), 10, 1),
     rbf("usps", usps, 10, 1 / 128),
     rbf("reuters", reuters, 10, 0.5),
+    rbf("pendigits-like", pendigits_like, 10, 4),
+    rbf("isolet-like", isolet_like, 10, 1 / 617),
+    rbf("isolet-synthetic", isolet_synthetic, 10, 1 / 617),
     other("a9a-linear", "SVC", a9a, kernel="linear", C=1.0),
     other("a9a-poly", "SVC", a9a, gamma=0.05, **CUBIC),
     other("reuters-linear", "SVC", reuters, kernel="linear", C=1.0),

@@ -31,9 +31,16 @@ def test_numbers_mean_what_joblib_has_them_mean(n_jobs, expected, many):
     assert threads.count(n_jobs) == expected
 
 
+def test_little_work_is_worth_one_thread(many):
+    for work, expected in ((0, 1), (2 * threads.START - 1, 1), (2 * threads.START, 8)):
+        assert threads.count(None, work) == expected
+    assert threads.worth(2 * threads.START) == 2
+
+
 def test_none_at_all_is_refused():
     for call in (
         lambda: threads.count(0),
+        lambda: threads.count(0, 1),
         lambda: simplex_lstsq(A, B[:, :2], n_jobs=0),
         lambda: SVC(n_jobs=0).fit(A, [0, 1] * 10),
     ):

@@ -168,9 +168,9 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   // Where free accounts are balanced, rounding must not bend flat valleys.
   oracle_.block(set_.members, with_free_, block_.data());
 
-  // A block that costs little is solved well. Otherwise many rounds are better than much work on
-  // prices that the others will change.
-  const double share = task_.eager ? 0.02 : with_free_ ? 0.3 : 0.1;
+  // A block that costs little is solved well, and one that is all there is to the end. Otherwise
+  // many rounds are better than much work on prices that the others will change.
+  const double share = q == point_.n ? 0.0 : task_.eager ? 0.02 : with_free_ ? 0.3 : 0.1;
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};

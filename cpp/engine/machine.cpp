@@ -1,8 +1,10 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
+#include "../oracles/kernel_matrix.hpp"
 #include "../oracles/matrix.hpp"
 #include "sample.hpp"
 
@@ -10,9 +12,9 @@ namespace pairstep {
 
 namespace {
 
-// Problems of so few accounts are solved in float64 and further than asked for: it costs nothing
-// that could be noticed, and coefficients then repeat to many digits.
-constexpr Index SMALL = 1000;
+// Problems of so few accounts, which one working set holds, are solved in float64 and further than
+// asked for: it costs nothing that could be noticed, and coefficients then repeat to many digits.
+constexpr Index SMALL = 128;
 constexpr double FURTHER = 1e4;
 
 template <class SomeOracle>
@@ -34,8 +36,65 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
   if (dual.status != BlockStop::optimal) gear.conclude();
   if (gear.violation <= task.tol) dual.status = BlockStop::optimal;
   dual.iterations = gear.iterations;
-  dual.violation = gear.violation;
   std::copy_n(oracle.gradient(), dual.point.n, dual.point.gradient);
+}
+
+// The rows that some duals are over, in the order in which they first appear, which leaves those of
+// a class side by side; and the place of each account's row among them.
+struct Rows {
+  std::vector<Index> rows;
+  std::vector<std::vector<Index>> places;
+
+  Rows(const std::vector<Dual>& duals, Index count) {
+    std::vector<Index> place(std::size_t(count), -1);
+    for (const Dual& dual : duals) {
+      std::vector<Index>& own = places.emplace_back();
+      for (Index i = 0; i < dual.point.n; ++i) {
+        Index& at = place[dual.rows[i]];
+        if (at < 0) {
+          at = Index(rows.size());
+          rows.push_back(dual.rows[i]);
+        }
+        own.push_back(at);
+      }
+    }
+  }
+};
+
+// Whether to compute the kernel of all these rows with each other. Duals that share rows need most
+// of it, some of it many times: it pays the longer the more a value costs.
+bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals, Index rows) {
+  if (task.kernel.name == KernelName::precomputed) return false;
+  if (KernelMatrix::bytes(rows) > task.cache_bytes / 2) return false;
+  double needed = 0.0;
+  for (const Dual& dual : duals) needed += double(dual.point.n) * double(dual.point.n);
+  const bool shared = needed > double(rows) * double(rows);
+  const double entries = task.data.starts
+                             ? double(task.data.starts[task.data.rows]) / double(task.data.rows)
+                             : double(task.data.features);
+  return double(rows) <= (shared ? 2000 + 6 * entries : double(SMALL));
+}
+
+// Threads over the duals where there are enough of them, else within each.
+void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                        MachineProgress& progress) {
+  const Index count = Index(duals.size());
+  const int side_by_side = count >= threads ? threads : 1;
+  task.cache_bytes /= std::size_t(side_by_side);
+  // The largest first, so that none of them is left for the end.
+  std::vector<Index> order(std::size_t(count), 0);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
+  Team across(side_by_side, pulse);
+  across.run(count, [&](Index k) {
+    Team within(threads / side_by_side, pulse);
+    Dual& dual = duals[order[k]];
+    solve_machine(task, dual, within, progress);
+    dual.certificate = certify(dual.point);
+    dual.scale = terms_of(dual.point, dual.linear).gradient;
+    ++progress.solved;
+  });
 }
 
 }  // namespace
@@ -43,8 +102,6 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
   if (task.cold) start_from_samples(task, dual, team, progress);
   Pulse& pulse = team.pulse();
-  const std::vector<double> pivot(dual.point.kink ? std::size_t(dual.point.n) : 0, 0.0);
-  dual.point.pivot = dual.point.kink ? pivot.data() : nullptr;
   if (task.kernel.name == KernelName::precomputed) {
     MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team);
     return run(oracle, task, dual, pulse, progress);
@@ -52,7 +109,7 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   // A quarter of the memory is for the block of the working set, the rest for rows.
   const KernelDual whole{task.data,   task.kernel, dual.rows,
                          dual.linear, task.tol,    task.cache_bytes / 4 * 3};
-  if (task.single && dual.point.n > SMALL &&
+  if (task.single &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
     run(oracle, task, dual, pulse, progress);
@@ -64,6 +121,21 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   }
   KernelOracle<double> oracle(whole, dual.point, team);
   run(oracle, task, dual, pulse, progress);
+}
+
+void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                    MachineProgress& progress) {
+  const Rows used(duals, task.data.rows);
+  if (!is_worth_it(task, duals, Index(used.rows.size())))
+    return solve_side_by_side(task, duals, threads, pulse, progress);
+  Team team(threads, pulse);
+  const KernelMatrix matrix(task.kernel, task.data, used.rows, team);
+  MachineTask of_matrix = task;
+  of_matrix.data = matrix.matrix();
+  of_matrix.kernel.name = KernelName::precomputed;
+  of_matrix.cache_bytes -= KernelMatrix::bytes(Index(used.rows.size()));
+  for (std::size_t k = 0; k < duals.size(); ++k) duals[k].rows = used.places[k].data();
+  solve_side_by_side(of_matrix, duals, threads, pulse, progress);
 }
 
 }  // namespace pairstep

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <vector>
 
+#include "../core/certify.hpp"
 #include "../core/team.hpp"
 #include "../oracles/kernel.hpp"
 #include "block_gear.hpp"
@@ -15,7 +17,8 @@ struct Dual {
   const Index* rows;
   const double* linear;
   const double* totals;
-  double violation = 0.0;
+  Certificate certificate;
+  double scale = 0.0;  // of the terms that cancel in the gradient
   Index iterations = 0;
   BlockStop status = BlockStop::optimal;
 };
@@ -38,5 +41,10 @@ struct MachineProgress {
 };
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress);
+
+// Solve duals over the rows of one matrix, side by side where there are several; their certificates
+// too.
+void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
+                    MachineProgress& progress);
 
 }  // namespace pairstep

@@ -51,6 +51,7 @@ class Sample {
       starts_.push_back(Index(rows_.size()));
     }
     x_ = wanted_;
+    pivot_.assign(kink_.size(), 0.0);
     gradient_.resize(x_.size());
     dual.point = {Index(rows_.size()),
                   of.n_groups,
@@ -60,7 +61,7 @@ class Sample {
                   lower_.data(),
                   upper_.data(),
                   of.kink ? kink_.data() : nullptr,
-                  nullptr};
+                  of.kink ? pivot_.data() : nullptr};
     dual.rows = rows_.data();
     dual.linear = linear_.data();
     dual.totals = whole.totals;
@@ -83,7 +84,7 @@ class Sample {
 
  private:
   std::vector<Index> rows_, starts_;
-  std::vector<double> linear_, wanted_, x_, lower_, upper_, kink_, gradient_;
+  std::vector<double> linear_, wanted_, x_, lower_, upper_, kink_, gradient_, pivot_;
 };
 
 bool all_finite(const double* bounds, Index n) {
@@ -114,7 +115,7 @@ void foretell(const MachineTask& task, const Dual& sample, Dual& dual, Team& tea
   const bool single = task.single && task.kernel.name != KernelName::precomputed &&
                       single_will_do(task.kernel, task.data.largest_square(dual.rows, point.n));
   const auto add = single ? add_kernel<float> : add_kernel<double>;
-  add(task.kernel, task.data, support, weights.data(), 1, task.data,
+  add(task.kernel, task.data, support, {0, Index(support.size())}, weights.data(), 1, task.data,
       {dual.rows, dual.rows + point.n}, gradient.data(), point.n, team);
 
   const Index parts = point.kink ? 2 : 1, n = parts * point.n;

@@ -238,7 +238,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
     Real* scattered = job.columns->lines().take();
     alignas(64) Real values[SPARSE_ROWS * PANEL];
     const Points<Real>& queries = *job.queries;
-    for (Index first = 0; first < count; first += SPARSE_ROWS) {
+    for (Index first = job.first_query; first < count; first += SPARSE_ROWS) {
       const Index here = std::min(SPARSE_ROWS, count - first);
       const auto scatter = [&](bool set) {
         for (Index r = 0; r < here; ++r)
@@ -260,7 +260,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   constexpr int ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
   constexpr Index THREE = 3 * Vector<Real>::width;
   alignas(64) Real values[BLOCK * PANEL];
-  for (Index first = 0; first < count; first += BLOCK) {
+  for (Index first = job.first_query; first < count; first += BLOCK) {
     const Index here = std::min(BLOCK, count - first);
     const Real* block = job.blocks + first * features;
     for (Index panel = first_panel; panel < last_panel; ++panel) {

@@ -56,8 +56,8 @@ template <class Real>
 template <class Value>
 void KernelOracle<Real>::add(const std::vector<Index>& rows, const std::vector<double>& weights,
                              const std::vector<Index>& columns, double* sums) {
-  add_kernel<Value>(dual_.kernel, dual_.data, rows, weights.data(), 1, dual_.data, columns, sums,
-                    Index(columns.size()), team());
+  add_kernel<Value>(dual_.kernel, dual_.data, rows, {0, Index(rows.size())}, weights.data(), 1,
+                    dual_.data, columns, sums, Index(columns.size()), team());
 }
 
 template <class Real>

@@ -7,18 +7,20 @@ namespace pairstep {
 
 template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
-                const std::vector<Index>& queries, const double* weights, Index outputs,
-                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team) {
+                const std::vector<Index>& queries, const std::vector<Index>& starts,
+                const double* weights, Index outputs, const DataMatrix& column_data,
+                const std::vector<Index>& columns, double* sums, Index stride, Team& team) {
   if (queries.empty() || columns.empty()) return;
+  const Index groups = Index(starts.size()) - 1;
   if (kernel.name == KernelName::precomputed) {
     team.run(Index(columns.size()), [&](Index c) {
-      for (Index o = 0; o < outputs; ++o) {
-        double sum = 0.0;
-        for (std::size_t r = 0; r < queries.size(); ++r)
-          sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
-        sums[o * stride + c] += sum;
-      }
+      for (Index g = 0; g < groups; ++g)
+        for (Index o = 0; o < outputs; ++o) {
+          double sum = 0.0;
+          for (Index r = starts[g]; r < starts[g + 1]; ++r)
+            sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
+          sums[(g * outputs + o) * stride + c] += sum;
+        }
     });
     return;
   }
@@ -27,37 +29,40 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
   for (Index first = 0; first < Index(columns.size()); first += AT_ONCE * 4) {
     const Index here = std::min(AT_ONCE * 4, Index(columns.size()) - first);
     const Points<Real> some(column_data, columns.data() + first, here);
-    padded.assign(outputs * some.padded(), 0.0);
-    for (Index q = 0; q < Index(queries.size()); q += AT_ONCE) {
-      const Index count = std::min(AT_ONCE, Index(queries.size()) - q);
-      Points<Real> asked(query_data, queries.data() + q, count);
-      const double* weight = weights + q * outputs;
-      const double one = 1.0;
-      if (kernel.name == KernelName::linear && outputs == 1) {
-        std::vector<Index> all(count);
-        std::iota(all.begin(), all.end(), 0);
-        asked = asked.combine(all, weight);
-        weight = &one;
+    for (Index g = 0; g < groups; ++g) {
+      padded.assign(outputs * some.padded(), 0.0);
+      for (Index q = starts[g]; q < starts[g + 1]; q += AT_ONCE) {
+        const Index count = std::min(AT_ONCE, starts[g + 1] - q);
+        Points<Real> asked(query_data, queries.data() + q, count);
+        const double* weight = weights + q * outputs;
+        const double one = 1.0;
+        if (kernel.name == KernelName::linear && outputs == 1) {
+          std::vector<Index> all(count);
+          std::iota(all.begin(), all.end(), 0);
+          asked = asked.combine(all, weight);
+          weight = &one;
+        }
+        const std::vector<Real> blocks = asked.blocks();
+        Tiles<Real> job{kernel, &some, &asked, blocks.data()};
+        job.weights = weight;
+        job.outputs = outputs;
+        job.sums = padded.data();
+        job.stride = some.padded();
+        run_tiles(job, team);
       }
-      const std::vector<Real> blocks = asked.blocks();
-      Tiles<Real> job{kernel, &some, &asked, blocks.data()};
-      job.weights = weight;
-      job.outputs = outputs;
-      job.sums = padded.data();
-      job.stride = some.padded();
-      run_tiles(job, team);
+      for (Index o = 0; o < outputs; ++o)
+        for (Index c = 0; c < here; ++c)
+          sums[(g * outputs + o) * stride + first + c] += padded[o * some.padded() + c];
     }
-    for (Index o = 0; o < outputs; ++o)
-      for (Index c = 0; c < here; ++c)
-        sums[o * stride + first + c] += padded[o * some.padded() + c];
   }
 }
 
 template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
-                                const double*, Index, const DataMatrix&, const std::vector<Index>&,
-                                double*, Index, Team&);
+                                const std::vector<Index>&, const double*, Index, const DataMatrix&,
+                                const std::vector<Index>&, double*, Index, Team&);
 template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
-                                 const std::vector<Index>&, const double*, Index, const DataMatrix&,
-                                 const std::vector<Index>&, double*, Index, Team&);
+                                 const std::vector<Index>&, const std::vector<Index>&,
+                                 const double*, Index, const DataMatrix&, const std::vector<Index>&,
+                                 double*, Index, Team&);
 
 }  // namespace pairstep

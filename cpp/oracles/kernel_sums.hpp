@@ -26,11 +26,13 @@ void run_tiles(const Tiles<Real>& job, Team& team) {
 }
 
 // sums[o * stride + c] += sum_r weights[r * outputs + o] k(query_r, column_c), in Real arithmetic.
-// (For a precomputed kernel the value is query_r's entry of row column_c of `columns`.)
+// (For a precomputed kernel the value is query_r's entry of row column_c of `columns`.) Queries
+// come in groups, group g from starts[g] on: each has `outputs` sums of its own, after those before
+// it.
 template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
-                const std::vector<Index>& queries, const double* weights, Index outputs,
-                const DataMatrix& column_data, const std::vector<Index>& columns, double* sums,
-                Index stride, Team& team);
+                const std::vector<Index>& queries, const std::vector<Index>& starts,
+                const double* weights, Index outputs, const DataMatrix& column_data,
+                const std::vector<Index>& columns, double* sums, Index stride, Team& team);
 
 }  // namespace pairstep

@@ -2,7 +2,8 @@
 // rows of a larger matrix (precomputed kernels), or sparse.
 #pragma once
 
-#include <numeric>
+#include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "points.hpp"
@@ -22,6 +23,11 @@ class MatrixOracle final : public LocalOracle {
         linear_(linear),
         relative_(relative),
         prices_(point) {
+    for (Index i = 0; i < point.n; ++i) {
+      const bool next = i % WIDTH != 0 && row(i) == row(i - 1) + 1;
+      if (!next) runs_.push_back({i, row(i), 0});
+      ++runs_.back().count;
+    }
     verify();
   }
 
@@ -32,9 +38,12 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     const std::size_t q = members.size();
     if (matrix_.starts) return sparse_block(members, hessian);
-    for (std::size_t a = 0; a < q; ++a)
-      for (std::size_t b = 0; b < q; ++b)
-        hessian[a * q + b] = matrix_.at(row(members[a]), row(members[b]));
+    for_entries([&](const auto* entries) {
+      for (std::size_t a = 0; a < q; ++a) {
+        const auto* from = entries + row(members[a]) * matrix_.features;
+        for (std::size_t b = 0; b < q; ++b) hessian[a * q + b] = from[row(members[b])];
+      }
+    });
   }
   void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {
     for (const Index i : moved) prices_.enter(i);
@@ -49,6 +58,13 @@ class MatrixOracle final : public LocalOracle {
   const double* gradient() { return prices_.gradient(); }
 
  private:
+  static constexpr Index WIDTH = 512;  // accounts that one thread goes over at once
+
+  // Accounts side by side that are rows side by side.
+  struct Run {
+    Index account, row, count;
+  };
+
   Index row(Index i) const { return rows_ ? rows_[i] : i; }
 
   // gradient += Q[:, who] weights
@@ -59,14 +75,28 @@ class MatrixOracle final : public LocalOracle {
         matrix_.each(who[k], [&](Index i, double value) { gradient[i] += weights[k] * value; });
       return;
     }
-    const Index n = prices_.count(), parts = 4 * team().size();
-    team().run(parts, [&](Index part) {
-      const Index begin = part * n / parts, end = (part + 1) * n / parts;
-      for (std::size_t k = 0; k < who.size(); ++k) {
-        const Index from = row(who[k]);
-        for (Index i = begin; i < end; ++i) gradient[i] += weights[k] * matrix_.at(from, row(i));
-      }
+    for_entries([&](const auto* entries) {
+      team().run((prices_.count() + WIDTH - 1) / WIDTH, [&](Index part) {
+        const auto before = [](const Run& run, Index account) { return run.account < account; };
+        const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
+                   end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
+        std::vector<decltype(entries)> from(who.size());
+        for (auto run = begin; run != end; ++run) {
+          for (std::size_t k = 0; k < who.size(); ++k)
+            from[k] = entries + row(who[k]) * matrix_.features + run->row;
+          isa().of<std::remove_cvref_t<decltype(*entries)>>().add_rows(
+              from.data(), weights.data(), Index(who.size()), 0, run->count,
+              gradient + run->account);
+        }
+      });
     });
+  }
+
+  // function(entries), of whichever type the dense matrix has.
+  template <class Function>
+  void for_entries(Function function) const {
+    if (matrix_.dense) function(matrix_.dense);
+    else function(matrix_.dense32);
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {
@@ -86,6 +116,7 @@ class MatrixOracle final : public LocalOracle {
   const double* linear_;
   const bool relative_;
   Prices prices_;
+  std::vector<Run> runs_;     // none goes beyond a multiple of WIDTH
   std::vector<Index> place_;  // of an account among the members of a block
 };
 

@@ -169,21 +169,9 @@ class Points {
     if (sparse_) starts_.assign(1, 0);
     else values_.assign(std::size_t(padded()) * features_, Real(0));
     if (sparse_) lines_ = std::make_shared<Lines<Real>>(features_);
-    for (Index p = 0; p < count; ++p) {
-      double square = 0.0;
-      data.each(rows[p], [&](Index k, double entry) {
-        const Real value = Real(entry);
-        square += double(value) * double(value);
-        if (!sparse_) {
-          values_[place(p) + k * PANEL] = value;
-        } else if (value != 0) {
-          columns_.push_back(std::int32_t(k));
-          values_.push_back(value);
-        }
-      });
-      if (sparse_) starts_.push_back(Index(columns_.size()));
-      squares_[p] = Real(square);
-    }
+    if (sparse_ || data.starts) pack(data, rows);
+    else if (data.dense) pack(data.dense, data.center, rows);
+    else pack(data.dense32, data.center, rows);
   }
 
   // Some of these points, in the order given.
@@ -249,12 +237,14 @@ class Points {
   // Points as queries: dense ones in blocks of BLOCK, feature by feature.
   std::vector<Real> blocks() const {
     if (sparse_) return {};
+    static_assert(PANEL % BLOCK == 0);  // a block lies within a panel
     const Index n_blocks = (count_ + BLOCK - 1) / BLOCK;
     std::vector<Real> packed(std::size_t(n_blocks) * features_ * BLOCK);
-    for (Index p = 0; p < n_blocks * BLOCK && p < padded(); ++p) {
-      const Real* from = values_.data() + place(p);
-      Real* to = packed.data() + (p / BLOCK) * features_ * BLOCK + p % BLOCK;
-      for (Index k = 0; k < features_; ++k) to[k * BLOCK] = from[k * PANEL];
+    Real* to = packed.data();
+    for (Index block = 0; block < n_blocks; ++block) {
+      const Real* from = values_.data() + place(block * BLOCK);
+      for (Index k = 0; k < features_; ++k, to += BLOCK)
+        std::memcpy(to, from + k * PANEL, BLOCK * sizeof(Real));
     }
     return packed;
   }
@@ -282,6 +272,47 @@ class Points {
  private:
   Index place(Index p) const { return (p / PANEL) * features_ * PANEL + p % PANEL; }
 
+  void pack(const DataMatrix& data, const Index* rows) {
+    for (Index p = 0; p < count_; ++p) {
+      double square = 0.0;
+      data.each(rows[p], [&](Index k, double entry) {
+        const Real value = Real(entry);
+        square += double(value) * double(value);
+        if (!sparse_) {
+          values_[place(p) + k * PANEL] = value;
+        } else if (value != 0) {
+          columns_.push_back(std::int32_t(k));
+          values_.push_back(value);
+        }
+      });
+      if (sparse_) starts_.push_back(Index(columns_.size()));
+      squares_[p] = Real(square);
+    }
+  }
+
+  // Dense rows into dense panels, a few features at a time so that what is written stays close.
+  template <class Entry>
+  void pack(const Entry* entries, const std::vector<double>& center, const Index* rows) {
+    constexpr Index FEW = 8;
+    for (Index first = 0; first < count_; first += PANEL) {
+      const Index last = std::min(first + PANEL, count_);
+      double squares[PANEL] = {};
+      for (Index begin = 0; begin < features_; begin += FEW) {
+        const Index end = std::min(begin + FEW, features_);
+        for (Index p = first; p < last; ++p) {
+          const Entry* row = entries + rows[p] * features_;
+          Real* to = values_.data() + place(p);
+          for (Index k = begin; k < end; ++k) {
+            const Real value = Real(double(row[k]) - (center.empty() ? 0.0 : center[k]));
+            squares[p - first] += double(value) * double(value);
+            to[k * PANEL] = value;
+          }
+        }
+      }
+      for (Index p = first; p < last; ++p) squares_[p] = Real(squares[p - first]);
+    }
+  }
+
   Index count_ = 0, features_ = 0;
   bool sparse_ = false;
   std::vector<Real> values_, squares_;
@@ -297,6 +328,7 @@ struct Tiles {
   const Points<Real>* columns;
   const Points<Real>* queries;
   const Real* blocks;  // queries->blocks()
+  Index first_query = 0;
   // What becomes of the value of query r with column c:
   Real* const* rows = nullptr;      // it is written to rows[r][c],
   const double* weights = nullptr;  // and weights[r * outputs + o] times it is added to

@@ -8,6 +8,7 @@
 
 #include "../engine/machine.hpp"
 #include "../oracles/kernel_sums.hpp"
+#include "../oracles/measures.hpp"
 #include "data.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -48,11 +49,10 @@ struct DualArrays {
 
 // Solve duals over the rows of one matrix, side by side where there are several. `keep_going` is
 // asked now and then whether to go on.
-std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
-    const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
-    const std::vector<DualArrays>& arrays, double tol, Index max_iter, double seconds,
-    std::size_t cache_bytes, int threads, bool single, int rule, bool cold,
-    const nb::object& keep_going) {
+nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
+                     const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
+                     double tol, Index max_iter, double seconds, std::size_t cache_bytes,
+                     int threads, bool single, int rule, bool cold, const nb::object& keep_going) {
   MachineTask task{data_for(kernel, X, center),
                    kernel,
                    tol,
@@ -67,17 +67,6 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
   require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
-  const Index count = Index(duals.size());
-  threads = std::max(threads, 1);
-  // Threads over the duals where there are enough of them, else within each.
-  const int side_by_side = count >= threads ? threads : 1;
-  task.cache_bytes /= std::size_t(side_by_side);
-  // The largest first, so that none of them is left for the end.
-  std::vector<Index> order(std::size_t(count), 0);
-  for (Index k = 0; k < count; ++k) order[k] = k;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
-
   MachineProgress progress;
   const auto ask = [&](Pulse& pulse) {
     if (keep_going.is_none()) return;
@@ -86,44 +75,51 @@ std::vector<std::tuple<BlockStop, Index, double>> solve_duals(
     if (!nb::cast<bool>(answer)) pulse.stop();
   };
   run_native(seconds, ask, [&](Pulse& pulse, WithoutGil&) {
-    Team across(side_by_side, pulse);
-    across.run(count, [&](Index k) {
-      Team within(threads / side_by_side, pulse);
-      solve_machine(task, duals[order[k]], within, progress);
-      ++progress.solved;
-    });
+    solve_machines(task, duals, std::max(threads, 1), pulse, progress);
   });
-  std::vector<std::tuple<BlockStop, Index, double>> results;
-  for (const Dual& dual : duals) results.emplace_back(dual.status, dual.iterations, dual.violation);
+  nb::list results;
+  for (Dual& dual : duals)
+    results.append(nb::make_tuple(dual.status, dual.iterations, dual.certificate.violation,
+                                  dual.certificate.bound, dual.scale,
+                                  to_numpy(std::move(dual.certificate.multiplier))));
   return results;
 }
 
 // Whether float32 keeps the error of every sum within `allowed`.
 bool single_suffices(const KernelFunction& kernel, double square, const Matrix& weights,
-                     double allowed) {
+                     const std::vector<Index>& starts, double allowed) {
   if (!(allowed > 0) || !fits_single(kernel, square)) return false;
-  std::vector<double> sizes(weights.shape(1), 0.0);
-  for (std::size_t r = 0; r < weights.shape(0); ++r)
-    for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
   const double error = reach<float>(kernel, square).error;
-  return std::all_of(sizes.begin(), sizes.end(),
-                     [&](double size) { return error * size <= allowed; });
+  for (std::size_t g = 0; g + 1 < starts.size(); ++g) {
+    std::vector<double> sizes(weights.shape(1), 0.0);
+    for (Index r = starts[g]; r < starts[g + 1]; ++r)
+      for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
+    for (const double size : sizes)
+      if (error * size > allowed) return false;
+  }
+  return true;
 }
 
 void add_kernel_(const KernelFunction& function, const nb::object& support,
                  const std::optional<In>& center, const Indices& queries, const Matrix& weights,
                  const nb::object& X, const Indices& columns, const InOutMatrix& sums, int threads,
-                 double allowed) {
+                 double allowed, const std::optional<Indices>& groups) {
   const DataMatrix from = data_for(function, support, center);
   DataMatrix to = data_of(X);
   const bool precomputed = function.name == KernelName::precomputed;
   require(!precomputed || !to.starts, "a precomputed kernel must be dense");
   const std::vector<Index> asked = indices_within(queries, precomputed ? to.features : from.rows),
                            given = indices_within(columns, to.rows);
+  std::vector<Index> starts = {0, Index(asked.size())};
+  if (groups) {
+    require_starts(*groups, asked.size());
+    starts.assign(groups->data(), groups->data() + groups->shape(0));
+  }
   const Index outputs = Index(weights.shape(1));
-  require(weights.shape(0) == asked.size() && Index(sums.shape(0)) == outputs &&
+  require(weights.shape(0) == asked.size() &&
+              sums.shape(0) == (starts.size() - 1) * weights.shape(1) &&
               sums.shape(1) == given.size(),
-          "weights must be queries x outputs and sums outputs x columns");
+          "weights must be queries x outputs and sums (groups of outputs) x columns");
   require(precomputed || from.features == to.features, "both must have the same features");
   require(!to.starts == !from.starts, "both must be dense or sparse");
   to.lay_out_like(from);
@@ -132,11 +128,11 @@ void add_kernel_(const KernelFunction& function, const nb::object& support,
                               ? 0.0
                               : std::max(from.largest_square(asked.data(), Index(asked.size())),
                                          to.largest_square(given.data(), Index(given.size())));
-    const bool single = !precomputed && single_suffices(function, square, weights, allowed);
+    const bool single = !precomputed && single_suffices(function, square, weights, starts, allowed);
     Team team(std::max(threads, 1), pulse);
     const auto add = single ? add_kernel<float> : add_kernel<double>;
-    add(function, from, asked, weights.data(), outputs, to, given, sums.data(), Index(given.size()),
-        team);
+    add(function, from, asked, starts, weights.data(), outputs, to, given, sums.data(),
+        Index(given.size()), team);
   });
 }
 
@@ -164,15 +160,28 @@ void register_machines(nb::module_& m) {
   nb::class_<DualArrays>(m, "Dual", "min z'Kz/2 + linear'z + kinks over some rows of the data.")
       .def(nb::init<Indices, In, PointArrays, In, InOut>(), "rows"_a, "linear"_a, "point"_a,
            "totals"_a, "gradient"_a.noconvert());
+  m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
+        "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
+        "cold"_a, "keep_going"_a.none(),
+        "Solve duals over the rows of one matrix in place: (status, iterations, violation, duality "
+        "gap, "
+        "size of the terms of the gradient, multipliers) of each.");
   m.def(
-      "solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
-      "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
-      "cold"_a, "keep_going"_a.none(),
-      "Solve duals over the rows of one matrix in place: (status, iterations, violation) of each.");
+      "measure",
+      [](const nb::object& X) {
+        const Measures found = measure(data_of(X));
+        return nb::make_tuple(found.variance, found.largest_square);
+      },
+      "X"_a, "The variance of all entries, and the largest squared norm of a row.");
+  m.def(
+      "rounded_mean", [](const nb::object& X) { return to_numpy(rounded_mean(data_of(X))); }, "X"_a,
+      "The mean of the rows in the precision of float32.");
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def("add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,
         "weights"_a, "X"_a, "columns"_a, "sums"_a.noconvert(), "threads"_a, "allowed"_a,
+        "starts"_a.none() = nb::none(),
         "sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]), in float32 where "
-        "that keeps their error within `allowed`.");
+        "that keeps their error within `allowed`; of each group of queries apart, if `starts` says "
+        "where they begin, one after the other.");
 }

@@ -7,9 +7,12 @@ affinity and cgroup, within OMP_NUM_THREADS and `threadpoolctl.threadpool_limits
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
+
+START = 2**21  # multiplications that take as long as to start a thread
 
 _limit: int | None = None  # what threadpoolctl was asked for
 
@@ -38,24 +41,27 @@ def allowed() -> int:
     return limit
 
 
-def count(n_jobs: int | None) -> int:
+def count(n_jobs: int | None, multiplications: float = math.inf) -> int:
     """As many threads as `n_jobs` asks for, at most as many as are available.
 
-    Negative numbers count from all, as joblib has it: -1 is all, -2 all but one.
+    Negative numbers count from all, as joblib has it: -1 is all, -2 all but one. One, if there are
+    so few multiplications to do that to start another would take as long.
     """
-    most = available()
-    wanted = _configured() if n_jobs is None else n_jobs
-    if wanted is None:
-        return most
+    little = multiplications < 2 * START
+    wanted = _configured() if n_jobs is None and not little else n_jobs
     if wanted == 0:
         raise ValueError("n_jobs must not be 0")
+    if little:
+        return 1
+    most = available()
+    if wanted is None:
+        return most
     return min(max(wanted if wanted > 0 else most + 1 + wanted, 1), most)
 
 
 def worth(multiplications: float) -> int:
-    """As many as so much work is worth: to start a thread costs about two million."""
-    wanted = int(multiplications / 2**21)
-    return 1 if wanted < 2 else min(wanted, count(None))
+    """As many as so much work is worth."""
+    return min(int(max(multiplications / START, 1)), count(None, multiplications))
 
 
 def _configured() -> int | None:

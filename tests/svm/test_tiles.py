@@ -1,5 +1,7 @@
 """The tile kernels: exponentials to a few ulp, kernel sums against NumPy in float64."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from pairstep import _core
-from pairstep.svm.machine import Kernel, decide
+from pairstep.svm.machine import Kernel, decide, native
 
 KERNELS = [
     Kernel("linear"),
@@ -371,3 +373,35 @@ def test_what_does_not_fit_is_refused(change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         _core.add_kernel(**{**arguments, **change})
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "sparse"])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 7), (5, 8), (49, 9), (300, 33)])
+def test_measures_of_data(shape, kind):
+    rng = np.random.default_rng(0)
+    X = 1e3 + rng.normal(size=shape)  # the squares of the entries would cancel
+    X[rng.random(shape) < 0.4] = 0.0
+    X[-1, -1] = 1000.0
+    X = X.astype(np.float32 if kind == "float32" else np.float64)
+    exact = X.astype(np.float64)
+    given = native(scipy.sparse.csr_array(X) if kind == "sparse" else X)
+    variance, largest = _core.measure(given)
+    assert variance == pytest.approx(exact.var(), rel=1e-12, abs=1e-20)
+    assert largest == pytest.approx((exact**2).sum(axis=1).max(), rel=1e-14)
+    np.testing.assert_allclose(_core.rounded_mean(given), exact.mean(axis=0), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.3), Kernel("linear"), Kernel("precomputed")])
+@pytest.mark.parametrize("columns", [1, 47, 48, 49])
+def test_groups_of_support_vectors_are_decided_apart(kernel, columns):
+    rng = np.random.default_rng(columns)
+    support, X = rng.normal(size=(30, 3)), rng.normal(size=(columns, 3))
+    weights, starts = rng.normal(size=(30, 2)), np.array([0, 7, 7, 30])
+    if kernel.name == "precomputed":
+        support, X = None, rng.normal(size=(columns, 30))
+    together = decide(support, kernel, weights, X, threads=2, starts=starts)
+    for g, (begin, end) in enumerate(itertools.pairwise(starts)):
+        alone = np.zeros((30, 2))
+        alone[begin:end] = weights[begin:end]
+        expected = decide(support, kernel, alone, X, threads=1)
+        np.testing.assert_allclose(together[:, 2 * g : 2 * g + 2], expected, atol=1e-13)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import inspect
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -23,7 +23,13 @@ from sklearn.utils import (
     column_or_1d,
     get_tags,
 )
-from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
+from sklearn.utils._param_validation import (
+    Hidden,
+    Interval,
+    Options,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -108,6 +114,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     """A machine says what its duals are and what their solutions mean; the engine solves them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _defaults: ClassVar[dict[str, Any]]
 
     kernel: str | KernelFunction
     degree: int
@@ -131,6 +138,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         cls._parameter_constraints = {
             name: CONSTRAINTS[name] for name in cls._get_param_names() if name in CONSTRAINTS
         }
+        parameters = inspect.signature(cls.__init__).parameters
+        cls._defaults = {name: parameters[name].default for name in cls._parameter_constraints}
 
     @abstractmethod
     def _targets(self, X: Any, y: Any) -> Targets:
@@ -167,7 +176,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         context = self._init_callback_context(max_subtasks=STEPS)
         # What the fit finds out is written to a copy, which takes this machine's place in one step:
         # a fit that is refused or interrupted leaves the machine as it was.
-        fitted = copy.copy(self)
+        fitted = object.__new__(type(self))
+        fitted.__dict__.update(self.__dict__)
         X, y = fitted._training_data(X, y)
         n = _num_samples(X)
         targets = fitted._targets(X, y)
@@ -187,7 +197,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         solutions = solve(
             K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
-            cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20), threads=self._threads(),
+            cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20),
+            threads=self._threads(n * (_entries(K) + 16.0 * n)),
             dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
@@ -202,6 +213,15 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         context.call_on_fit_task_end(**told, reconstruction_attributes={})
         return self
 
+    def _validate_params(self) -> None:
+        # Defaults are valid: what is left is seldom more than a few.
+        given = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(
+            self._parameter_constraints,
+            {name: value for name, value in given.items() if value is not self._defaults[name]},
+            caller_name=type(self).__name__,
+        )
+
     def _training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         if scipy.sparse.issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported.")
@@ -213,7 +233,13 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             if supervised:
                 check_consistent_length(X, y)
             return X, y
-        if supervised:
+        if needs_no_conversion(X) and (
+            not supervised
+            or (type(y) is np.ndarray and y.shape == X.shape[:1] and y.dtype.kind in "biu")
+        ):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        elif supervised:
             X, y = validate_data(self, X, y, **DATA_CHECKS)
         else:
             X = validate_data(self, X, **DATA_CHECKS)
@@ -266,8 +292,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         name: Any = "precomputed" if callable(self.kernel) else self.kernel
         return Kernel(name, self._gamma, self.degree, self.coef0)
 
-    def _threads(self) -> int:
-        return threads.count(self.n_jobs)
+    def _threads(self, multiplications: float = math.inf) -> int:
+        return threads.count(self.n_jobs, multiplications)
 
     def _continue(self, duals: list[Dual]) -> bool:
         """Start from the last fit, if there is one to start from."""
@@ -318,19 +344,21 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             f"after {worst.n_iter} iterations: raise max_iter, time_limit or tol, or lower C."
         )
 
-    def _decide(self, coefficients: Array, X: Any, support: slice = slice(None)) -> Array:
-        """Sums of `coefficients` (a column each) times the kernel with the support vectors."""
-        if not len(coefficients):
-            return np.zeros((X.shape[0], coefficients.shape[1]))
+    def _decide(self, coefficients: Array, X: Any, starts: Indices | None = None) -> Array:
+        """Sums of `coefficients` (a column each) times the kernel with the support vectors.
+
+        Those of the groups of support vectors that begin at `starts` are apart.
+        """
         kernel = self._kernel()
         vectors: Any = None
-        if kernel.name == "precomputed":
-            X = X[:, support]
-        else:
-            vectors = self.support_vectors_[support].astype(X.dtype, copy=False)
+        if kernel.name != "precomputed":
+            vectors = self.support_vectors_.astype(X.dtype, copy=False)
         # Decisions are as exact as the fit that they come from; two classes may share one.
         allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
-        return decide(vectors, kernel, coefficients, X, threads=self._threads(), allowed=allowed)
+        return decide(
+            vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
+            threads=self._threads(float(len(coefficients)) * _entries(X)),
+        )  # fmt: skip
 
     def _single_decision(self, X: Any) -> Array:
         X = self._new_data(X)
@@ -362,7 +390,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                     f"of the {len(self.support_)} support vectors, in the order of support_"
                 )
             return X
-        X = validate_data(self, X, reset=False, **DATA_CHECKS)
+        known = needs_no_conversion(X) and X.shape[1] == self.n_features_in_
+        if not known or hasattr(self, "feature_names_in_"):
+            X = validate_data(self, X, reset=False, **DATA_CHECKS)
         if self.kernel == "precomputed":
             return X[:, self.support_]
         if scipy.sparse.issparse(X) and not self._sparse:
@@ -370,7 +400,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data"
             )
         if self._sparse:
-            X = _canonical(type(self.support_vectors_)(X))
+            X = _canonical(X if scipy.sparse.issparse(X) else type(self.support_vectors_)(X))
         return X if X.dtype == self.support_vectors_.dtype else X.astype(np.float64)
 
     @property
@@ -458,6 +488,26 @@ class SingleMachine(SupportVectorMachine):
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors."""
         return self._n_support[:1]
+
+
+def needs_no_conversion(X: Any) -> bool:
+    """Whether X is as the engine takes it, so that scikit-learn would find nothing to say of it."""
+    if scipy.sparse.issparse(X):
+        if X.format != "csr" or X.indices.dtype != np.int32 or X.indptr.dtype != np.int32:
+            return False
+        entries = X.data
+    elif type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous:
+        entries = X
+    else:
+        return False
+    if entries.dtype not in DATA_CHECKS["dtype"] or 0 in X.shape:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(entries.sum())
+
+
+def _entries(X: Any) -> int:
+    return int(X.nnz if scipy.sparse.issparse(X) else X.size)
 
 
 def _canonical(X: Any) -> Any:

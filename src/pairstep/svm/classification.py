@@ -61,10 +61,16 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 
     def _targets(self, X: Any, y: Any) -> Targets:
         labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(y)
         classes, targets = np.unique(labels, return_inverse=True)
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=labels)
+        # Whole numbers are classes, unless there are so many that a warning may be due.
+        if labels.dtype.kind not in "biu" or 2 * len(classes) > len(labels):
+            assert_all_finite(labels, input_name="y")
+            check_classification_targets(y)
+        self.class_weight_ = (
+            np.ones(len(classes))
+            if self.class_weight is None
+            else compute_class_weight(self.class_weight, classes=classes, y=labels)
+        )
         if len(classes) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class"
@@ -179,12 +185,12 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         if len(self.classes_) == 2:
             return -self._single_decision(X)[:, None]
         X = self._new_data(X)
-        by_class = [
-            self._decide(coefficients.T, X, members)
-            for members, coefficients in self._coefficients_by_class()
-        ]
-        values = [by_class[i][:, j - 1] + by_class[j][:, i] for i, j in self._pairs]
-        return np.asarray(np.column_stack(values) + self.intercept_)
+        classes = len(self.classes_)
+        starts = np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
+        by_class = self._decide(self._dense_coefficients().T, X, starts)
+        i, j = np.array(self._pairs).T
+        values = by_class[:, i * (classes - 1) + j - 1] + by_class[:, j * (classes - 1) + i]
+        return np.asarray(values + self.intercept_)
 
     def _coefficients_by_class(self) -> list[tuple[slice, Array]]:
         dense = self._dense_coefficients()
@@ -214,11 +220,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         if self.break_ties:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
         pairs = self._pair_decisions(X)
-        votes = np.zeros((len(pairs), len(self.classes_)), np.int64)
-        for k, (i, j) in enumerate(self._pairs):
-            votes[:, i] += pairs[:, k] > 0
-            votes[:, j] += pairs[:, k] <= 0
-        return self.classes_[np.argmax(votes, axis=1)]
+        n, classes = len(pairs), len(self.classes_)
+        winners = np.where(pairs > 0, *np.array(self._pairs).T)
+        votes = np.bincount((winners + classes * np.arange(n)[:, None]).ravel(), None, n * classes)
+        return self.classes_[np.argmax(votes.reshape(n, classes), axis=1)]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:

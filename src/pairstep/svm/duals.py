@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -31,13 +32,16 @@ def limits(C: float, weights: Array) -> Array:
 
 def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
     """``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, in [-limit, 0] where y = -1, sum 0."""
-    if limit[positive].any() or limit[negative].any():
+    some = limit[positive], limit[negative]
+    if any(side.any() for side in some) and not all(side.all() for side in some):
         positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
-    lower, upper = _two_sides(limit[positive], limit[negative])
-    sign = np.repeat([1.0, -1.0], [len(positive), len(negative)])
+        some = limit[positive], limit[negative]
+    lower, upper = _two_sides(*some)
+    linear = np.ones(len(lower))
+    linear[: len(positive)] = -1.0
     return Dual(
-        rows=np.concatenate([positive, negative]), linear=-sign, lower=lower, upper=upper,
-        starts=_starts(len(sign)), totals=np.zeros(1), z=np.zeros(len(sign)),
+        rows=np.concatenate([positive, negative]), linear=linear, lower=lower, upper=upper,
+        starts=_starts(len(linear)), totals=np.zeros(1), z=np.zeros(len(linear)),
     )  # fmt: skip
 
 
@@ -85,8 +89,8 @@ def bias(solution: Solution) -> float:
 
     0 where rounding may have made it anything else, so that a symmetric problem has none.
     """
-    value = -float(solution.multiplier.mean())
-    return value if abs(value) > solution.rounding.max() else 0.0
+    value = -float(solution.multiplier.sum()) / len(solution.multiplier)
+    return value if abs(value) > max(solution.rounding) else 0.0
 
 
 def margin(solution: Solution) -> float:
@@ -169,7 +173,7 @@ def _filled(limit: Array, total: float) -> Array:
 
 
 def _starts(*sizes: int) -> Indices:
-    return np.cumsum([0, *sizes], dtype=np.int64)
+    return np.array([0, *accumulate(sizes)], np.int64)
 
 
 def _groups(dual: Dual) -> list[slice]:

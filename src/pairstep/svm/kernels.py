@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import scipy.sparse
 
 from .. import _core, threads
 from .._validation import Array
-from .machine import Kernel
+from .machine import Kernel, native
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values "
@@ -30,13 +31,8 @@ def gamma_of(gamma: float | str, X: Any) -> float:
 
 def variance_of(X: Any) -> float:
     """The variance of all entries, zeros included, by their distances from the mean."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not scipy.sparse.issparse(X):
-            return float(X.var(dtype=np.float64))
-        size, stored = X.shape[0] * X.shape[1], X.data.astype(np.float64)
-        mean = stored.sum() / size
-        zeros = (size - len(stored)) / size
-        return float(((stored - mean) ** 2).sum() / size + zeros * mean**2)
+    variance, _ = _core.measure(native(X))
+    return variance
 
 
 def center_of(X: Any) -> Array:
@@ -76,18 +72,13 @@ def symmetric(K: Any, name: str) -> Any:
 
 def require_finite(kernel: Kernel, X: Any) -> None:
     """Raise if the data are so large that the kernel overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if scipy.sparse.issparse(X):
-            X = X.astype(np.float64)
-            rows = X.multiply(X).sum(axis=1)
-        else:
-            rows = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-        largest = float(np.max(rows))
-        if kernel.name == "poly":
+    _, largest = _core.measure(native(X))
+    if kernel.name == "poly":
+        with np.errstate(over="ignore", invalid="ignore"):
             largest = (np.float64(kernel.gamma) * largest + abs(kernel.coef0)) ** kernel.degree
-    if not np.isfinite(largest):
+    if not math.isfinite(largest):
         raise ValueError(NOT_FINITE)
-    if not np.isfinite(kernel.gamma):
+    if not math.isfinite(kernel.gamma):
         raise ValueError(
             f"gamma must be finite, got {kernel.gamma:g}: the variance of X is too small for "
             'gamma="scale"'

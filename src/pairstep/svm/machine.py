@@ -10,6 +10,7 @@ where K is the kernel matrix of the rows that the variables stand for.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,13 +102,13 @@ def solve(
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
     (data,), center = _laid_out(kernel, X)
-    points, arrays = [], []
+    found, arrays = [], []
     for dual in duals:
         z = np.array(dual.z, np.float64)
         pivot = None if dual.kink is None else np.zeros(len(z))
         point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
         gradient = np.empty_like(z)
-        points.append((point, z, gradient))
+        found.append((z, gradient))
         arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
     began = time.perf_counter()
     outcomes = _core.solve_duals(
@@ -119,12 +120,18 @@ def solve(
     )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for dual, (point, z, gradient), (stop, n_iter, _) in zip(duals, points, outcomes, strict=True):
-        violation, gap, _, _, _, multiplier = _core.certify(point, gradient)
+    for dual, (z, gradient), outcome in zip(duals, found, outcomes, strict=True):
+        stop, n_iter, violation, gap, scale, multiplier = outcome
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
             status = Status.TIME_LIMIT
-        rounding = _rounding(data, center, kernel, dual, z, gradient, multiplier)
+        # Only of prices that are small against their terms can the rounding of these matter.
+        small = abs(multiplier.sum()) <= 1e-6 * scale * len(multiplier)
+        rounding = (
+            _rounding(data, center, kernel, dual, z, gradient, multiplier)
+            if small
+            else np.zeros(len(multiplier))
+        )
         solutions.append(
             Solution(z, gradient, violation, gap, multiplier, rounding, n_iter, status)
         )
@@ -138,12 +145,9 @@ def _rounding(
     """By how much the price of each group may be off for rounding.
 
     The terms of a price are the linear one and K_ij z_j: those of the account whose price is
-    nearest to its group's are looked at, and only where the prices are so small that their
-    rounding can matter.
+    nearest to its group's are looked at.
     """
     rounding = np.zeros(len(multiplier))
-    if abs(multiplier.mean()) > 1e-6 * np.abs([gradient, dual.linear]).max():
-        return rounding
     used = z != 0
     rows = dual.rows[used]
     kink = np.zeros(len(z)) if dual.kink is None else dual.kink
@@ -169,12 +173,15 @@ def decide(
     *,
     threads: int,
     allowed: float = 0.0,
+    starts: Indices | None = None,
 ) -> Array:
     """The kernel of each row of X with the support rows, times `coefficients`.
 
     `support` has a row per support vector and `coefficients` a column per output; with a
     precomputed kernel `support` is None and X holds the support columns only. Float32 arithmetic
-    is used where it is certain to keep the error of every sum within `allowed`.
+    is used where it is certain to keep the error of every sum within `allowed`. Groups of support
+    vectors, where `starts` says that they begin (and the number of all), have outputs of their own,
+    one after the other.
     """
     count, outputs = coefficients.shape
     if support is None:
@@ -182,12 +189,19 @@ def decide(
         known = data
     else:
         (known, data), center = _laid_out(kernel, support, X)
-    sums = np.zeros((outputs, X.shape[0]))
+    groups = 1 if starts is None else len(starts) - 1
+    sums = np.zeros((groups * outputs, X.shape[0]))
     _core.add_kernel(
         kernel.native, known, center,
         np.arange(count), np.ascontiguousarray(coefficients, np.float64), data,
-        np.arange(X.shape[0]), sums, threads, allowed,
+        np.arange(X.shape[0]), sums, threads, allowed, starts,
     )  # fmt: skip
+    if not math.isfinite(sums.sum()):
+        _refuse_infinite(sums, X)
+    return sums.T
+
+
+def _refuse_infinite(sums: Array, X: Any) -> None:
     finite = np.isfinite(sums).all(axis=0)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -195,44 +209,37 @@ def decide(
             f"X[{row}] is too large: its kernel with the support vectors overflows (its largest "
             f"entry is {abs(X[[row]]).max():g})"
         )
-    return sums.T
 
 
 def _laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
     """Matrices as the native code takes them, and the point to move the origin to.
 
-    Sparse ones are given without the columns that are stored in none of them. Distances do not
-    depend on the origin; near the mean of the (first) data they lose fewer digits. The mean is
-    rounded, so that it is the same however X is stored.
+    Sparse ones are given without the columns that are stored in none of them, if these are many.
+    Distances do not depend on the origin; near the mean of the (first) data they lose fewer digits.
     """
+    laid_out = [native(X) for X in matrices]
     if scipy.sparse.issparse(matrices[0]):
-        matrices = _narrow(matrices)
-    center: Array | None = None
-    if kernel.name == "rbf":
-        mean = np.asarray(matrices[0].mean(axis=0, dtype=np.float64)).ravel()
-        fraction, exponent = np.frexp(mean)
-        center = np.ldexp(fraction.astype(np.float32).astype(np.float64), exponent)
-    return [_native(X) for X in matrices], center
+        stored = sum(len(X.indices) for X in matrices)
+        if matrices[0].shape[1] > stored:
+            laid_out = _narrow(laid_out)
+    center = _core.rounded_mean(laid_out[0]) if kernel.name == "rbf" else None
+    return laid_out, center
 
 
-def _narrow(matrices: Sequence[Any]) -> tuple[Any, ...]:
+def _narrow(matrices: Sequence[Any]) -> list[Any]:
     """CSR matrices without the columns that none of them has an entry in."""
-    used = np.zeros(matrices[0].shape[1], bool)
-    for X in matrices:
-        used[X.indices] = True
-    columns = np.flatnonzero(used)
-    place = np.empty(len(used), np.int32)
-    place[columns] = np.arange(len(columns))
-    return tuple(
-        scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (X.shape[0], len(columns)))
-        for X in matrices
-    )
+    used = np.unique(np.concatenate([indices for _, indices, _, _ in matrices]))
+    return [
+        (starts, np.searchsorted(used, indices).astype(np.int32), values, len(used))
+        for starts, indices, values, _ in matrices
+    ]
 
 
-def _native(X: Any) -> Any:
+def native(X: Any) -> Any:
+    """A dense or CSR matrix as the native code takes it."""
     if scipy.sparse.issparse(X):
         return (
-            X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64),
-            X.shape[1],
+            X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False),
+            X.data.astype(np.float64, copy=False), X.shape[1],
         )  # fmt: skip
     return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)

@@ -1,0 +1,27 @@
+// The kernel matrix of some rows of the data as a whole, in float64: for problems of which it is a
+// small part of the work, or that share most of it.
+#pragma once
+
+#include <vector>
+
+#include "kernel_sums.hpp"
+#include "row_cache.hpp"
+
+namespace pairstep {
+
+class KernelMatrix {
+ public:
+  KernelMatrix(const KernelFunction& kernel, const DataMatrix& data, const std::vector<Index>& rows,
+               Team& team);
+
+  // As a matrix at hand, in the order of the rows that it was made of.
+  DataMatrix matrix() const;
+
+  static std::size_t bytes(Index rows);
+
+ private:
+  Index count_;
+  Arena arena_;
+};
+
+}  // namespace pairstep
