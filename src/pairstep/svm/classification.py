@@ -14,10 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import Array
 from ..constraints import Indices
-from .base import KernelFunction, SupportVectorMachine, Targets
+from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
 from .documentation import documented
 from .duals import bias, c_classification, limits, margin, nu_classification
 from .machine import Dual, Solution
+
+
+def _are_names(classes: Targets) -> bool:
+    if classes.dtype.kind == "f":
+        return bool(np.isfinite(classes).all() and (classes == np.rint(classes)).all())
+    return classes.dtype.kind in "biuU"
 
 
 class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
@@ -33,10 +39,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     class_weight: dict[Any, float] | str | None
 
     def _targets(self, X: Any, y: Any) -> Targets:
-        labels = column_or_1d(y, warn=True)
+        labels = y if is_plain(y) else column_or_1d(y, warn=True)
         classes, targets = np.unique(labels, return_inverse=True)
-        # Whole numbers are classes, unless there are so many that a warning may be due.
-        if labels.dtype.kind not in "biu" or 2 * len(classes) > len(labels):
+        # Names and whole numbers are classes, unless they are so many that a warning may be due.
+        if not _are_names(classes) or 2 * len(classes) > len(labels):
             assert_all_finite(labels, input_name="y")
             check_classification_targets(y)
         self.class_weight_ = (
