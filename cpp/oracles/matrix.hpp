@@ -38,7 +38,7 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     const std::size_t q = members.size();
     if (matrix_.starts) return sparse_block(members, hessian);
-    for_entries([&](const auto* entries) {
+    matrix_.for_dense([&](const auto* entries) {
       for (std::size_t a = 0; a < q; ++a) {
         const auto* from = entries + row(members[a]) * matrix_.features;
         for (std::size_t b = 0; b < q; ++b) hessian[a * q + b] = from[row(members[b])];
@@ -75,7 +75,7 @@ class MatrixOracle final : public LocalOracle {
         matrix_.each(who[k], [&](Index i, double value) { gradient[i] += weights[k] * value; });
       return;
     }
-    for_entries([&](const auto* entries) {
+    matrix_.for_dense([&](const auto* entries) {
       team().run((prices_.count() + WIDTH - 1) / WIDTH, [&](Index part) {
         const auto before = [](const Run& run, Index account) { return run.account < account; };
         const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
@@ -90,13 +90,6 @@ class MatrixOracle final : public LocalOracle {
         }
       });
     });
-  }
-
-  // function(entries), of whichever type the dense matrix has.
-  template <class Function>
-  void for_entries(Function function) const {
-    if (matrix_.dense) function(matrix_.dense);
-    else function(matrix_.dense32);
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {

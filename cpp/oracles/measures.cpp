@@ -66,8 +66,12 @@ Measures measure(const DataMatrix& data) {
 
 std::vector<double> rounded_mean(const DataMatrix& data) {
   std::vector<double> mean(std::size_t(data.features), 0.0);
-  const auto add = [&](Index k, double entry) { mean[std::size_t(k)] += entry; };
-  for (Index row = 0; row < data.rows; ++row) data.each(row, add);
+  if (data.starts)
+    for (Index e = 0; e < data.starts[data.rows]; ++e) mean[data.columns[e]] += data.values[e];
+  else
+    each_row(data, [&](const auto* entries, Index count) {
+      for (Index k = 0; k < count; ++k) mean[k] += double(entries[k]);
+    });
   for (double& entry : mean) {
     int exponent = 0;
     const double fraction = std::frexp(entry / double(data.rows), &exponent);

@@ -62,6 +62,13 @@ struct DataMatrix {
     return dense ? dense[row * features + k] : double(dense32[row * features + k]);
   }
 
+  // function(entries), of whichever type a dense matrix has.
+  template <class Function>
+  void for_dense(Function function) const {
+    if (dense) function(dense);
+    else function(dense32);
+  }
+
   // function(feature, value) for the entries of a row; zeros may be left out.
   template <class Function>
   void each(Index row, Function function) const {
@@ -108,7 +115,10 @@ struct DataMatrix {
       if (starts)
         for (Index e = starts[row]; e < starts[row + 1]; ++e) ++filled[columns[e]];
       else
-        for (Index k = 0; k < features; ++k) filled[k] += at(row, k) != 0.0;
+        for_dense([&](const auto* entries) {
+          for (Index k = 0; k < features; ++k)
+            filled[k] += entries[row * features + k] != 0 ? 1.0 : 0.0;
+        });
     }
     if (seen > 0)
       for (double& share : filled) share /= double(seen);
@@ -170,8 +180,7 @@ class Points {
     else values_.assign(std::size_t(padded()) * features_, Real(0));
     if (sparse_) lines_ = std::make_shared<Lines<Real>>(features_);
     if (sparse_ || data.starts) pack(data, rows);
-    else if (data.dense) pack(data.dense, data.center, rows);
-    else pack(data.dense32, data.center, rows);
+    else data.for_dense([&](const auto* entries) { pack(entries, data.center, rows); });
   }
 
   // Some of these points, in the order given.

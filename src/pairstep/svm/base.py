@@ -233,10 +233,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             if supervised:
                 check_consistent_length(X, y)
             return X, y
-        if needs_no_conversion(X) and (
-            not supervised
-            or (type(y) is np.ndarray and y.shape == X.shape[:1] and y.dtype.kind in "biu")
-        ):
+        if needs_no_conversion(X) and (not supervised or (is_plain(y) and y.shape == X.shape[:1])):
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         elif supervised:
@@ -463,7 +460,7 @@ class SingleMachine(SupportVectorMachine):
     """A machine with one dual: regression and novelty detection."""
 
     def _targets(self, X: Any, y: Any) -> Targets:
-        targets = np.asarray(column_or_1d(y, warn=True), np.float64)
+        targets = np.asarray(y if is_plain(y) else column_or_1d(y, warn=True), np.float64)
         assert_all_finite(targets, input_name="y")
         return targets
 
@@ -488,6 +485,11 @@ class SingleMachine(SupportVectorMachine):
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors."""
         return self._n_support[:1]
+
+
+def is_plain(y: Any) -> bool:
+    """Whether y is an array of numbers or names: their being finite and apt is looked at later."""
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
 
 
 def needs_no_conversion(X: Any) -> bool:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _core, threads
 from .._validation import Array
 from ..constraints import Indices
-from .base import KernelFunction, SupportVectorMachine, Targets
+from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
 from .documentation import documented
 from .duals import bias, c_classification, limits, margin, nu_classification
 from .machine import Dual, Solution
@@ -45,6 +45,12 @@ def _gives_probabilities(machine: Classifier) -> bool:
     return True
 
 
+def _are_names(classes: Targets) -> bool:
+    if classes.dtype.kind == "f":
+        return bool(np.isfinite(classes).all() and (classes == np.rint(classes)).all())
+    return classes.dtype.kind in "biuU"
+
+
 class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     """A machine per pair of classes.
 
@@ -60,10 +66,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     random_state: Any
 
     def _targets(self, X: Any, y: Any) -> Targets:
-        labels = column_or_1d(y, warn=True)
+        labels = y if is_plain(y) else column_or_1d(y, warn=True)
         classes, targets = np.unique(labels, return_inverse=True)
-        # Whole numbers are classes, unless there are so many that a warning may be due.
-        if labels.dtype.kind not in "biu" or 2 * len(classes) > len(labels):
+        # Names and whole numbers are classes, unless they are so many that a warning may be due.
+        if not _are_names(classes) or 2 * len(classes) > len(labels):
             assert_all_finite(labels, input_name="y")
             check_classification_targets(y)
         self.class_weight_ = (
