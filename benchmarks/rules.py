@@ -46,7 +46,7 @@ def problem(n: int, kind: str) -> dict[str, np.ndarray]:
     if kind == "rooms cut most moves":  # rooms of all sizes
         x = rng.uniform(0, 1, n)
         upper = x + rng.exponential(0.01, n)
-    gradient, lipschitz = rng.standard_normal(n), rng.lognormal(0, 1, n)
+    lipschitz, gradient = rng.lognormal(0, 1, n), rng.standard_normal(n)
     if kind == "mid-solve":  # prices mostly on the right side of 0, constants over six decades
         right = np.where(x == 0, np.abs(gradient), np.where(x == 1, -np.abs(gradient), 0.0))
         gradient = right + 0.1 * rng.standard_normal(n)

@@ -329,7 +329,7 @@ struct Gs1Lipschitz {
   static void choose(const A& a, const Question<Curvature>& q, Move& move) {
     if (a.n > FEW) {
       Optimum guess = guess_by_sample(a, q);
-      for (double slack = 0.25; slack <= 2.0; slack *= 2.0) {
+      for (const double slack : {0.25, 0.25, 0.5, 1.0, 2.0}) {
         const double rho = guess.rho / (1.0 + slack), width = slack * guess.rho * guess.root,
                      low = guess.bought - width, high = guess.sold + width;
         const auto traders = traders_at(a, q.choice.lipschitz, rho, low, high);
@@ -379,7 +379,7 @@ struct Gs1Lipschitz {
   template <class A, class Curvature>
   static Optimum guess_by_sample(const A& a, const Question<Curvature>& q) {
     constexpr Index RUN = 16;  // neighbours, which memory gives at once
-    const Index one_of = std::min<Index>(a.n / FEW, 64);
+    const Index one_of = std::clamp<Index>(a.n / FEW, 8, 64);
     std::vector<Index> list{q.ends.seller.index, q.ends.buyer.index};
     for (Index p = 0; p < a.n; p += RUN * one_of)
       for (Index k = p; k < std::min(p + RUN, a.n); ++k) list.push_back(k);

@@ -121,8 +121,9 @@ Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
     return std::array<T, 4>{down >= amount ? save - cost : no, up >= amount ? -price - cost : no,
                             worth(T(save - cheapest), down), worth(T(dearest - price), up)};
   });
-  if (const Index i = found[0].index, j = found[1].index; i >= 0 && j >= 0)
-    offer({gain(i, j), i, j});
+  for (const Index i : {found[0].index, found[2].index})
+    for (const Index j : {found[1].index, found[3].index})
+      if (i >= 0 && j >= 0) offer({gain(i, j), i, j});
   Partner seller{dearest, least, found[2].value / ends.gap()};
   Partner buyer{-cheapest, least, found[3].value / ends.gap()};
 

@@ -21,8 +21,8 @@ def gs_1(accounts: Accounts, alpha: float) -> Move:
     Across groups that share a total a move may use up a group's room several times; it is then
     shortened, so that what is made is a move along this one, not the best of all.
 
-    The C++ form never sorts n prices: it selects the top k of each side and doubles k when the
-    walk runs past them, expected O(n).
+    The C++ form never sorts n prices: no side trades more than alpha / 4 times the widest gap, so
+    one pass keeps the first of each side until their rooms are that much, expected O(n).
     """
     sellers = np.argsort(-accounts.sellers, kind="stable")
     buyers = np.argsort(accounts.buyers, kind="stable")

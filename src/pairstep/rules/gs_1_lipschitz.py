@@ -25,9 +25,11 @@ def gs_1_lipschitz(accounts: Accounts, alpha: float) -> Move:
     both one-sided matchings are optimal for that rho, and so is the convex combination with
     ``N = alpha rho``.
 
-    Only accounts with ``g_i - rho s_i >= min_j (g_j + rho s_j)`` can sell at rho or above (the
-    left side falls and the right side grows with rho), so the C++ form collects those few in one
-    pass at a lower bound of rho and bisects on them.
+    rho and the level at which sellers and buyers meet minimise a convex function of two unknowns,
+    the dual. The C++ form keeps a polygon that holds them and cuts it through its centre of
+    gravity; whoever trades, or does not, everywhere in it is settled, and only the rest is matched
+    again. Of many accounts it asks those who can trade about where a sample of them does: if the
+    best move of these lies there, it is the best of all, for nobody else could add to it.
     """
     root = np.sqrt(accounts.lipschitz)
     ratio, i, j = largest_ratio(accounts, root)

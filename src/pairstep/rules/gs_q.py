@@ -22,7 +22,8 @@ def gs_q(accounts: Accounts, alpha: float) -> Move:
 
     Sorting the rooms once and taking running extremes of the prices gives all pairs tried. The
     C++ form first drops every account whose gain with the best conceivable partner (the best
-    price, unlimited room) is below the gain of a pair at hand, which leaves a handful to sort.
+    price, and the most that any room there is worth) is below the gain of a pair at hand, which
+    leaves a handful to sort.
 
     The paper says that GS-q "is equivalent to maximising the distance moved". It is not: the
     decrease also depends on the gap.
