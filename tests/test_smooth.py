@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 import pairstep
-from pairstep import Kinked, Quadratic, Simplex, Smooth, Status, SumBox, minimize
+from pairstep import Kinked, LeastSquares, Quadratic, Simplex, Smooth, Status, SumBox, minimize
 from pairstep.objectives.differences import differences
 from pairstep.solve.learnt import Learnt
 
@@ -460,3 +460,12 @@ def test_autodiff(library):
 def test_an_unknown_library_is_refused():
     with pytest.raises(ValueError, match="jax"):
         Smooth(value, "jaxx")
+
+
+def test_amounts_as_small_as_numbers_can_be():
+    A, b = np.array([[0.12573022, -0.13210486]]), np.array([-0.53566937])
+    f = LeastSquares(A, b)
+    box = SumBox(5e-324, [-np.inf, 0.0], [np.inf, 5e-324])
+    result = minimize(Smooth(f.value, f.gradient), box, max_iter=40)
+    assert math.fsum(result.x) == 5e-324
+    assert result.x[1] in (0.0, 5e-324)

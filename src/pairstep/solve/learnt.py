@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from .. import _core
-from .._validation import Array
+from .._validation import LARGE, Array
 from ..objectives import LeastSquares
 
 MEMORY = 30  # steps
@@ -49,7 +49,8 @@ class Learnt:
 
     def model(self, z: Array, violation: float) -> LeastSquares:
         """``(y - z)'B(y - z) / 2`` as a function of y."""
-        theta = self._theta or violation / (float(np.abs(z).max()) or 1.0)
+        # Amounts may be as small as numbers can be, and a curvature no larger than what is allowed.
+        theta = min(self._theta or violation / (float(np.abs(z).max()) or 1.0), LARGE)
         rows = np.zeros((2 * len(self._steps), len(z)))
         weight = np.tile([1.0, -1.0], len(self._steps))
         for k, (step, change) in enumerate(self._steps):
