@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import runpy
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from pathlib import Path
 from . import __version__
 
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as shells say it
+GRACE = 10.0  # seconds that a run may take to end once it is told to
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,12 +73,13 @@ def positive(text: str) -> int:
 
 def reproduce(options: argparse.Namespace, command: str) -> int:
     """Run `pairstep reproduce`; what the system refuses is said in a line."""
+    kept = f" Finished parts are in {options.out / '.parts'}; the same command continues."
+    farewell = f"\nInterrupted.{'' if options.redraw else kept}"
     try:
-        with terminated_like_interrupted():
+        with terminated_like_interrupted(farewell):
             return experiment(options, command)
     except KeyboardInterrupt as stop:
-        kept = f"Finished parts are in {options.out / '.parts'}; the same command continues."
-        print("\nInterrupted." if options.redraw else f"\nInterrupted. {kept}", file=sys.stderr)
+        print(farewell, file=sys.stderr)
         return int(stop.args[0]) if stop.args else INTERRUPTED
     except OSError as error:
         return complain(f"{error.filename or options.out}: {error.strerror or error}")
@@ -115,10 +119,23 @@ def experiment(options: argparse.Namespace, command: str) -> int:
 
 
 @contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end a run in the way of Ctrl-C, which ends the workers too."""
+def terminated_like_interrupted(farewell: str) -> Iterator[None]:
+    """Let SIGTERM end a run in the way of Ctrl-C, which ends the workers too.
+
+    A pool of processes that is interrupted at a bad moment waits for ever: after a while the run ends
+    without it, and its workers notice.
+    """
+
+    def leave() -> None:
+        print(farewell, file=sys.stderr, flush=True)
+        os._exit(TERMINATED)
+
+    insist = threading.Timer(GRACE, leave)
+    insist.daemon = True
 
     def stop(number: int, frame: object) -> None:
+        if not insist.is_alive():
+            insist.start()
         raise KeyboardInterrupt(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, stop)
@@ -126,6 +143,7 @@ def terminated_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        insist.cancel()
 
 
 def bench(arguments: list[str]) -> int:

@@ -133,3 +133,26 @@ def test_a_read_only_folder_is_told_in_a_line(tmp_path):
     assert run.returncode == 2
     (line,) = run.stderr.splitlines()
     assert line == f"pairstep: {tmp_path / '.parts'}: Read-only file system"
+
+
+STUBBORN = """
+import sys, threading, pairstep.cli as cli
+cli.GRACE = 0.3
+def stubborn(options, command):
+    print("begun", flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        threading.Event().wait()
+cli.experiment = stubborn
+sys.exit(cli.main(["reproduce", "--out", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("running", [[sys.executable, "-c", STUBBORN]], indirect=True)
+def test_what_does_not_end_is_ended(running):
+    assert running.stdout.readline() == "begun\n"
+    os.kill(running.pid, signal.SIGTERM)
+    code, errors = ending(running)
+    assert code == 128 + signal.SIGTERM
+    assert errors.splitlines()[-1].startswith("Interrupted. Finished parts are in")
