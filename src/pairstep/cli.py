@@ -122,8 +122,8 @@ def experiment(options: argparse.Namespace, command: str) -> int:
 def terminated_like_interrupted(farewell: str) -> Iterator[None]:
     """Let SIGTERM end a run in the way of Ctrl-C, which ends the workers too.
 
-    A pool of processes that is interrupted at a bad moment waits for ever: after a while the run ends
-    without it, and its workers notice.
+    A pool of processes that is interrupted at a bad moment waits for ever: after a while the run
+    ends without it, and its workers notice.
     """
 
     def leave() -> None:
