@@ -13,7 +13,7 @@ namespace pairstep {
 namespace {
 
 // Problems of so few accounts, which one working set holds, are solved in float64 and further than
-// asked for: it costs nothing that could be noticed, and coefficients then repeat to many digits.
+// asked for: coefficients then repeat to many digits, for a tenth to a quarter of such a short fit.
 constexpr Index SMALL = 128;
 constexpr double FURTHER = 1e4;
 
@@ -109,7 +109,7 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   // A quarter of the memory is for the block of the working set, the rest for rows.
   const KernelDual whole{task.data,   task.kernel, dual.rows,
                          dual.linear, task.tol,    task.cache_bytes / 4 * 3};
-  if (task.single &&
+  if (task.single && dual.point.n > SMALL &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
     run(oracle, task, dual, pulse, progress);

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -537,6 +538,7 @@ def test_what_keep_going_raises_is_raised():
 
 INTERRUPTED = """
 import time
+from dataclasses import replace
 import numpy as np
 from pairstep.svm import duals
 from pairstep.svm.machine import Kernel, solve
@@ -627,3 +629,26 @@ def test_what_does_not_fit_is_refused(change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         run(np.eye(5), RBF, Dual(**{**arrays, **change}))
+
+
+def test_an_account_with_hardly_any_room_is_filled_soon():
+    # Its price is far below all others, but a trade with it gains less than one among them.
+    rng = np.random.default_rng(0)
+    n = 400
+    X, labels = rng.normal(size=(n, 3)), rng.random(n) < 0.5
+    K = np.eye(n + 1)
+    K[:n, :n] = np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(axis=2))
+    dual = duals.c_classification(
+        np.flatnonzero(labels), np.flatnonzero(~labels), np.full(n, 100.0)
+    )
+    options = {"max_iter": 10**6, "time_limit": math.inf, "cache_bytes": 10**8, "threads": 1}
+    (found,) = solve(K, Kernel("precomputed"), [dual], tol=0.1, **options)
+    more = replace(
+        dual, rows=np.append(dual.rows, n), linear=np.append(dual.linear, -1000.0),
+        lower=np.append(dual.lower, 0.0), upper=np.append(dual.upper, 1e-9),
+        starts=np.array([0, n + 1]), z=np.append(found.z, 0.0),
+    )  # fmt: skip
+    (again,) = solve(K, Kernel("precomputed"), [more], tol=0.1, **options)
+    assert again.status == "optimal"
+    assert again.z[-1] == 1e-9
+    assert again.n_iter < 250
