@@ -13,6 +13,8 @@ CONSTRAINTS = {
     "range": lambda n: SumBox((0.2, 0.9), -2.0 / n, 4.0 / n),
     "groups": lambda n: SumBox([0.3, 0.7, -0.1], -0.1, 1.0, groups=np.arange(n) % 3),
     "weights": lambda n: SumBox(1.0, -1.0, 1.0, weights=np.where(np.arange(n) % 2, 1.0, -0.5)),
+    "no bounds": lambda n: SumBox(1.0, -np.inf),
+    "groups without bounds": lambda n: SumBox([0.3, -2.0], -np.inf, groups=np.arange(n) % 2),
     "some fixed": lambda n: SumBox(1.0, np.where(np.arange(n) < 50, 0.0, -1.0), 1.0),
 }
 
@@ -69,6 +71,31 @@ def test_many_variables_at_their_bounds_take_few_iterations():
     assert result.status == "optimal"
     assert (np.abs(result.x) == 1).sum() > 2900
     assert result.n_iter < 3000
+
+
+@pytest.mark.parametrize("linear", [0.0, 1.0])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("lower", "upper"), [(-np.inf, np.inf), (-1.0, 1.0), (0.0, 3 / 5000)])
+def test_few_rounds_whatever_the_bounds(lower, upper, ridge, linear):
+    """Without bounds, within wide ones or tight ones: never the steps that pairs would need."""
+    F, D, c = model(5, 30, 5000, ridge, linear)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, lower, upper))
+    assert result.status == "optimal"
+    assert result.n_iter < 5000
+    gradient = F.T @ (F @ result.x) + D * result.x + c
+    cheapest = gradient[result.x < upper].min(initial=np.inf)
+    dearest = gradient[result.x > lower].max(initial=-np.inf)
+    assert dearest - cheapest <= 1.01 * result.tolerance
+
+
+def test_a_leap_is_exact_where_all_terms_of_the_gradient_vanish():
+    """From a start with prices of 1e4 to an optimum with prices of 1e-7: no rounding of the way."""
+    F, D, _ = model(6, 30, 5000, 1e-3)
+    result = minimize(FactorModel(F, D), SumBox(1.0, -1.0, 1.0))
+    assert result.status == "optimal"
+    factor = np.linalg.solve(np.eye(30) + F @ F.T / 1e-3, F.sum(axis=1) / 1e-3)
+    direction = 1 - F.T @ factor
+    np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-6)
 
 
 def test_ridge_regression_on_the_simplex():

@@ -59,6 +59,19 @@ class Packed {
   Aligned memory_;
 };
 
+// In eight sums side by side: a single one is a chain of additions, and rounds more.
+template <class Term>
+double sum_of(Index count, const Term& term) {
+  double part[8] = {};
+  Index k = 0;
+  for (; k + 8 <= count; k += 8)
+    for (int lane = 0; lane < 8; ++lane) part[lane] += term(k + lane);
+  double sum =
+      ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
+  for (; k < count; ++k) sum += term(k);
+  return sum;
+}
+
 }  // namespace
 
 void gram(const Columns& columns, double* out, Team& team) {
@@ -126,15 +139,12 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team) {
 void times_vector(const double* matrix, Index m, Index n, const double* x, double* out) {
   for (Index p = 0; p < m; ++p) {
     const double* row = matrix + p * n;
-    double part[8] = {};  // side by side, for a single sum is a chain of additions
-    Index k = 0;
-    for (; k + 8 <= n; k += 8)
-      for (int lane = 0; lane < 8; ++lane) part[lane] += row[k + lane] * x[k + lane];
-    double sum =
-        ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
-    for (; k < n; ++k) sum += row[k] * x[k];
-    out[p] = sum;
+    out[p] = sum_of(n, [row, x](Index k) { return row[k] * x[k]; });
   }
+}
+
+double gathered_product(const double* row, const Index* who, Index count, const double* weights) {
+  return sum_of(count, [=](Index k) { return row[who[k]] * weights[k]; });
 }
 
 void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out) {

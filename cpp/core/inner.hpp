@@ -29,6 +29,8 @@ void gram(Columns columns, const double* left, const double* right, double* out,
 // processor that the next native work wants.
 void times_vector(const double* matrix, Index m, Index n, const double* x, double* out);
 void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out);
+// The sum of row[who[k]] * weights[k].
+double gathered_product(const double* row, const Index* who, Index count, const double* weights);
 // sums += A' r
 void add_transposed(const double* matrix, Index m, Index n, const double* r, double* sums,
                     Team& team);

@@ -34,7 +34,7 @@ constexpr int FRUITLESS = 3, IDLE = 20;
 
 // Leaps to the optimum that may be tried; and so many rounds are many: sparse solutions need fewer.
 constexpr int LEAPS = 3;
-constexpr Index MANY = 20;
+constexpr Index MANY = 10;
 
 }  // namespace
 
@@ -67,7 +67,11 @@ BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse)
       unshrink();
       continue;
     }
-    if (leap()) continue;
+    if (leap()) {
+      // What a leap has left is mostly rounding, which further rounds would only spread.
+      if (violation <= tolerance() && verify()) return BlockStop::optimal;
+      continue;
+    }
     if (++rounds_ % SHRINK_EVERY == 0 && point_.n > WORTH_SHRINKING && shrink()) continue;
     if (const BlockStop stop = work_on_block(max_iter, pulse); stop != BlockStop::paused)
       return stop;
@@ -138,6 +142,7 @@ bool BlockGear::leap() {
   const std::vector<double> before(point_.x, point_.x + point_.n);
   const double violation_before = violation;
   move_all_to(x);
+  oracle_.verify();  // so far from where it was, differences would leave the rounding of what was
   survey(pace().size);
   if (violation < violation_before) return true;
   move_all_to(before);

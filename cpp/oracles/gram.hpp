@@ -103,9 +103,7 @@ class GramOracle final : public LocalOracle {
     team().run(parts, [&](Index part) {
       for (Index p = part * m / parts; p < (part + 1) * m / parts; ++p) {
         const double* row = matrix_.dense + p * matrix_.features;
-        double sum = 0.0;
-        for (std::size_t k = 0; k < who.size(); ++k) sum += weights[k] * row[who[k]];
-        residual_[p] += sum;
+        residual_[p] += gathered_product(row, who.data(), Index(who.size()), weights);
       }
     });
   }

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..objectives import value_and_gradient
+from ..constraints import Layout
+from ..objectives import Objective, value_and_gradient
 from ..result import Status
 from .oracle import ObjectiveOracle
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Seen, Task
@@ -63,6 +64,18 @@ def run(task: Task) -> Outcome:
             best = min(best, seen.violation)
             if stop == Stop.imprecise or fruitless > 3 or not task.aim_lower(seen):
                 return Outcome(Status.STALLED, remark or NO_PROGRESS)
+
+
+def suits(objective: Objective, layout: Layout) -> bool:
+    """Whether blocks of the Hessian are a better way than the whole.
+
+    Without lower bounds most variables are free, and working sets of a few will not do: it takes
+    leaps then, of which groups under one total know nothing.
+    """
+    if not objective.prefers_blocks:
+        return False
+    leaps = getattr(objective, "leaps", False) and not layout.nested
+    return leaps or bool(np.isfinite(layout.lower).all()) or objective.hessian is None
 
 
 def oracle_of(task: Task) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..labels import Axis, aligned
 from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
-from .minimize import in_steps, minimize
+from .minimize import minimize
 from .small import solve_small
 from .task import Callback
 
@@ -95,15 +96,14 @@ def solve_qp(
     stocks    0.363636
     Name: weight, dtype: float64
     """
-    solve = minimize
     one_sum = weights is None and groups is None and group_total is None
     unlimited = max_iter is None and time_limit is None and callback is None
     if one_sum and unlimited and l1 is None and x0 is None and not log.heard(verbose):
         result = solve_small(Q, c, total, lower, upper, tol)
         if result:
             return result
-        if result is False:
-            solve = in_steps
+        if result is False:  # not to be tried again: with a limit, `minimize` does not
+            time_limit = math.inf
     objective: Objective
     if isinstance(Q, tuple):
         if len(Q) != 2:
@@ -115,7 +115,7 @@ def solve_qp(
         objective = Kinked(objective, l1, center)
     limit = np.inf if upper is None else upper
     constraint = SumBox(total, lower, limit, weights, groups, group_total)
-    return solve(
+    return minimize(
         objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
         callback=callback, verbose=verbose,
     )  # fmt: skip

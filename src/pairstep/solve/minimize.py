@@ -110,28 +110,6 @@ def minimize(
         result = _at_once(objective, constraint, tol, verbose)
         if result:
             return result
-    return in_steps(
-        objective, constraint, rule=rule, step=step, x0=x0, tol=tol, max_iter=max_iter,
-        time_limit=time_limit, callback=callback, seed=seed, history=history, verbose=verbose,
-    )  # fmt: skip
-
-
-def in_steps(
-    objective: Objective,
-    constraint: SumBox,
-    *,
-    rule: str | PythonRule = "auto",
-    step: Step = "auto",
-    x0: ArrayLike | None = None,
-    tol: float = 1e-8,
-    max_iter: int | None = None,
-    time_limit: float | None = None,
-    callback: Callback | None = None,
-    seed: int | np.random.Generator | None = None,
-    history: bool = False,
-    verbose: bool = False,
-) -> Result:
-    """The same without the short cut for small problems."""
     began = time.perf_counter()
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
@@ -141,14 +119,7 @@ def in_steps(
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
     automatic = isinstance(rule, str) and rule == "auto"
-    # Without lower bounds most variables are free, and a working set of a few does not do.
-    sparse = bool(np.isfinite(layout.lower).all())
-    blocks = (
-        automatic
-        and step in ("auto", "exact")
-        and problem.prefers_blocks
-        and (sparse or problem.hessian is None)
-    )
+    blocks = automatic and step in ("auto", "exact") and block.suits(problem, layout)
     if automatic:
         rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
     if not callable(rule):

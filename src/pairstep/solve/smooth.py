@@ -202,8 +202,7 @@ def _minimum(
         part.z[:] = layout.fill(model.gradient(layout.lower), constants)
     wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
     part.tol = max(wanted / _core.scale(part.point, seen.gradient, model.linear), FINEST)
-    blocks = model.prefers_blocks and (bounded or model.hessian is None)
-    outcome = (block if blocks else greedy).run(part)
+    outcome = (block if block.suits(model, layout) else greedy).run(part)
     convex = outcome.status != Status.UNBOUNDED and not outcome.remark.startswith(NOT_CONVEX)
     return part.z, convex
 
