@@ -570,3 +570,14 @@ def test_labels_that_are_none():
 def test_a_second_row_is_refused_with_advice():
     refuses(lambda: SumBox(weights=[[1.0, 1.0], [0.1, 0.2]]), "weights must be one row", "(2, 2)",
             "efficient_frontier", "Kinked", "group_total")  # fmt: skip
+
+
+@pytest.mark.parametrize("off", [1e-6, -1e-6, 1e-10, -1e-10])
+def test_a_group_with_one_sum_is_brought_back_from_either_side(off):
+    """Sums within limits that are equal are beyond both at once, or beyond one."""
+    layout = SumBox(1.0, groups=list("abbb"), group_total={"a": (0.25, 0.25)}).layout(4)
+    z = layout.to_accounts(np.array([0.25 + off, 0.25 - off, 0.25, 0.25]))
+    layout.settle(z)
+    x = layout.to_coordinates(z)
+    assert x[0] == 0.25
+    assert math.fsum(x) == 1.0

@@ -268,10 +268,10 @@ void settle_nested(double* x, const double* lower, const double* upper, const Su
       const Index begin = sums.starts[g], end = sums.starts[g + 1];
       Group group = group_at(x, lower, upper, pivot, begin, end, 0.0);
       double sum = -group.residual();
-      for (const double limit : {sums.low[g], sums.high[g]}) {
-        group.total = limit;
-        const double rest = limit - sum;
-        if (limit == sums.low[g] ? rest > 0 : rest < 0) group.settle();
+      for (const bool above : {false, true}) {
+        group.total = above ? sums.high[g] : sums.low[g];
+        const double rest = group.total - sum;
+        if (above ? rest < 0 : rest > 0) group.settle();
         else if (rest != 0) group.round_to_total(rest);
         group.total = 0.0;
         sum = -group.residual();
