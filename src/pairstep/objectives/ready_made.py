@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import _core
 from .._validation import LARGE_FACTOR, Array, array, full_vector, require_finite
 from ..labels import Axis, aligned
 from .objective import Indices
@@ -68,8 +69,11 @@ def require_not_negative(name: str, values: Array) -> None:
 
 
 def require_some_positive(name: str, values: Array, weight: Array) -> None:
-    """Raise if a row that counts has no positive entry: its logarithm is never finite."""
-    empty = (values.max(axis=1) <= 0) & (weight > 0)
+    """Raise if a row that counts has no positive entry: its logarithm is never finite.
+
+    Entries are not negative, so that their sum tells, which takes less time than their maximum.
+    """
+    empty = (_core.times_vector(values, np.ones(values.shape[1])) == 0) & (weight > 0)
     if empty.any():
         i = int(np.argmax(empty))
         raise ValueError(
