@@ -4,10 +4,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "../engine/machine.hpp"
-#include "../oracles/kernel_sums.hpp"
+#include "../oracles/kernel_matrix.hpp"
+#include "../oracles/matrix.hpp"
 #include "../oracles/measures.hpp"
 #include "data.hpp"
 #include "gil.hpp"
@@ -62,7 +65,7 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                    &rule_of(rule),
                    cold};
   require(kernel.name != KernelName::precomputed ||
-              (task.data.rows == task.data.features && !task.data.starts),
+              (task.data.rows <= task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
   require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
@@ -83,6 +86,69 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                                   dual.certificate.bound, dual.scale,
                                   to_numpy(std::move(dual.certificate.multiplier))));
   return results;
+}
+
+// The kernel of some rows with each other, as float32 or float64.
+template <class Real>
+nb::object kernel_matrix_of(const KernelFunction& kernel, const DataMatrix& data,
+                            const std::vector<Index>& rows, int threads) {
+  std::unique_ptr<KernelMatrix<Real>> made;
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team team(std::max(threads, 1), pulse);
+    made = std::make_unique<KernelMatrix<Real>>(kernel, data, rows, team);
+  });
+  const DataMatrix matrix = made->matrix();
+  const Real* values = nullptr;
+  if constexpr (std::is_same_v<Real, double>) values = matrix.dense;
+  else values = matrix.dense32;
+  nb::capsule owner(made.release(),
+                    [](void* p) noexcept { delete static_cast<KernelMatrix<Real>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const Real>(
+      values, {std::size_t(matrix.rows), std::size_t(matrix.features)}, owner));
+}
+
+nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
+                         const std::optional<In>& center, const Indices& rows, bool single,
+                         int threads) {
+  const DataMatrix data = data_for(kernel, X, center);
+  require(kernel.name != KernelName::precomputed, "a precomputed kernel is a matrix already");
+  const auto make = single ? kernel_matrix_of<float> : kernel_matrix_of<double>;
+  return make(kernel, data, indices_within(rows, data.rows), threads);
+}
+
+// Sums of rows of a symmetric matrix, at some of its columns.
+struct RowSumArrays {
+  Indices rows;
+  In weights;
+  Indices columns;
+  InOut sums;
+};
+
+void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& jobs, int threads) {
+  const DataMatrix data = data_of(matrix);
+  require(!data.starts, "the matrix must be dense");
+  for (const RowSumArrays& job : jobs) {
+    indices_within(job.rows, data.rows);
+    indices_within(job.columns, data.rows);
+    require(job.weights.shape(0) == job.rows.shape(0) && job.sums.shape(0) == job.columns.shape(0),
+            "there must be a weight per row and a sum per column");
+  }
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team across(std::max(threads, 1), pulse);
+    across.run(Index(jobs.size()), [&](Index k) {
+      const RowSumArrays& job = jobs[std::size_t(k)];
+      std::vector<Index> rows;
+      std::vector<double> weights;
+      for (std::size_t i = 0; i < job.rows.shape(0); ++i)
+        if (job.weights(i) != 0) {
+          rows.push_back(job.rows(i));
+          weights.push_back(job.weights(i));
+        }
+      Team within(1, pulse);
+      Runs(job.columns.data(), Index(job.columns.shape(0)))
+          .add(data, rows, weights, within, job.sums.data());
+    });
+  });
 }
 
 // Whether float32 keeps the error of every sum within `allowed`.
@@ -166,6 +232,15 @@ void register_machines(nb::module_& m) {
         "Solve duals over the rows of one matrix in place: (status, iterations, violation, duality "
         "gap, "
         "size of the terms of the gradient, multipliers) of each.");
+  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "X"_a, "center"_a.none(), "rows"_a, "single"_a,
+        "threads"_a,
+        "The kernel of some rows with each other, computed in float64, as float32 if `single`. A "
+        "few columns more than rows: what is in them means nothing.");
+  nb::class_<RowSumArrays>(m, "RowSum", "sums[c] += sum_r weights[r] matrix[rows[r], columns[c]].")
+      .def(nb::init<Indices, In, Indices, InOut>(), "rows"_a, "weights"_a, "columns"_a,
+           "sums"_a.noconvert());
+  m.def("add_matrix_rows", &add_matrix_rows, "matrix"_a, "jobs"_a, "threads"_a,
+        "Sums of rows of a symmetric matrix, in place.");
   m.def(
       "measure",
       [](const nb::object& X) {

@@ -9,5 +9,6 @@ from .base import Optimality
 from .classification import SVC, NuSVC
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
+from .search import SVCCV, SVRCV
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "Optimality"]
+__all__ = ["SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM", "Optimality"]

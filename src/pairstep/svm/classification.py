@@ -99,6 +99,9 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """What a solution is divided by."""
         return 1.0
 
+    def _factor(self, solution: Solution) -> float:
+        return self._sign / self._scale(solution)
+
     @abstractmethod
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         """The dual of each pair of classes."""
@@ -133,7 +136,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         self._n_support = np.array([len(rows) for rows in by_class], np.int32)
         self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
-        scales = [self._sign / self._scale(s) for s in solutions]
+        scales = [self._factor(s) for s in solutions]
         self.intercept_ = np.array(
             [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
         )
@@ -190,6 +193,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """A column per pair of classes, positive for the first of them."""
         if len(self.classes_) == 2:
             return -self._single_decision(X)[:, None]
+        if self._known is not None and X is self._known[0]:
+            return self._known[1]
         X = self._new_data(X)
         classes = len(self.classes_)
         starts = np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])

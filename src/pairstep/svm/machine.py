@@ -101,7 +101,7 @@ def solve(
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
-    (data,), center = _laid_out(kernel, X)
+    (data,), center = laid_out(kernel, X)
     found, arrays = [], []
     for dual in duals:
         z = np.array(dual.z, np.float64)
@@ -185,10 +185,10 @@ def decide(
     """
     count, outputs = coefficients.shape
     if support is None:
-        (data,), center = _laid_out(kernel, X)
+        (data,), center = laid_out(kernel, X)
         known = data
     else:
-        (known, data), center = _laid_out(kernel, support, X)
+        (known, data), center = laid_out(kernel, support, X)
     groups = 1 if starts is None else len(starts) - 1
     sums = np.zeros((groups * outputs, X.shape[0]))
     _core.add_kernel(
@@ -211,7 +211,7 @@ def _refuse_infinite(sums: Array, X: Any) -> None:
         )
 
 
-def _laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
+def laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
     """Matrices as the native code takes them, and the point to move the origin to.
 
     Sparse ones are given without the columns that are stored in none of them, if these are many.

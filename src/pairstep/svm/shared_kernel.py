@@ -1,0 +1,105 @@
+"""The kernel of all rows of a sample, shared by the machines that are trained on parts of it.
+
+Where the kernel matrix fits into the memory that the user allows, it is computed once, in float64,
+and kept in the type that the user chose for kernel rows. Duals are solved on it, and decisions on
+rows that a machine has not seen are sums of its rows. Where it does not fit, each dual computes the
+rows that it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import _core
+from .._validation import Array
+from ..constraints import Indices
+from .machine import Dual, Kernel, Solution, laid_out, solve
+
+SHARE = 0.75  # of the memory that the matrix may take; the rest is for blocks of working sets
+
+
+@dataclass(frozen=True)
+class SharedKernel:
+    """A kernel over the rows of X: solves duals over some of them, and sums rows for others."""
+
+    X: Any
+    kernel: Kernel
+    matrix: Any  # of the kernel, if it is at hand
+    place: Indices  # of each row of X in the matrix
+    cache_bytes: int  # for what the solves need beside it
+    dtype: DTypeLike
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        kernel: Kernel,
+        order: Indices,
+        cache_bytes: int,
+        dtype: DTypeLike,
+        threads: int,
+    ) -> SharedKernel:
+        """With the matrix, its rows in this order, if it fits into so many bytes."""
+        n = len(order)
+        if kernel.name == "precomputed":
+            return cls(X, kernel, X, np.arange(n), cache_bytes, dtype, threads)
+        bytes_needed = n * (n + 48) * np.dtype(dtype).itemsize
+        if bytes_needed > SHARE * cache_bytes:
+            return cls(X, kernel, None, np.arange(n), cache_bytes, dtype, threads)
+        (data,), center = laid_out(kernel, X)
+        matrix = _core.kernel_matrix(
+            kernel.native, data, center, order, np.dtype(dtype) == np.float32, threads
+        )
+        place = np.empty(n, np.int64)
+        place[order] = np.arange(n)
+        left = cache_bytes - bytes_needed
+        return cls(matrix, Kernel("precomputed"), matrix, place, left, dtype, threads)
+
+    def solve(
+        self,
+        duals: Sequence[tuple[Indices, Dual]],
+        *,
+        tol: float,
+        max_iter: int,
+        time_limit: float,
+        rule: str,
+        cold: bool,
+    ) -> list[Solution]:
+        """Solve duals that are each over a part of the sample: these rows of it."""
+        placed = [replace(dual, rows=self.place[part[dual.rows]]) for part, dual in duals]
+        return solve(
+            self.X, self.kernel, placed, tol=tol, max_iter=max_iter, time_limit=time_limit,
+            cache_bytes=self.cache_bytes, threads=self.threads, dtype=self.dtype, rule=rule,
+            cold=cold,
+        )  # fmt: skip
+
+    def sums(self, terms: Sequence[tuple[Indices, Array, Indices]]) -> list[Array]:
+        """Of each (rows, weights, columns), the weighted sum of the rows at the columns.
+
+        Nothing without a matrix.
+        """
+        if self.matrix is None:
+            return []
+        sums = [np.zeros(len(columns)) for _, _, columns in terms]
+        jobs = [
+            _core.RowSum(self.place[rows], weights, self.place[columns], out)
+            for (rows, weights, columns), out in zip(terms, sums, strict=True)
+        ]
+        _core.add_matrix_rows(self.matrix, jobs, self.threads)
+        return sums
+
+
+def continued(z: Array, dual: Dual, ratio: float) -> None:
+    """Start `dual` from the solution z of the one whose limits were its own, divided by `ratio`.
+
+    What was at its limit so stays there, and a sum of 0 stays 0.
+    """
+    scaled = z * ratio if math.isfinite(ratio) else z
+    dual.z = np.clip(scaled, dual.lower, dual.upper)
