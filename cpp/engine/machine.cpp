@@ -103,7 +103,8 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   if (task.cold) start_from_samples(task, dual, team, progress);
   Pulse& pulse = team.pulse();
   if (task.kernel.name == KernelName::precomputed) {
-    MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team);
+    MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team,
+                        dual.gradient_known ? dual.point.gradient : nullptr);
     return run(oracle, task, dual, pulse, progress);
   }
   // A quarter of the memory is for the block of the working set, the rest for rows.

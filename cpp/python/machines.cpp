@@ -27,16 +27,18 @@ std::vector<Index> indices_within(const Indices& indices, Index limit) {
   return {indices.data(), indices.data() + indices.shape(0)};
 }
 
-// One dual, as Python holds it; z is changed in place, the gradient is written.
+// One dual, as Python holds it; z is changed in place, the gradient is written, and read if it is
+// `known` at the start.
 struct DualArrays {
   Indices rows;
   In linear;
   PointArrays point;
   In totals;
   InOut gradient;
+  bool known;
 
-  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient)
-      : rows(rows), linear(linear), point(point), totals(totals), gradient(gradient) {
+  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known)
+      : rows(rows), linear(linear), point(point), totals(totals), gradient(gradient), known(known) {
     const std::size_t n = std::size_t(point.n());
     require(n > 0, "a dual must have variables");
     require(rows.shape(0) == n && linear.shape(0) == n && gradient.shape(0) == n,
@@ -46,7 +48,7 @@ struct DualArrays {
 
   Dual over(const DataMatrix& data) const {
     indices_within(rows, data.rows);
-    return Dual{point.with(gradient.data()), rows.data(), linear.data(), totals.data()};
+    return Dual{point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known};
   }
 };
 
@@ -119,9 +121,9 @@ nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
 // Sums of rows of a symmetric matrix, at some of its columns.
 struct RowSumArrays {
   Indices rows;
-  In weights;
+  Matrix weights;
   Indices columns;
-  InOut sums;
+  InOutMatrix sums;
 };
 
 void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& jobs, int threads) {
@@ -130,23 +132,19 @@ void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& 
   for (const RowSumArrays& job : jobs) {
     indices_within(job.rows, data.rows);
     indices_within(job.columns, data.rows);
-    require(job.weights.shape(0) == job.rows.shape(0) && job.sums.shape(0) == job.columns.shape(0),
-            "there must be a weight per row and a sum per column");
+    require(job.weights.shape(0) == job.rows.shape(0) &&
+                job.sums.shape(0) == job.weights.shape(1) &&
+                job.sums.shape(1) == job.columns.shape(0),
+            "weights must be rows x outputs and sums outputs x columns");
   }
   run_native([&](Pulse& pulse, WithoutGil&) {
     Team across(std::max(threads, 1), pulse);
     across.run(Index(jobs.size()), [&](Index k) {
       const RowSumArrays& job = jobs[std::size_t(k)];
-      std::vector<Index> rows;
-      std::vector<double> weights;
-      for (std::size_t i = 0; i < job.rows.shape(0); ++i)
-        if (job.weights(i) != 0) {
-          rows.push_back(job.rows(i));
-          weights.push_back(job.weights(i));
-        }
       Team within(1, pulse);
       Runs(job.columns.data(), Index(job.columns.shape(0)))
-          .add(data, rows, weights, within, job.sums.data());
+          .add(data, {job.rows.data(), job.rows.data() + job.rows.shape(0)}, job.weights.data(),
+               Index(job.weights.shape(1)), within, job.sums.data());
     });
   });
 }
@@ -224,8 +222,8 @@ void register_machines(nb::module_& m) {
   nb::class_<KernelFunction>(m, "Kernel", "A kernel function and its parameters.")
       .def(nb::init<KernelName, double, double, int>(), "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
   nb::class_<DualArrays>(m, "Dual", "min z'Kz/2 + linear'z + kinks over some rows of the data.")
-      .def(nb::init<Indices, In, PointArrays, In, InOut>(), "rows"_a, "linear"_a, "point"_a,
-           "totals"_a, "gradient"_a.noconvert());
+      .def(nb::init<Indices, In, PointArrays, In, InOut, bool>(), "rows"_a, "linear"_a, "point"_a,
+           "totals"_a, "gradient"_a.noconvert(), "known"_a = false);
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
         "cold"_a, "keep_going"_a.none(),
@@ -236,8 +234,9 @@ void register_machines(nb::module_& m) {
         "threads"_a,
         "The kernel of some rows with each other, computed in float64, as float32 if `single`. A "
         "few columns more than rows: what is in them means nothing.");
-  nb::class_<RowSumArrays>(m, "RowSum", "sums[c] += sum_r weights[r] matrix[rows[r], columns[c]].")
-      .def(nb::init<Indices, In, Indices, InOut>(), "rows"_a, "weights"_a, "columns"_a,
+  nb::class_<RowSumArrays>(m, "RowSum",
+                           "sums[o, c] += sum_r weights[r, o] matrix[rows[r], columns[c]].")
+      .def(nb::init<Indices, Matrix, Indices, InOutMatrix>(), "rows"_a, "weights"_a, "columns"_a,
            "sums"_a.noconvert());
   m.def("add_matrix_rows", &add_matrix_rows, "matrix"_a, "jobs"_a, "threads"_a,
         "Sums of rows of a symmetric matrix, in place.");

@@ -118,7 +118,13 @@ class Kernel:
 
 class Dual:
     def __init__(
-        self, rows: Indices, linear: Array, point: Point, totals: Array, gradient: Array
+        self,
+        rows: Indices,
+        linear: Array,
+        point: Point,
+        totals: Array,
+        gradient: Array,
+        known: bool = False,
     ) -> None: ...
 
 def gram_oracle(

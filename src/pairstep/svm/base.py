@@ -370,7 +370,15 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         if self._known is not None and X is self._known[0]:
             return self._known[1]
         X = self._new_data(X)
-        return np.asarray(self._decide(self._dense_coefficients().T, X).ravel() + self.intercept_)
+        return self._combined(self._decide(self._dense_coefficients().T, X))
+
+    def _combined(self, sums: Array) -> Array:
+        """Decisions, from what each group of support vectors sums up to."""
+        return np.asarray(sums.ravel() + self.intercept_)
+
+    def _group_starts(self) -> Indices:
+        """Where the support vectors of each group begin, and how many there are."""
+        return np.array([0, len(self.support_)])
 
     def _dense_coefficients(self) -> Array:
         coefficients: Any = self.dual_coef_
@@ -425,10 +433,6 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _sign(self) -> float:
         """Of `dual_coef_` and `intercept_`, against LIBSVM's own."""
         return 1.0
-
-    def _factor(self, solution: Solution) -> float:
-        """What a solution is multiplied by to give coefficients."""
-        return self._sign
 
     @property
     def _dual_coef_(self) -> Any:

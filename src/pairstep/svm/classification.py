@@ -99,9 +99,6 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """What a solution is divided by."""
         return 1.0
 
-    def _factor(self, solution: Solution) -> float:
-        return self._sign / self._scale(solution)
-
     @abstractmethod
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         """The dual of each pair of classes."""
@@ -136,7 +133,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         self._n_support = np.array([len(rows) for rows in by_class], np.int32)
         self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
-        scales = [self._factor(s) for s in solutions]
+        scales = [self._sign / self._scale(s) for s in solutions]
         self.intercept_ = np.array(
             [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
         )
@@ -196,12 +193,21 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         if self._known is not None and X is self._known[0]:
             return self._known[1]
         X = self._new_data(X)
+        starts = self._group_starts()
+        return self._combined(self._decide(self._dense_coefficients().T, X, starts))
+
+    def _combined(self, sums: Array) -> Array:
         classes = len(self.classes_)
-        starts = np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
-        by_class = self._decide(self._dense_coefficients().T, X, starts)
+        if classes == 2:
+            return super()._combined(sums)
         i, j = np.array(self._pairs).T
-        values = by_class[:, i * (classes - 1) + j - 1] + by_class[:, j * (classes - 1) + i]
+        values = sums[:, i * (classes - 1) + j - 1] + sums[:, j * (classes - 1) + i]
         return np.asarray(values + self.intercept_)
+
+    def _group_starts(self) -> Indices:
+        if len(self.classes_) == 2:
+            return super()._group_starts()
+        return np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
 
     def _coefficients_by_class(self) -> list[tuple[slice, Array]]:
         dense = self._dense_coefficients()

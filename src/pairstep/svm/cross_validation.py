@@ -32,7 +32,7 @@ from .base import SupportVectorMachine, Targets, entries_of
 from .classification import Classifier
 from .kernels import gamma_of, require_finite
 from .machine import Dual, Solution
-from .shared_kernel import SharedKernel, continued
+from .shared_kernel import SharedKernel, Trained, continued
 
 Candidate = dict[str, Any]
 
@@ -63,7 +63,7 @@ class Fold:
     X: Any  # what it is scored on
     y: Any
     score_parameters: dict[str, Any]
-    last: tuple[float, list[Array]] | None = None  # the last C, and the solutions for it
+    last: tuple[float, list[Solution]] | None = None  # the last C, and the solutions for it
 
     def with_parameters(self, candidate: Candidate) -> SupportVectorMachine:
         """The machine of a candidate, to be trained."""
@@ -76,8 +76,8 @@ class Fold:
         duals = machine._duals(self.targets, self.weights)
         if self.last is not None:
             C, earlier = self.last
-            for z, dual in zip(earlier, duals, strict=True):
-                continued(z, dual, machine.C / C)
+            for solution, dual in zip(earlier, duals, strict=True):
+                continued(solution, dual, machine.C / C)
         return duals
 
 
@@ -202,45 +202,28 @@ class CrossValidation:
                 cold=self.whole.max_iter == -1 and all(fold.last is None for fold, *_ in trials),
             )
         )  # fmt: skip
-        found = [list(islice(solutions, len(duals))) for *_, duals in trials]
-        terms = [
-            (fold.train[dual.rows], machine._factor(solution) * solution.z, fold.test)
-            for (fold, machine, duals), solved in zip(trials, found, strict=True)
-            for dual, solution in zip(duals, solved, strict=True)
-        ]
-        sums = iter(shared.sums(terms))
-        fit_time = (time.perf_counter() - began) / len(trials)
-        for (fold, machine, duals), solved in zip(trials, found, strict=True):
-            decisions = list(islice(sums, len(duals)))
+        done, trained = [], []
+        for fold, machine, duals in trials:
+            solved = list(islice(solutions, len(duals)))
             if any(solution.status == Status.TIME_LIMIT for solution in solved):
                 continue
-            fold.last = machine.C, [solution.z for solution in solved]
-            started = time.perf_counter()
-            failed = self._conclude(fold, machine, duals, solved, decisions)
-            scoring = time.perf_counter()
+            fold.last = machine.C, solved
+            coefficients = machine._conclude(fold.targets, duals, solved)
+            support = fold.train[machine.support_]
+            machine._keep(self.X, coefficients, support)
+            weights = np.ascontiguousarray(coefficients.T)
+            trained.append(Trained(support, weights, machine._group_starts(), fold.test))
+            done.append((fold, machine, machine._report(solved)))
+        for (fold, machine, _), sums in zip(done, shared.sums(trained), strict=False):
+            machine._known = fold.X, machine._combined(sums)
+        fit_time = (time.perf_counter() - began) / len(trials)
+        for fold, machine, failed in done:
+            began = time.perf_counter()
             score = _score(
                 machine, fold.X, fold.y, self.scorer, fold.score_parameters, error_score=math.nan
             )
-            score_time = time.perf_counter() - scoring
-            yield Evaluation(
-                k, fold.split, score, fit_time + scoring - started, score_time, None, failed
-            )
-
-    def _conclude(
-        self,
-        fold: Fold,
-        machine: SupportVectorMachine,
-        duals: list[Dual],
-        solutions: list[Solution],
-        decisions: list[Array],
-    ) -> list[Solution]:
-        """Finish the fit of a machine; the solutions that missed the tolerance."""
-        coefficients = machine._conclude(fold.targets, duals, solutions)
-        machine._keep(self.X, coefficients, fold.train[machine.support_])
-        if decisions:
-            values = np.array(decisions).T + machine.intercept_
-            machine._known = fold.X, values[:, 0] if len(duals) == 1 else values
-        return machine._report(solutions)
+            score_time = time.perf_counter() - began
+            yield Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
 
 
 def _grouped(

@@ -64,6 +64,7 @@ class Dual:
     totals: Array
     z: Array  # a feasible start
     kink: Array | None = None
+    gradient: Array | None = None  # at the start, where it is known
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,10 @@ def solve(
         z = np.array(dual.z, np.float64)
         pivot = None if dual.kink is None else np.zeros(len(z))
         point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
-        gradient = np.empty_like(z)
+        known = dual.gradient is not None
+        gradient = np.array(dual.gradient) if known else np.empty_like(z)
         found.append((z, gradient))
-        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
+        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known))
     began = time.perf_counter()
     outcomes = _core.solve_duals(
         data, center, kernel.native, arrays,

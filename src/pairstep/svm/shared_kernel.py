@@ -8,10 +8,10 @@ rows that it needs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +22,15 @@ from ..constraints import Indices
 from .machine import Dual, Kernel, Solution, laid_out, solve
 
 SHARE = 0.75  # of the memory that the matrix may take; the rest is for blocks of working sets
+
+
+class Trained(NamedTuple):
+    """A trained machine, as far as its decisions on other rows of the sample need it."""
+
+    rows: Indices  # its support vectors
+    weights: Array  # of each in each output
+    starts: Indices  # where the groups of support vectors begin, and the number of all
+    columns: Indices  # the rows to decide on
 
 
 @dataclass(frozen=True)
@@ -80,26 +89,36 @@ class SharedKernel:
             cold=cold,
         )  # fmt: skip
 
-    def sums(self, terms: Sequence[tuple[Indices, Array, Indices]]) -> list[Array]:
-        """Of each (rows, weights, columns), the weighted sum of the rows at the columns.
+    def sums(self, machines: Sequence[Trained]) -> list[Array]:
+        """What each machine's support vectors sum up to at its columns; nothing without a matrix.
 
-        Nothing without a matrix.
+        As in `decide`, each group of support vectors has outputs of its own.
         """
         if self.matrix is None:
             return []
-        sums = [np.zeros(len(columns)) for _, _, columns in terms]
-        jobs = [
-            _core.RowSum(self.place[rows], weights, self.place[columns], out)
-            for (rows, weights, columns), out in zip(terms, sums, strict=True)
-        ]
+        jobs, sums = [], []
+        for machine in machines:
+            rows, columns = self.place[machine.rows], self.place[machine.columns]
+            groups, outputs = len(machine.starts) - 1, machine.weights.shape[1]
+            out = np.zeros((groups, outputs, len(columns)))
+            for group, (begin, end) in enumerate(pairwise(machine.starts)):
+                weights = machine.weights[begin:end]
+                jobs.append(_core.RowSum(rows[begin:end], weights, columns, out[group]))
+            sums.append(out.reshape(groups * outputs, -1).T)
         _core.add_matrix_rows(self.matrix, jobs, self.threads)
         return sums
 
 
-def continued(z: Array, dual: Dual, ratio: float) -> None:
-    """Start `dual` from the solution z of the one whose limits were its own, divided by `ratio`.
+def continued(earlier: Solution, dual: Dual, ratio: float) -> None:
+    """Start `dual` from the solution of the one whose limits were its own, divided by `ratio`.
 
-    What was at its limit so stays there, and a sum of 0 stays 0.
+    From the best multiple of it that is sure to be within the limits: where most variables are at
+    their limits they will follow them, and where few are they will hardly move.
     """
-    scaled = z * ratio if math.isfinite(ratio) else z
-    dual.z = np.clip(scaled, dual.lower, dual.upper)
+    z, quadratic = earlier.z, earlier.gradient - dual.linear
+    curvature = z @ quadratic
+    slope = dual.linear @ z + (0.0 if dual.kink is None else dual.kink @ np.abs(z))
+    best = -slope / curvature if curvature > 0 else 1.0
+    multiple = min(max(best, min(ratio, 1.0)), ratio)
+    dual.z = np.clip(z * multiple, dual.lower, dual.upper)
+    dual.gradient = quadratic * multiple + dual.linear
