@@ -103,7 +103,13 @@ class CrossValidation:
         weights = whole._weights(self.X, fit_parameters.get("sample_weight"))
         self.folds: list[Fold] = []
         self.errors: dict[int, str] = {}  # of splits on which no machine can be trained
+        every = np.arange(_num_samples(X))
+        splits = [(every[train], every[test]) for train, test in splits]
+        self.order = self._order(targets, splits)
+        place = np.argsort(self.order)
         for split, (train, test) in enumerate(splits):
+            # Sums over the rows of a machine so read the memory of the matrix in order.
+            train = train[np.argsort(place[train])]
             part = copy(whole)
             part.shape_fit_ = (len(train), *np.shape(self.X)[1:])
             if machine.kernel == "precomputed":
@@ -120,13 +126,14 @@ class CrossValidation:
             self.folds.append(
                 Fold(split, train, test, part, own, weights[train], X_test, y_test, given)
             )
-        self.order = self._order(targets, splits)
 
-    def _order(self, targets: Any, splits: Sequence[tuple[Indices, Indices]]) -> Indices:
+    def _order(self, targets: Any, splits: list[tuple[Indices, Indices]]) -> Indices:
         """Rows by class and split, so that those of a machine are side by side in the matrix."""
         n = _num_samples(self.X)
+        if not self.needs_gamma:  # the matrix is there already
+            return np.arange(n)
         split_of = np.full(n, len(splits))
-        for split, (_, test) in reversed(list(enumerate(splits))):
+        for split, (_, test) in enumerate(splits):
             split_of[test] = split
         if not isinstance(self.whole, Classifier):
             return np.argsort(split_of, kind="stable")

@@ -58,7 +58,7 @@ class SharedKernel:
         """With the matrix, its rows in this order, if it fits into so many bytes."""
         n = len(order)
         if kernel.name == "precomputed":
-            return cls(X, kernel, X, np.arange(n), cache_bytes, dtype, threads)
+            return cls(X, kernel, X, order, cache_bytes, dtype, threads)
         bytes_needed = n * (n + 48) * np.dtype(dtype).itemsize
         if bytes_needed > SHARE * cache_bytes:
             return cls(X, kernel, None, np.arange(n), cache_bytes, dtype, threads)
@@ -96,17 +96,18 @@ class SharedKernel:
         """
         if self.matrix is None:
             return []
-        jobs, sums = [], []
+        jobs, found = [], []
         for machine in machines:
             rows, columns = self.place[machine.rows], self.place[machine.columns]
+            order = np.argsort(columns)  # as they are in memory
             groups, outputs = len(machine.starts) - 1, machine.weights.shape[1]
-            out = np.zeros((groups, outputs, len(columns)))
+            sums = np.zeros((groups, outputs, len(columns)))
             for group, (begin, end) in enumerate(pairwise(machine.starts)):
                 weights = machine.weights[begin:end]
-                jobs.append(_core.RowSum(rows[begin:end], weights, columns, out[group]))
-            sums.append(out.reshape(groups * outputs, -1).T)
+                jobs.append(_core.RowSum(rows[begin:end], weights, columns[order], sums[group]))
+            found.append((order, sums.reshape(groups * outputs, -1).T))
         _core.add_matrix_rows(self.matrix, jobs, self.threads)
-        return sums
+        return [sums[np.argsort(order)] for order, sums in found]
 
 
 def continued(earlier: Solution, dual: Dual, ratio: float) -> None:
