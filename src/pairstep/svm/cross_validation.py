@@ -89,7 +89,7 @@ class CrossValidation:
         machine: SupportVectorMachine,
         X: Any,
         y: Any,
-        splits: Sequence[tuple[Indices, Indices]],
+        splits: Iterable[tuple[Any, Any]],
         scorer: Callable[..., float],
         fit_parameters: dict[str, Any],
         score_parameters: dict[str, Any],
@@ -101,13 +101,14 @@ class CrossValidation:
         # The kernel matrix, if that is what there is; the data otherwise.
         self.matrix = self.X if self.needs_gamma else whole._matrix(self.X)
         weights = whole._weights(self.X, fit_parameters.get("sample_weight"))
+        whole._duals(whole._targets(self.X, targets), weights)  # what is wrong with all of it
         self.folds: list[Fold] = []
         self.errors: dict[int, str] = {}  # of splits on which no machine can be trained
         every = np.arange(_num_samples(X))
-        splits = [(every[train], every[test]) for train, test in splits]
-        self.order = self._order(targets, splits)
+        self.splits = [(every[train], every[test]) for train, test in splits]
+        self.order = self._order(targets)
         place = np.argsort(self.order)
-        for split, (train, test) in enumerate(splits):
+        for split, (train, test) in enumerate(self.splits):
             # Sums over the rows of a machine so read the memory of the matrix in order.
             train = train[np.argsort(place[train])]
             part = copy(whole)
@@ -127,13 +128,13 @@ class CrossValidation:
                 Fold(split, train, test, part, own, weights[train], X_test, y_test, given)
             )
 
-    def _order(self, targets: Any, splits: list[tuple[Indices, Indices]]) -> Indices:
+    def _order(self, targets: Any) -> Indices:
         """Rows by class and split, so that those of a machine are side by side in the matrix."""
         n = _num_samples(self.X)
         if not self.needs_gamma:  # the matrix is there already
             return np.arange(n)
-        split_of = np.full(n, len(splits))
-        for split, (_, test) in enumerate(splits):
+        split_of = np.full(n, len(self.splits))
+        for split, (_, test) in enumerate(self.splits):
             split_of[test] = split
         if not isinstance(self.whole, Classifier):
             return np.argsort(split_of, kind="stable")

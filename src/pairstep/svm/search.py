@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,9 +20,10 @@ from sklearn.model_selection._validation import _warn_or_raise_about_fit_failure
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _routing_enabled
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .. import log
+from ..extras import needed
 from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
 from .classification import SVC
 from .compatibility import CallbackSupportMixin, with_callbacks
@@ -118,20 +119,20 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         params = _check_method_params(X, params)
         routed = self._get_routed_params_for_fit(params)
         machine = self.estimator
-        splitter = self._splitter(y)
-        splits = list(splitter.split(X, y, **routed.splitter.split))
+        splits = self._splits(X, y, **routed.splitter.split)
         validation = CrossValidation(
             machine, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
         )
+        n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
 
         context = self._init_callback_context(
-            max_subtasks=len(candidates) * len(splits) + bool(self.refit)
+            max_subtasks=len(candidates) * n_splits + bool(self.refit)
         )
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        results = self._searched(validation, candidates, len(splits), context)
+        results = self._searched(validation, candidates, context)
 
-        self.scorer_, self.n_splits_, self.multimetric_ = scorer, len(splits), False
+        self.scorer_, self.n_splits_, self.multimetric_ = scorer, n_splits, False
         self.best_index_ = int(self._select_best_index(self.refit, "score", results))
         self.best_params_ = candidates[self.best_index_]
         if not callable(self.refit):
@@ -150,16 +151,55 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
-    def _splitter(self, y: Any) -> Any:
+    def plot(self) -> Any:
+        """Draw the mean scores of all C and gamma: a line of C, or a map of both.
+
+        Of several epsilon the best one counts.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            matplotlib is in the extra ``pairstep[plots]``.
+        """
+        check_is_fitted(self)
+        pyplot = needed("matplotlib.pyplot", by="plot")
+        score, shown = self.cv_results_["mean_test_score"], self.cv_results_["params"]
+        best: dict[tuple[Any, Any], float] = {}
+        for candidate, value in zip(shown, score, strict=True):
+            at = candidate["C"], candidate.get("gamma")
+            best[at] = np.fmax(best.get(at, math.nan), value)
+        Cs, gammas = (list(dict.fromkeys(at[axis] for at in best)) for axis in (0, 1))
+        axes = pyplot.figure(layout="constrained").subplots()
+        if gammas == [None]:
+            axes.semilogx(Cs, [best[C, None] for C in Cs], marker="o")
+            axes.set(xlabel="C", ylabel="mean score")
+            return axes
+        image = axes.imshow([[best[C, gamma] for gamma in gammas] for C in Cs], origin="lower")
+        axes.set_xticks(range(len(gammas)), list(map(_written, gammas)), rotation=45)
+        axes.set_yticks(range(len(Cs)), list(map(_written, Cs)))
+        at = gammas.index(self.best_params_["gamma"]), Cs.index(self.best_params_["C"])
+        axes.plot(*at, marker="*", color="black", markersize=12)
+        axes.set(xlabel="gamma", ylabel="C")
+        axes.figure.colorbar(image, ax=axes, label="mean score")
+        return axes
+
+    @property
+    def n_iter_(self) -> Any:
+        """Iterations of the best machine."""
+        return self.best_estimator_.n_iter_
+
+    def _splits(self, X: Any, y: Any, **params: Any) -> Iterator[tuple[Any, Any]]:
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        if self.random_state is None or not (self.cv is None or isinstance(self.cv, Integral)):
-            return splitter
-        return type(splitter)(splitter.n_splits, shuffle=True, random_state=self.random_state)
+        if self.random_state is not None and (self.cv is None or isinstance(self.cv, Integral)):
+            kind, folds = type(splitter), splitter.n_splits
+            splitter = kind(folds, shuffle=True, random_state=self.random_state)
+        yield from splitter.split(X, y, **params)
 
     def _searched(
-        self, validation: CrossValidation, candidates: list[Candidate], n_splits: int, context: Any
+        self, validation: CrossValidation, candidates: list[Candidate], context: Any
     ) -> dict[str, Any]:
         """Evaluate what the journal does not know; everything as GridSearchCV has it."""
+        n_splits = len(validation.splits)
         journal: Journal = {} if self.journal is None else self.journal
         keys = [tuple(sorted(candidate.items())) for candidate in candidates]
         began = time.perf_counter()
@@ -183,10 +223,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             if evaluation.error is None:
                 journal[keys[k], split] = evaluation.score
             if heard:
-                said = ", ".join(
-                    f"{name}={value:.4g}" if isinstance(value, Real) else f"{name}={value}"
-                    for name, value in keys[k]
-                )
+                said = ", ".join(f"{name}={_written(value)}" for name, value in keys[k])
                 log.tell(
                     f"{len(found)} of {len(keys) * n_splits} scored: {said}, split {split}: "
                     f"{evaluation.score:.4f}, {time.perf_counter() - began:.2g} s",
@@ -423,6 +460,10 @@ class SVRCV(Search):
         spread = float(np.std(y)) or 1.0
         epsilons = _values("epsilons", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}
+
+
+def _written(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, Real) else str(value)
 
 
 def _values(name: str, given: int | ArrayLike, low: float, high: float) -> list[Any]:
