@@ -148,12 +148,20 @@ def check_photon_counts(printed: str, real: bool) -> None:
     assert values(printed, "get exactly 0: ")[0] > 40
 
 
+def check_tuning(printed: str, real: bool) -> None:
+    assert values(printed, "accuracy ")[0] > (0.96 if real else 0.85)
+    supports = values(printed, r"C=\S+: ")
+    assert len(supports) == 8
+    assert supports[-1] < supports[0], "few samples are support vectors where errors cost much"
+
+
 CHECKS = {
     "risk_parity": check_risk_parity,
     "log_loss": check_log_loss,
     "photon_counts": check_photon_counts,
     "mixture_proportions": check_mixture_proportions,
     "kelly": check_kelly,
+    "tuning": check_tuning,
     "optimal_design": check_optimal_design,
     "portfolio": check_portfolio,
     "synthetic_control": check_synthetic_control,

@@ -9,5 +9,10 @@ from .base import Optimality
 from .classification import SVC, NuSVC
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
+from .regularisation import RegularisationPath, path
+from .search import SVCCV, SVRCV
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "Optimality"]
+__all__ = [
+    "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM",
+    "Optimality", "RegularisationPath", "path",
+]  # fmt: skip

@@ -1,0 +1,115 @@
+"""Searches for C and gamma: SVCCV and SVRCV against GridSearchCV over two other libraries.
+
+    PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
+
+Five folds, 7 C x 5 gamma, equal grids and folds, all cores. Our search runs in a process of its
+own; memory is the peak of that process beyond what it had before the search. With a budget the
+peers search candidates drawn at random, with a fixed seed, until so many seconds have passed, and
+their time is scaled up to the whole grid ("~" in the table); ours is never scaled.
+Scores are compared candidate by candidate where both have one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV
+
+from pairstep.svm import SVCCV, SVRCV
+from pairstep.svm.kernels import gamma_of
+
+from .child import in_child
+from .svm_problems import a9a, draw, letter, phishing, regression, usps
+from .svm_worker import CACHE_MB, MODULES, forget_peak, status_megabytes
+
+FOLDS = 5
+CS = [4.0**k for k in range(-2, 5)]
+SCALES = [4.0**k for k in range(-2, 3)]  # of gamma, times what "scale" is
+PROBLEMS: dict[str, tuple[str, Callable, int]] = {
+    "a9a": ("SVC", a9a, 5000),
+    "usps": ("SVC", usps, 10**9),
+    "phishing": ("SVC", phishing, 10**9),
+    "california": ("SVR", partial(regression, name="california"), 5000),
+    "letter": ("SVC", letter, 10**9),
+}
+PEERS = {"libsvm": "GridSearchCV(SVC)", "onedal": "GridSearchCV(sklearnex)"}
+LONGEST = 10 * 3600.0  # seconds that a search may take
+
+
+def ours(kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], send: Callable) -> None:
+    Search = SVCCV if kind == "SVC" else SVRCV
+    search = Search(Cs=CS, gammas=gammas, cv=FOLDS, n_jobs=-1, cache_size=CACHE_MB, refit=False)
+    forget_peak()
+    before, began = status_megabytes("VmRSS"), time.perf_counter()
+    search.fit(X, y)
+    seconds, memory = time.perf_counter() - began, status_megabytes("VmHWM") - before
+    send((seconds, dict(enumerate(search.cv_results_["mean_test_score"])), memory))
+
+
+def peer(
+    name: str, kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], budget: float
+) -> tuple[float, dict[int, float]]:
+    """Seconds for the whole grid, and the scores of the candidates that there was time for."""
+    machine = getattr(importlib.import_module(MODULES[name]), kind)(cache_size=CACHE_MB)
+    grid = [{"C": [C], "gamma": [gamma]} for C in CS for gamma in gammas]
+
+    def search(candidates: dict | list[dict]) -> np.ndarray:
+        found = GridSearchCV(machine, candidates, cv=FOLDS, n_jobs=-1, refit=False).fit(X, y)
+        return found.cv_results_["mean_test_score"]
+
+    # The workers are there and have imported what they need before the clock runs.
+    GridSearchCV(machine, grid[0], cv=2, n_jobs=-1, refit=False).fit(X[:500], y[:500])
+    began = time.perf_counter()
+    if np.isinf(budget):
+        scores = dict(enumerate(search(grid)))
+        return time.perf_counter() - began, scores
+    scores = {}
+    for k in np.random.default_rng(0).permutation(len(grid)):
+        (scores[int(k)],) = search(grid[k])
+        if time.perf_counter() - began > budget:
+            break
+    return (time.perf_counter() - began) * len(grid) / len(scores), scores
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--budget", type=float, default=np.inf, help="seconds per peer and set")
+    options = parser.parse_args()
+    folder = Path(os.environ["PAIRSTEP_DATA"])
+    ratios: dict[str, list[float]] = {name: [] for name in PEERS}
+    print(f"{FOLDS} folds, {len(CS)} C x {len(SCALES)} gamma, cache_size={CACHE_MB} MB; seconds")
+    print("| set | rows | ours | memory, MB | " + " | ".join(PEERS.values()) + " | scores differ |")
+    print("| --- | --- | --- | --- | " + "--- | " * len(PEERS) + "--- |")
+    for name in options.only:
+        kind, load, most = PROBLEMS[name]
+        data = load(folder)
+        rows = draw(len(data.X), most)
+        X, y = np.ascontiguousarray(data.X[rows]), data.y[rows]
+        gammas = [scale * gamma_of("scale", X) for scale in SCALES]
+        ((seconds, scores, memory),) = in_child(partial(ours, kind, X, y, gammas), LONGEST)
+        cells, largest = [], 0.0
+        for other in PEERS:
+            their, theirs = peer(other, kind, X, y, gammas, options.budget)
+            ratios[other].append(their / seconds)
+            about = "~" if len(theirs) < len(scores) else ""
+            cells.append(f"{about}{their:.1f} ({their / seconds:.1f}x)")
+            if other == "libsvm":
+                largest = max(abs(scores[k] - score) for k, score in theirs.items())
+        line = [name, str(len(X)), f"{seconds:.1f}", f"{memory:.0f}", *cells, f"{largest:.1e}"]
+        print("| " + " | ".join(line) + " |", flush=True)
+    for other, found in ratios.items():
+        if found:
+            mean = np.exp(np.mean(np.log(found)))
+            print(f"{PEERS[other]}: {mean:.1f}x in geometric mean, {min(found):.1f}x at least")
+
+
+if __name__ == "__main__":
+    main()

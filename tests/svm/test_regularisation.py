@@ -1,0 +1,73 @@
+"""The regularisation path: the solutions of single fits, each from the one before."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, path
+
+X, Y = load_iris(return_X_y=True)
+CS = [0.1, 1.0, 10.0, 3.0]  # also down again
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("cache_size", [200, 0.01])
+@pytest.mark.parametrize("Machine", [SVC, SVR, NuSVR])
+def test_every_point_is_a_fit(Machine, kernel, cache_size):
+    machine = Machine(kernel=kernel, gamma=0.2, cache_size=cache_size, tol=1e-8, dtype=np.float64)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(Y))
+    found = path(X, Y, CS, machine=machine, sample_weight=weights)
+    assert found.parameter == "C"
+    assert found.values.tolist() == CS
+    assert (found.kkt_violation <= 1e-8).all()
+    for k, C in enumerate(CS):
+        alone = Machine(**(machine.get_params() | {"C": C})).fit(X, Y, weights)
+        assert abs(found.n_support[k] - len(alone.support_)) <= 2
+        np.testing.assert_allclose(found.intercept[k], alone.intercept_, atol=1e-5)
+        np.testing.assert_allclose(found.coefficients[k].sum(axis=1), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("Machine", [NuSVC, OneClassSVM])
+def test_machines_without_C_vary_nu(Machine):
+    nus = [0.1, 0.3, 0.5]
+    y = Y if Machine is NuSVC else None
+    found = path(X, y, nus, machine=Machine(gamma=0.2, tol=1e-8, dtype=np.float64))
+    assert found.parameter == "nu"
+    assert (np.diff(found.n_support) > 0).all()
+    for k, nu in enumerate(nus):
+        alone = Machine(nu=nu, gamma=0.2, tol=1e-8, dtype=np.float64).fit(X, y)
+        np.testing.assert_allclose(found.intercept[k], alone.intercept_, atol=1e-5)
+
+
+def test_the_objective_is_that_of_the_dual():
+    """One pair of classes, from the coefficients and the kernel alone."""
+    two = Y < 2
+    found = path(X[two], Y[two], [0.5, 5.0], machine=SVC(kernel="linear", tol=1e-9))
+    K = X[two] @ X[two].T
+    for (z,), C, objective in zip(found.coefficients, (0.5, 5.0), found.objective, strict=True):
+        assert (np.abs(z) <= C).all()
+        assert objective == pytest.approx(z @ K @ z / 2 - np.abs(z).sum(), abs=1e-6)
+    assert found.objective[1] < found.objective[0]
+
+
+def test_the_machine_is_not_changed():
+    machine = SVC(C=7.0)
+    path(X, Y, [1.0, 2.0], machine=machine)
+    assert machine.get_params() == SVC(C=7.0).get_params()
+    assert not hasattr(machine, "support_")
+
+
+@pytest.mark.parametrize(
+    ("Cs", "message"), [([0.0], "'C' parameter"), ([np.nan], "Cs"), (1.0, "Cs")]
+)
+def test_bad_values(Cs, message):
+    with pytest.raises(ValueError, match=message):
+        path(X, Y, Cs)
+
+
+def test_plot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    left, right = path(X, Y, CS).plot()
+    assert len(left.lines) == 50
+    assert right.lines[0].get_xdata().tolist() == CS
+    pyplot.close("all")

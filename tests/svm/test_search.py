@@ -1,0 +1,427 @@
+"""SVCCV and SVRCV: the scores of GridSearchCV over our machines, found by sharing their work."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pairstep import _core
+from pairstep.svm import SVC, SVCCV, SVR, SVRCV
+
+X, Y = load_iris(return_X_y=True)
+X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))
+Y = Y[::2]
+GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.05, 0.5]}
+KINDS = {"SVC": (SVC, SVCCV), "SVR": (SVR, SVRCV)}
+LISTS = {"C": "Cs", "gamma": "gammas", "epsilon": "epsilons"}
+TIMES = {"mean_fit_time", "std_fit_time", "mean_score_time", "std_score_time"}
+
+
+def both(kind, X, y, grid=GRID, fit=None, cv=3, scoring=None, **machine):
+    """A search of ours and one of scikit-learn's over our machine."""
+    Machine, Search = KINDS[kind]
+    lists = {LISTS[name]: values for name, values in grid.items()}
+    ours = Search(**lists, cv=cv, scoring=scoring, **machine).fit(X, y, **(fit or {}))
+    theirs = GridSearchCV(Machine(**machine), grid, cv=cv, scoring=scoring)
+    return ours, theirs.fit(X, y, **(fit or {}))
+
+
+def assert_same(ours, theirs, within=0.0):
+    assert list(ours.cv_results_) == list(theirs.cv_results_)
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    for name in set(theirs.cv_results_) - TIMES - {"params"}:
+        mine, other = ours.cv_results_[name], theirs.cv_results_[name]
+        assert mine.dtype == other.dtype, name
+        if name.startswith("rank") and within:
+            continue
+        if name.startswith("param_"):
+            assert mine.tolist() == other.tolist()
+        else:
+            np.testing.assert_allclose(mine, other, rtol=0, atol=within, err_msg=name)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_index_ == theirs.best_index_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=within)
+    assert ours.n_splits_ == theirs.n_splits_
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(24, 150),
+    classes=st.integers(2, 4),
+    kernel=st.sampled_from(["rbf", "poly", "linear", "precomputed"]),
+    sparse=st.booleans(),
+    weighted=st.booleans(),
+    cache_size=st.sampled_from([200, 0.01]),
+)
+def test_the_scores_of_a_grid_search(seed, n, classes, kernel, sparse, weighted, cache_size):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % classes)
+    data = rng.normal(size=(n, 3)) + y[:, None]
+    data[rng.uniform(size=data.shape) < 0.3] = 0.0
+    if kernel == "precomputed":
+        data = rbf_kernel(data, gamma=0.2)
+    elif sparse:
+        data = scipy.sparse.csr_array(data)
+    grid = {"C": [0.1, 1.0, 30.0]}
+    if kernel in ("rbf", "poly"):
+        grid["gamma"] = [0.02, 0.3]
+    fit = {"sample_weight": rng.uniform(0.0, 2.0, n)} if weighted else {}
+    machine = {"kernel": kernel, "cache_size": cache_size, "dtype": np.float64, "tol": 1e-9}
+    machine["class_weight"] = "balanced" if seed % 2 else None
+    ours, theirs = both("SVC", data, y, grid, fit, **machine)
+    assert_same(ours, theirs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(12, 150),
+    kernel=st.sampled_from(["rbf", "linear", "precomputed"]),
+    weighted=st.booleans(),
+)
+def test_the_scores_of_a_grid_search_in_regression(seed, n, kernel, weighted):
+    rng = np.random.default_rng(seed)
+    data = rng.normal(size=(n, 2))
+    y = np.sin(data[:, 0]) + 0.1 * rng.normal(size=n)
+    if kernel == "precomputed":
+        data = rbf_kernel(data, gamma=0.2)
+    grid = {"C": [0.1, 3.0], "epsilon": [0.01, 0.2]}
+    if kernel == "rbf":
+        grid["gamma"] = [0.1, 1.0]
+    fit = {"sample_weight": rng.uniform(0.1, 2.0, n)} if weighted else {}
+    ours, theirs = both("SVR", data, y, grid, fit, kernel=kernel, dtype="float64", tol=1e-9)
+    assert_same(ours, theirs, 1e-6)
+
+
+@pytest.mark.parametrize("n", [127, 128, 129, 160, 161, 162])
+def test_sizes_about_every_constant(n):
+    # Training parts of 128 samples are solved further than asked for; panels have 48 columns.
+    rng = np.random.default_rng(n)
+    data = rng.normal(size=(n, 2))
+    y = (data.sum(axis=1) + rng.normal(size=n) > 0).astype(int)
+    assert_same(*both("SVC", data, y, cv=5, tol=1e-7))
+
+
+def test_gamma_by_name_is_that_of_each_training_part():
+    assert_same(*both("SVC", X * [1, 5, 1, 1], Y, {"C": [1.0], "gamma": ["scale", "auto", 0.1]}))
+
+
+@pytest.mark.parametrize(
+    "scoring", ["f1", make_scorer(roc_auc_score, response_method="decision_function")]
+)
+def test_any_scorer(scoring):
+    assert_same(*both("SVC", X, Y > 0, scoring=scoring))
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_a_scorer_that_fails():
+    ours, theirs = both("SVC", X, Y, scoring="roc_auc_ovr")  # needs probabilities
+    assert np.isnan(ours.cv_results_["mean_test_score"]).all()
+    assert ours.best_index_ == theirs.best_index_
+
+
+def support_and_training_score(machine, X_test, y_test):
+    """Asks for more than decisions on the samples that were held out."""
+    assert machine.predict(X_test[:3].copy()).tolist() == machine.predict(X_test)[:3].tolist()
+    np.testing.assert_allclose(
+        machine.decision_function(X_test.copy()), machine.decision_function(X_test), atol=1e-9
+    )
+    return -float(machine.n_support_.sum())
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", rbf_kernel])
+@pytest.mark.parametrize("y", [Y, Y > 0], ids=["three", "two"])
+def test_scorers_see_a_fitted_machine(kernel, y):
+    data = rbf_kernel(X) if kernel == "precomputed" else X
+    grid = GRID if kernel == "rbf" else {"C": GRID["C"]}
+    options = {"kernel": kernel, "tol": 1e-9, "dtype": np.float64}
+    ours, theirs = both("SVC", data, y, grid, scoring=support_and_training_score, **options)
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "cv", [ShuffleSplit(4, random_state=0), PredefinedSplit(np.arange(75) % 5 - 1), 4]
+)
+def test_any_splits(cv):
+    assert_same(*both("SVC", X, Y, cv=cv))
+
+
+def test_groups_reach_the_splitter():
+    fit = {"groups": np.arange(75) % 7}
+    ours, theirs = both("SVC", X, Y, fit=fit, cv=GroupKFold(3))
+    assert_same(ours, theirs)
+    with pytest.raises(ValueError, match="groups"):
+        SVCCV(cv=GroupKFold(3)).fit(X, Y)
+
+
+def test_a_split_without_a_second_class_fails_alone():
+    cv = [(np.arange(10), np.arange(10, 75)), (np.arange(10, 75), np.arange(10))]
+    y = (np.arange(75) >= 10) & (np.arange(75) % 2 == 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours, theirs = both("SVC", X, y, cv=cv)
+    assert sum(issubclass(w.category, FitFailedWarning) for w in caught) == 2
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+
+
+def test_the_best_machine_is_fitted_to_all_samples():
+    search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3).fit(X, Y)
+    alone = SVC(**search.best_params_).fit(X, Y)
+    np.testing.assert_array_equal(search.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(search.decision_function(X), alone.decision_function(X))
+    assert search.score(X, Y) == alone.score(X, Y)
+    assert search.classes_.tolist() == [0, 1, 2]
+    assert search.n_features_in_ == 4
+    assert search.best_estimator_.n_jobs is None
+    unfitted = SVCCV(Cs=[1.0], gammas=[0.1], refit=False, cv=3).fit(X, Y)
+    assert not hasattr(unfitted, "best_estimator_")
+    assert not hasattr(unfitted, "predict")
+    chosen = SVCCV(Cs=GRID["C"], gammas=[0.1], cv=3, refit=lambda results: 1).fit(X, Y)
+    assert chosen.best_params_ == {"C": 5.0, "gamma": 0.1}
+
+
+def test_numbers_are_logarithmic_grids():
+    search = SVCCV(Cs=3, gammas=3, cv=3).fit(X, Y)
+    results = search.cv_results_
+    scale = 1 / (4 * X.var())
+    np.testing.assert_allclose(np.unique(results["param_C"]), [1e-2, 10**0.5, 1e3])
+    np.testing.assert_allclose(
+        np.unique(results["param_gamma"]), [0.01 * scale, scale, 100 * scale], rtol=1e-9
+    )
+    one = SVRCV(Cs=1, gammas=1, epsilons=1, cv=3).fit(X, X[:, 0])
+    assert one.best_params_["gamma"] == pytest.approx(scale)
+    assert one.best_params_["epsilon"] == pytest.approx(10**-1.5 * X[:, 0].std())
+
+
+def test_random_state_shuffles_folds():
+    ordered = SVRCV(Cs=[1.0], gammas=[1.0], cv=3).fit(X[:, 1:], X[:, 0])
+    drawn = [SVRCV(Cs=[1.0], gammas=[1.0], cv=3, random_state=k) for k in (0, 0, 1)]
+    scores = [search.fit(X[:, 1:], X[:, 0]).best_score_ for search in drawn]
+    assert scores[0] == scores[1]
+    assert len({ordered.best_score_, *scores}) == 3
+
+
+def test_bits_do_not_depend_on_threads():
+    rng = np.random.default_rng(0)
+    data, y = rng.normal(size=(600, 5)), rng.integers(0, 3, 600)
+    one, two = (
+        SVRCV(Cs=[1.0, 10.0], gammas=[0.2], n_jobs=n_jobs, cv=3).fit(data, y) for n_jobs in (1, 2)
+    )
+    assert one.best_score_ == two.best_score_
+
+
+# ----------------------------------------------------------------------------- journals and limits
+
+
+class Counting(dict):
+    """A journal that counts what is written to it, and may refuse to go on."""
+
+    def __init__(self, most=10**9):
+        super().__init__()
+        self.most = most
+
+    def __setitem__(self, key, score):
+        if len(self) >= self.most:
+            raise KeyboardInterrupt
+        super().__setitem__(key, score)
+
+
+def test_a_search_goes_on_where_it_was_ended():
+    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
+    whole = SVCCV(**options).fit(X, Y)
+    journal = Counting(most=7)
+    with pytest.raises(KeyboardInterrupt):
+        SVCCV(**options, journal=journal).fit(X, Y)
+    assert len(journal) == 7
+    kept, journal.most = dict(journal), 10**9
+    again = SVCCV(**options, journal=journal).fit(X, Y)
+    assert len(journal) == 18
+    assert kept.items() <= journal.items()
+    assert again.best_params_ == whole.best_params_
+    for split in range(3):
+        name = f"split{split}_test_score"
+        np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
+    (key, split) = next(iter(journal))
+    assert [name for name, _ in key] == ["C", "gamma"]
+    assert split in range(3)
+
+
+def test_what_the_journal_knows_is_not_computed(monkeypatch):
+    journal = {}
+    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False}
+    SVCCV(**options, journal=journal).fit(X, Y)
+    journal[(("C", 5.0), ("gamma", 0.5)), 1] = 2.0
+    monkeypatch.setattr(_core, "solve_duals", None)
+    search = SVCCV(**options, journal=journal).fit(X, Y)
+    assert search.best_params_ == {"C": 5.0, "gamma": 0.5}
+    assert search.cv_results_["split1_test_score"].max() == 2.0
+
+
+def test_time_limit():
+    search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3, time_limit=0.0)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0: . of 6 candidates were left out"):
+        search.fit(X, Y)
+    assert len(search.cv_results_["mean_test_score"]) == 6
+    assert search.predict(X).shape == (75,)
+
+
+class Slow(dict):
+    """A journal that takes a while to keep the last score of the first path."""
+
+    def __setitem__(self, key, score):
+        super().__setitem__(key, score)
+        if len(self) == 9:
+            time.sleep(10.5)
+
+
+@pytest.mark.slow
+def test_the_best_so_far_when_time_is_up():
+    search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3, time_limit=10.0, journal=Slow())
+    with pytest.warns(ConvergenceWarning, match="3 of 6 candidates were left out, namely"):
+        search.fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).sum() == 3
+    assert search.best_score_ == np.nanmax(scores)
+
+
+def test_iterations_are_limited_with_one_warning():
+    search = SVCCV(Cs=[1e3, 1e4], gammas=[0.5], cv=3, max_iter=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, np.random.default_rng(0).integers(0, 2, 75))
+    own = [w for w in caught if "of the search" in str(w.message)]
+    assert len(own) == 1
+    assert own[0].category is ConvergenceWarning
+    assert own[0].filename == __file__
+
+
+def test_scores_are_told(capsys):
+    SVCCV(Cs=[1.0], gammas=[0.1], cv=3, verbose=True).fit(X, Y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "scored" in line]
+    assert len(lines) == 3
+    assert lines[-1].startswith("[pairstep] 3 of 3 scored: C=1, gamma=0.1, split 2: 0.")
+
+
+def test_callbacks_hear_of_each_score_and_may_stop():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
+
+    class Recorder:
+        def __init__(self, most):
+            self.most, self.heard = most, []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context):
+            self.heard.append(context.task_name)
+            return self.heard.count("candidate-split-evaluation") >= self.most
+
+    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
+    recorder = Recorder(most=100)
+    SVCCV(**options).set_callbacks(recorder).fit(X, Y)
+    assert recorder.heard.count("candidate-split-evaluation") == 18
+    assert recorder.heard[-2:] == ["refit-with-best-params", "fit"]
+    recorder = Recorder(most=4)
+    search = SVCCV(**options).set_callbacks(recorder).fit(X, Y)  # no warning: it was asked for
+    assert np.isfinite(search.cv_results_["mean_test_score"]).sum() == 1
+
+
+# --------------------------------------------------------------------------------------- the rest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"Cs": []}, "Cs must have at least one value"),
+        ({"Cs": [0.0]}, "'C' parameter of SVC"),
+        ({"Cs": 0}, "'Cs' parameter of SVCCV"),
+        ({"gammas": [-1.0]}, "'gamma' parameter of SVC"),
+        ({"tol": 0.0}, "'tol' parameter of SVCCV"),
+        ({"scoring": "beauty"}, "'scoring' parameter of SVCCV"),
+        ({"cv": 100}, "n_splits=100"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        SVCCV(**options).fit(X, Y)
+
+
+def test_memory_is_that_of_the_matrix(monkeypatch):
+    made = []
+    compute = _core.kernel_matrix
+
+    def recorded(*arguments):
+        made.append(compute(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(_core, "kernel_matrix", recorded)
+    fits = 75 * (75 + 48) * 4 / 0.75 / 2**20
+    for cache_size, count in ((fits * 1.001, 2), (fits * 0.999, 0)):
+        made.clear()
+        SVCCV(Cs=[1.0], gammas=[0.1, 1.0], cache_size=cache_size, cv=3).fit(X, Y)
+        assert len(made) == count
+        assert all(matrix.nbytes <= cache_size * 2**20 for matrix in made)
+
+
+def test_the_kernel_matrix_is_that_of_scikit_learn():
+    order = np.random.default_rng(0).permutation(75)
+    for single in (False, True):
+        kernel = _core.Kernel(_core.KernelName.rbf, 0.3, 0.0, 3)
+        matrix = _core.kernel_matrix(kernel, X, None, order, single, 2)
+        assert matrix.dtype == (np.float32 if single else np.float64)
+        expected = rbf_kernel(X[order], gamma=0.3)
+        np.testing.assert_allclose(matrix[:, :75], expected, rtol=1e-7 if single else 1e-13)
+
+
+def test_plots():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    axes = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3).fit(X, Y).plot()
+    (image,) = axes.images
+    assert image.get_array().shape == (3, 2)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0.5", "5", "50"]
+    line = SVCCV(Cs=GRID["C"], kernel="linear", cv=3).fit(X, Y).plot().lines[0]
+    assert line.get_xdata().tolist() == GRID["C"]
+    pyplot.close("all")
+
+
+SEARCHES = [
+    SVCCV(Cs=[1.0, 10.0], gammas=2, cv=2),
+    SVRCV(Cs=[1.0, 10.0], gammas=2, cv=2),
+    SVCCV(Cs=[1.0], kernel="linear", cv=2),
+]
+EXPECTED = {
+    "check_classifiers_one_label_sample_weights": "the message is that of the machine, which speaks"
+    " of classes; of `**params` the check wants to read sample_weight"
+}
+
+
+@parametrize_with_checks(SEARCHES, expected_failed_checks=lambda search: EXPECTED)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_clones_and_parameters():
+    search = SVCCV(Cs=[1.0], gammas=[0.5], tol=1e-4, class_weight="balanced")
+    assert clone(search).get_params() == search.get_params()
+    assert search.estimator.get_params()["tol"] == 1e-4
+    assert search.estimator.class_weight == "balanced"
