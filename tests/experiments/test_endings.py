@@ -18,7 +18,7 @@ pytestmark = [
 
 # Many short parts: the first is there soon, the last is far away.
 ARGUMENTS = ["reproduce", "--quick", "--seeds", "500", "--figure", "figure2", "--out"]
-COMMAND = [sys.executable, "-m", "pairstep.cli", *ARGUMENTS]
+COMMAND = [sys.executable, "-m", "pairstep", *ARGUMENTS]
 FORKING = """import sys, joblib, pairstep.cli
 with joblib.parallel_config("multiprocessing", n_jobs=2):
     sys.exit(pairstep.cli.main())"""

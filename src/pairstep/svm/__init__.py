@@ -7,7 +7,20 @@ needed("sklearn", by="pairstep.svm")
 
 from .base import Optimality
 from .classification import SVC, NuSVC
+from .files import load, save
+from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "Optimality"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "Optimality",
+    "load",
+    "load_libsvm_model",
+    "save",
+    "save_libsvm_model",
+]
