@@ -65,7 +65,7 @@ struct Rows {
 // of it, some of it many times: it pays the longer the more a value costs.
 bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals, Index rows) {
   if (task.kernel.name == KernelName::precomputed) return false;
-  if (KernelMatrix::bytes(rows) > task.cache_bytes / 2) return false;
+  if (KernelMatrix<double>::bytes(rows) > task.cache_bytes / 2) return false;
   double needed = 0.0;
   for (const Dual& dual : duals) needed += double(dual.point.n) * double(dual.point.n);
   const bool shared = needed > double(rows) * double(rows);
@@ -103,7 +103,8 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   if (task.cold) start_from_samples(task, dual, team, progress);
   Pulse& pulse = team.pulse();
   if (task.kernel.name == KernelName::precomputed) {
-    MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team);
+    MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team,
+                        dual.gradient_known ? dual.point.gradient : nullptr);
     return run(oracle, task, dual, pulse, progress);
   }
   // A quarter of the memory is for the block of the working set, the rest for rows.
@@ -129,11 +130,11 @@ void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threa
   if (!is_worth_it(task, duals, Index(used.rows.size())))
     return solve_side_by_side(task, duals, threads, pulse, progress);
   Team team(threads, pulse);
-  const KernelMatrix matrix(task.kernel, task.data, used.rows, team);
+  const KernelMatrix<double> matrix(task.kernel, task.data, used.rows, team);
   MachineTask of_matrix = task;
   of_matrix.data = matrix.matrix();
   of_matrix.kernel.name = KernelName::precomputed;
-  of_matrix.cache_bytes -= KernelMatrix::bytes(Index(used.rows.size()));
+  of_matrix.cache_bytes -= KernelMatrix<double>::bytes(Index(used.rows.size()));
   for (std::size_t k = 0; k < duals.size(); ++k) duals[k].rows = used.places[k].data();
   solve_side_by_side(of_matrix, duals, threads, pulse, progress);
 }

@@ -213,7 +213,7 @@ inline void deliver(const Tiles<Real>& job, Index first, Index count, Index pane
     Real* row = values + r * PANEL;
     apply_kernel(job.kernel, squares[first + r], job.columns->squares() + begin, row, PANEL);
     if (job.rows && job.rows[first + r])
-      std::memcpy(job.rows[first + r] + begin, row, PANEL * sizeof(Real));
+      std::memcpy(job.rows[first + r] + begin - job.first_column, row, PANEL * sizeof(Real));
   }
   if (!job.weights) return;
   constexpr Index WIDE = Vector<double>::width;

@@ -11,24 +11,79 @@
 
 namespace pairstep {
 
+// Some rows of a symmetric matrix, as runs of rows side by side: sums over them read its memory in
+// order.
+class Runs {
+ public:
+  // `rows`: null for the first `count` ones.
+  Runs(const Index* rows, Index count) : count_(count) {
+    for (Index i = 0; i < count; ++i) {
+      const Index row = rows ? rows[i] : i;
+      const bool next = i % WIDTH != 0 && row == runs_.back().row + runs_.back().count;
+      if (!next) runs_.push_back({i, row, 0});
+      ++runs_.back().count;
+    }
+  }
+
+  // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(who[k], row i)
+  void add(const DataMatrix& matrix, const std::vector<Index>& who, const double* weights,
+           Index outputs, Team& team, double* sums) const {
+    matrix.for_dense([&](const auto* entries) {
+      using Real = std::remove_cvref_t<decltype(*entries)>;
+      team.run((count_ + WIDTH - 1) / WIDTH, [&](Index part) {
+        const auto before = [](const Run& run, Index at) { return run.at < at; };
+        const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
+                   end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
+        // With several outputs a piece of a few rows stays in the cache for all of them.
+        const Index all = Index(who.size()), at_once = outputs == 1 ? all : ROWS;
+        std::vector<const Real*> from;
+        std::vector<double> own;
+        for (auto run = begin; run != end; ++run)
+          for (Index first = 0; first < all; first += at_once)
+            for (Index o = 0; o < outputs; ++o) {
+              from.clear();
+              own.clear();
+              for (Index k = first; k < std::min(first + at_once, all); ++k) {
+                const double weight = weights[k * outputs + o];
+                if (weight == 0) continue;
+                from.push_back(entries + who[k] * matrix.features + run->row);
+                own.push_back(weight);
+              }
+              isa().of<Real>().add_rows(from.data(), own.data(), Index(own.size()), 0, run->count,
+                                        sums + o * count_ + run->at);
+            }
+      });
+    });
+  }
+
+ private:
+  static constexpr Index WIDTH = 512;  // sums that one thread goes over at once
+  static constexpr Index ROWS = 64;    // and rows, for one output after the other
+
+  struct Run {
+    Index at, row, count;
+  };
+
+  Index count_;
+  std::vector<Run> runs_;  // none goes beyond a multiple of WIDTH
+};
+
 // f(x) = x'Qx/2 + linear'x with Q_ij = matrix(rows[i], rows[j]).
 class MatrixOracle final : public LocalOracle {
  public:
-  // `relative`: whether the tolerance is relative to what cancels in the gradient.
+  // `relative`: whether the tolerance is relative to what cancels in the gradient. `known`: the
+  // gradient at the start, or null.
   MatrixOracle(const DataMatrix& matrix, const Index* rows, const double* linear,
-               const Point& point, bool relative, Team& team)
+               const Point& point, bool relative, Team& team, const double* known = nullptr)
       : LocalOracle(team),
         matrix_(matrix),
         rows_(rows),
         linear_(linear),
         relative_(relative),
-        prices_(point) {
-    for (Index i = 0; i < point.n; ++i) {
-      const bool next = i % WIDTH != 0 && row(i) == row(i - 1) + 1;
-      if (!next) runs_.push_back({i, row(i), 0});
-      ++runs_.back().count;
-    }
-    verify();
+        prices_(point),
+        runs_(rows, point.n) {
+    if (known) std::copy_n(known, point.n, prices_.gradient());
+    else verify();
   }
 
   void survey(Index count, bool with_free, Survey& found) override {
@@ -58,13 +113,6 @@ class MatrixOracle final : public LocalOracle {
   const double* gradient() { return prices_.gradient(); }
 
  private:
-  static constexpr Index WIDTH = 512;  // accounts that one thread goes over at once
-
-  // Accounts side by side that are rows side by side.
-  struct Run {
-    Index account, row, count;
-  };
-
   Index row(Index i) const { return rows_ ? rows_[i] : i; }
 
   // gradient += Q[:, who] weights
@@ -75,21 +123,9 @@ class MatrixOracle final : public LocalOracle {
         matrix_.each(who[k], [&](Index i, double value) { gradient[i] += weights[k] * value; });
       return;
     }
-    matrix_.for_dense([&](const auto* entries) {
-      team().run((prices_.count() + WIDTH - 1) / WIDTH, [&](Index part) {
-        const auto before = [](const Run& run, Index account) { return run.account < account; };
-        const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
-                   end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
-        std::vector<decltype(entries)> from(who.size());
-        for (auto run = begin; run != end; ++run) {
-          for (std::size_t k = 0; k < who.size(); ++k)
-            from[k] = entries + row(who[k]) * matrix_.features + run->row;
-          isa().of<std::remove_cvref_t<decltype(*entries)>>().add_rows(
-              from.data(), weights.data(), Index(who.size()), 0, run->count,
-              gradient + run->account);
-        }
-      });
-    });
+    std::vector<Index> rows;
+    for (const Index i : who) rows.push_back(row(i));
+    runs_.add(matrix_, rows, weights.data(), 1, team(), gradient);
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {
@@ -109,7 +145,7 @@ class MatrixOracle final : public LocalOracle {
   const double* linear_;
   const bool relative_;
   Prices prices_;
-  std::vector<Run> runs_;     // none goes beyond a multiple of WIDTH
+  const Runs runs_;
   std::vector<Index> place_;  // of an account among the members of a block
 };
 

@@ -337,9 +337,9 @@ struct Tiles {
   const Points<Real>* columns;
   const Points<Real>* queries;
   const Real* blocks;  // queries->blocks()
-  Index first_query = 0;
+  Index first_query = 0, first_column = 0;
   // What becomes of the value of query r with column c:
-  Real* const* rows = nullptr;      // it is written to rows[r][c],
+  Real* const* rows = nullptr;      // it is written to rows[r][c - first_column],
   const double* weights = nullptr;  // and weights[r * outputs + o] times it is added to
   double* sums = nullptr;           // sums[o * stride + c].
   Index outputs = 1, stride = 0;

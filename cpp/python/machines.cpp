@@ -4,10 +4,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "../engine/machine.hpp"
-#include "../oracles/kernel_sums.hpp"
+#include "../oracles/kernel_matrix.hpp"
+#include "../oracles/matrix.hpp"
 #include "../oracles/measures.hpp"
 #include "data.hpp"
 #include "gil.hpp"
@@ -24,16 +27,18 @@ std::vector<Index> indices_within(const Indices& indices, Index limit) {
   return {indices.data(), indices.data() + indices.shape(0)};
 }
 
-// One dual, as Python holds it; z is changed in place, the gradient is written.
+// One dual, as Python holds it; z is changed in place, the gradient is written, and read if it is
+// `known` at the start.
 struct DualArrays {
   Indices rows;
   In linear;
   PointArrays point;
   In totals;
   InOut gradient;
+  bool known;
 
-  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient)
-      : rows(rows), linear(linear), point(point), totals(totals), gradient(gradient) {
+  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known)
+      : rows(rows), linear(linear), point(point), totals(totals), gradient(gradient), known(known) {
     const std::size_t n = std::size_t(point.n());
     require(n > 0, "a dual must have variables");
     require(rows.shape(0) == n && linear.shape(0) == n && gradient.shape(0) == n,
@@ -43,7 +48,7 @@ struct DualArrays {
 
   Dual over(const DataMatrix& data) const {
     indices_within(rows, data.rows);
-    return Dual{point.with(gradient.data()), rows.data(), linear.data(), totals.data()};
+    return Dual{point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known};
   }
 };
 
@@ -62,7 +67,7 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                    &rule_of(rule),
                    cold};
   require(kernel.name != KernelName::precomputed ||
-              (task.data.rows == task.data.features && !task.data.starts),
+              (task.data.rows <= task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
   require(task.rule->guided(), "this rule is unguided");
   std::vector<Dual> duals;
@@ -83,6 +88,65 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                                   dual.certificate.bound, dual.scale,
                                   to_numpy(std::move(dual.certificate.multiplier))));
   return results;
+}
+
+// The kernel of some rows with each other, as float32 or float64.
+template <class Real>
+nb::object kernel_matrix_of(const KernelFunction& kernel, const DataMatrix& data,
+                            const std::vector<Index>& rows, int threads) {
+  std::unique_ptr<KernelMatrix<Real>> made;
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team team(std::max(threads, 1), pulse);
+    made = std::make_unique<KernelMatrix<Real>>(kernel, data, rows, team);
+  });
+  const DataMatrix matrix = made->matrix();
+  const Real* values = nullptr;
+  if constexpr (std::is_same_v<Real, double>) values = matrix.dense;
+  else values = matrix.dense32;
+  nb::capsule owner(made.release(),
+                    [](void* p) noexcept { delete static_cast<KernelMatrix<Real>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const Real>(
+      values, {std::size_t(matrix.rows), std::size_t(matrix.features)}, owner));
+}
+
+nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
+                         const std::optional<In>& center, const Indices& rows, bool single,
+                         int threads) {
+  const DataMatrix data = data_for(kernel, X, center);
+  require(kernel.name != KernelName::precomputed, "a precomputed kernel is a matrix already");
+  const auto make = single ? kernel_matrix_of<float> : kernel_matrix_of<double>;
+  return make(kernel, data, indices_within(rows, data.rows), threads);
+}
+
+// Sums of rows of a symmetric matrix, at some of its columns.
+struct RowSumArrays {
+  Indices rows;
+  Matrix weights;
+  Indices columns;
+  InOutMatrix sums;
+};
+
+void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& jobs, int threads) {
+  const DataMatrix data = data_of(matrix);
+  require(!data.starts, "the matrix must be dense");
+  for (const RowSumArrays& job : jobs) {
+    indices_within(job.rows, data.rows);
+    indices_within(job.columns, data.rows);
+    require(job.weights.shape(0) == job.rows.shape(0) &&
+                job.sums.shape(0) == job.weights.shape(1) &&
+                job.sums.shape(1) == job.columns.shape(0),
+            "weights must be rows x outputs and sums outputs x columns");
+  }
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team across(std::max(threads, 1), pulse);
+    across.run(Index(jobs.size()), [&](Index k) {
+      const RowSumArrays& job = jobs[std::size_t(k)];
+      Team within(1, pulse);
+      Runs(job.columns.data(), Index(job.columns.shape(0)))
+          .add(data, {job.rows.data(), job.rows.data() + job.rows.shape(0)}, job.weights.data(),
+               Index(job.weights.shape(1)), within, job.sums.data());
+    });
+  });
 }
 
 // Whether float32 keeps the error of every sum within `allowed`.
@@ -158,14 +222,24 @@ void register_machines(nb::module_& m) {
   nb::class_<KernelFunction>(m, "Kernel", "A kernel function and its parameters.")
       .def(nb::init<KernelName, double, double, int>(), "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
   nb::class_<DualArrays>(m, "Dual", "min z'Kz/2 + linear'z + kinks over some rows of the data.")
-      .def(nb::init<Indices, In, PointArrays, In, InOut>(), "rows"_a, "linear"_a, "point"_a,
-           "totals"_a, "gradient"_a.noconvert());
+      .def(nb::init<Indices, In, PointArrays, In, InOut, bool>(), "rows"_a, "linear"_a, "point"_a,
+           "totals"_a, "gradient"_a.noconvert(), "known"_a = false);
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
         "cold"_a, "keep_going"_a.none(),
         "Solve duals over the rows of one matrix in place: (status, iterations, violation, duality "
         "gap, "
         "size of the terms of the gradient, multipliers) of each.");
+  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "X"_a, "center"_a.none(), "rows"_a, "single"_a,
+        "threads"_a,
+        "The kernel of some rows with each other, computed in float64, as float32 if `single`. A "
+        "few columns more than rows: what is in them means nothing.");
+  nb::class_<RowSumArrays>(m, "RowSum",
+                           "sums[o, c] += sum_r weights[r, o] matrix[rows[r], columns[c]].")
+      .def(nb::init<Indices, Matrix, Indices, InOutMatrix>(), "rows"_a, "weights"_a, "columns"_a,
+           "sums"_a.noconvert());
+  m.def("add_matrix_rows", &add_matrix_rows, "matrix"_a, "jobs"_a, "threads"_a,
+        "Sums of rows of a symmetric matrix, in place.");
   m.def(
       "measure",
       [](const nb::object& X) {

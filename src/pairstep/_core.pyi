@@ -118,7 +118,13 @@ class Kernel:
 
 class Dual:
     def __init__(
-        self, rows: Indices, linear: Array, point: Point, totals: Array, gradient: Array
+        self,
+        rows: Indices,
+        linear: Array,
+        point: Point,
+        totals: Array,
+        gradient: Array,
+        known: bool = False,
     ) -> None: ...
 
 def gram_oracle(
@@ -263,6 +269,19 @@ def solve_duals(
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
 ) -> list[tuple[BlockStop, int, float, float, float, Array]]: ...
+def kernel_matrix(
+    kernel: Kernel,
+    X: object,
+    center: Array | None,
+    rows: Indices,
+    single: bool,
+    threads: int,
+) -> NDArray[np.floating[Any]]: ...
+
+class RowSum:
+    def __init__(self, rows: Indices, weights: Array, columns: Indices, sums: Array) -> None: ...
+
+def add_matrix_rows(matrix: object, jobs: Sequence[RowSum], threads: int) -> None: ...
 def measure(X: object) -> tuple[float, float]: ...
 def rounded_mean(X: object) -> Array: ...
 def add_kernel(

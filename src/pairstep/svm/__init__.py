@@ -11,10 +11,13 @@ from .files import load, save
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
+from .search import SVCCV, SVRCV
 
 __all__ = [
     "SVC",
+    "SVCCV",
     "SVR",
+    "SVRCV",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

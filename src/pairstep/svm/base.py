@@ -132,6 +132,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     support_columns: bool
 
     _scikit_learn: ClassVar[Any]  # the estimator that this one stands in for
+    _known: tuple[Any, Array] | None = None  # samples, and what the machine decides on them
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -192,19 +193,20 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         if sample_weight is not None:
             told["metadata"] = {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(**told)
-        most = max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter
         progress = FitProgress(self, context, self.tol, len(duals), bool(self.verbose))
         solutions = solve(
-            K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
+            K, fitted._kernel(), duals, tol=self.tol, max_iter=self._most_iterations(n),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
-            cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20),
-            threads=self._threads(n * (_entries(K) + 16.0 * n)),
+            cache_bytes=self._cache_bytes(),
+            threads=self._threads(n * (entries_of(K) + 16.0 * n)),
             dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
-        fitted._keep(X, coefficients)
+        fitted._keep(X, coefficients, fitted.support_)
         progress.summarise(solutions, len(fitted.support_))
-        fitted._report(solutions)
+        failed = fitted._report(solutions)
+        if failed:
+            warnings.warn(self._warning(failed), ConvergenceWarning, stacklevel=3)
         if self.warm_start:
             for dual, solution in zip(duals, solutions, strict=True):
                 dual.z = solution.z
@@ -289,6 +291,13 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         name: Any = "precomputed" if callable(self.kernel) else self.kernel
         return Kernel(name, self._gamma, self.degree, self.coef0)
 
+    def _most_iterations(self, n: int) -> int:
+        most = max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter
+        return min(most, LARGEST)
+
+    def _cache_bytes(self) -> int:
+        return int(min(self.cache_size, LARGEST / 2**20) * 2**20)
+
     def _threads(self, multiplications: float = math.inf) -> int:
         return threads.count(self.n_jobs, multiplications)
 
@@ -301,14 +310,16 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             continue_from(old, dual)
         return True
 
-    def _keep(self, X: Any, coefficients: Array) -> None:
+    def _keep(self, X: Any, coefficients: Array, support: Indices) -> None:
+        """Keep coefficients, and the rows of X that they belong to."""
         if not (np.isfinite(coefficients).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)
         self.dual_coef_ = type(X)(coefficients) if self._sparse else coefficients
         precomputed = self._kernel().name == "precomputed"
-        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
 
-    def _report(self, solutions: list[Solution]) -> None:
+    def _report(self, solutions: list[Solution]) -> list[Solution]:
+        """Set `optimality_` and `fit_status_`; the solutions that the user should hear of."""
         shown = solutions[: len(self.intercept_)]  # without those of cross-validation
         self.optimality_ = Optimality(
             np.array([s.kkt_violation for s in shown]),
@@ -322,12 +333,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         ]
         self.fit_status_ = int(bool(ended))
         # Who asks a fit to stop need not be told that it has.
-        failed = [s for s in ended if s.status != Status.STOPPED]
-        if failed:
-            worst = max(failed, key=lambda s: s.kkt_violation)
-            warnings.warn(self._warning(worst, len(failed)), ConvergenceWarning, stacklevel=4)
+        return [s for s in ended if s.status != Status.STOPPED]
 
-    def _warning(self, worst: Solution, failed: int) -> str:
+    def _warning(self, failed: list[Solution]) -> str:
+        worst = max(failed, key=lambda s: s.kkt_violation)
         advice = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
         if worst.status in (Status.MAX_ITER, Status.OPTIMAL):
             begin = f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
@@ -335,7 +344,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             begin = f"Solver stopped by time_limit={self.time_limit:g}.  {advice}"
         else:
             begin = f"Solver makes no further progress.  {advice}"
-        which = f" in {failed} binary problems" if failed > 1 else ""
+        which = f" in {len(failed)} binary problems" if len(failed) > 1 else ""
         return (
             f"{begin} The KKT violation is {worst.kkt_violation:.2e}{which} (tol={self.tol:g}) "
             f"after {worst.n_iter} iterations: raise max_iter, time_limit or tol, or lower C."
@@ -354,12 +363,22 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
         return decide(
             vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
-            threads=self._threads(float(len(coefficients)) * _entries(X)),
+            threads=self._threads(float(len(coefficients)) * entries_of(X)),
         )  # fmt: skip
 
     def _single_decision(self, X: Any) -> Array:
+        if self._known is not None and X is self._known[0]:
+            return self._known[1]
         X = self._new_data(X)
-        return np.asarray(self._decide(self._dense_coefficients().T, X).ravel() + self.intercept_)
+        return self._combined(self._decide(self._dense_coefficients().T, X))
+
+    def _combined(self, sums: Array) -> Array:
+        """Decisions, from what each group of support vectors sums up to."""
+        return np.asarray(sums.ravel() + self.intercept_)
+
+    def _group_starts(self) -> Indices:
+        """Where the support vectors of each group begin, and how many there are."""
+        return np.array([0, len(self.support_)])
 
     def _dense_coefficients(self) -> Array:
         coefficients: Any = self.dual_coef_
@@ -508,7 +527,8 @@ def needs_no_conversion(X: Any) -> bool:
         return math.isfinite(entries.sum())
 
 
-def _entries(X: Any) -> int:
+def entries_of(X: Any) -> int:
+    """How many entries X stores."""
     return int(X.nnz if scipy.sparse.issparse(X) else X.size)
 
 

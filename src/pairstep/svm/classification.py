@@ -207,13 +207,24 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """A column per pair of classes, positive for the first of them."""
         if len(self.classes_) == 2:
             return -self._single_decision(X)[:, None]
+        if self._known is not None and X is self._known[0]:
+            return self._known[1]
         X = self._new_data(X)
+        starts = self._group_starts()
+        return self._combined(self._decide(self._dense_coefficients().T, X, starts))
+
+    def _combined(self, sums: Array) -> Array:
         classes = len(self.classes_)
-        starts = np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
-        by_class = self._decide(self._dense_coefficients().T, X, starts)
+        if classes == 2:
+            return super()._combined(sums)
         i, j = np.array(self._pairs).T
-        values = by_class[:, i * (classes - 1) + j - 1] + by_class[:, j * (classes - 1) + i]
+        values = sums[:, i * (classes - 1) + j - 1] + sums[:, j * (classes - 1) + i]
         return np.asarray(values + self.intercept_)
+
+    def _group_starts(self) -> Indices:
+        if len(self.classes_) == 2:
+            return super()._group_starts()
+        return np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
 
     def _coefficients_by_class(self) -> list[tuple[slice, Array]]:
         dense = self._dense_coefficients()

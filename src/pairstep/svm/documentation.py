@@ -78,6 +78,37 @@ PARAMETERS = {
         With ``kernel="precomputed"``, whether the X to predict has only the columns of the support
         vectors, in the order of `support_`. May be set after `fit`.
 """,
+    "search": """\
+    cv : int, splitter or iterable
+        The splits: a number of folds, stratified for classes, or what scikit-learn's `check_cv`
+        takes.
+    scoring : str or callable, optional
+        A scorer of scikit-learn; by default the `score` of the machine.
+    n_jobs : int, optional
+        Threads to use; by default all that are available, as in the machine itself.
+    refit : bool or callable
+        Whether to fit the best machine to all samples; a function takes `cv_results_` and gives the
+        index of the best candidate.
+""",
+    "shared": """\
+    cache_size : float
+        Memory for the kernel matrix and the blocks of working sets, in MB.
+    dtype : {numpy.float32, numpy.float64}, or their names
+        Type of the kernel matrix, whose values are computed in float64.
+    verbose : bool
+        Print each score.
+    random_state : int, RandomState or None
+        Shuffles the samples before they are split into `cv` folds, if `cv` is a number; None leaves
+        them in order, as GridSearchCV does.
+    time_limit : float, optional
+        Stop the search after so many seconds: candidates that have not been scored on all splits
+        are left out, and a ConvergenceWarning names them. The last fit comes after it.
+    journal : MutableMapping, optional
+        Scores by candidate and split. Those that it has are not computed again, and each new one is
+        put into it at once, so that a search can go on where another one was ended. The keys are
+        ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in the order of their names, and the
+        number of the split.
+""",
 }
 
 ATTRIBUTES = {
@@ -119,6 +150,30 @@ ATTRIBUTES = {
         Weights of the features; with a linear kernel only.
     n_iter_ : int
         Iterations, at least 1.
+""",
+    "search": """\
+    cv_results_ : dict of arrays
+        Scores and times of all candidates, as GridSearchCV has them. Times of work that splits
+        share are divided evenly among them.
+    best_params_ : dict
+        The parameters with the best mean score.
+    best_score_ : float
+        Their mean score.
+    best_index_ : int
+        Their place in `cv_results_`.
+    best_estimator_ : SupportVectorMachine
+        The machine with these parameters, fitted to all samples; with `refit` only. `predict`,
+        `decision_function` and `score` are its own.
+    n_splits_ : int
+        The number of splits.
+    scorer_ : callable
+        What has given the scores.
+    refit_time_ : float
+        Seconds that the last fit took.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, of a classifier.
+    n_features_in_ : int
+        The number of columns of X.
 """,
     "fit": """\
     optimality_ : Optimality

@@ -64,6 +64,7 @@ class Dual:
     totals: Array
     z: Array  # a feasible start
     kink: Array | None = None
+    gradient: Array | None = None  # at the start, where it is known
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,16 @@ def solve(
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
-    (data,), center = _laid_out(kernel, X)
+    (data,), center = laid_out(kernel, X)
     found, arrays = [], []
     for dual in duals:
         z = np.array(dual.z, np.float64)
         pivot = None if dual.kink is None else np.zeros(len(z))
         point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
-        gradient = np.empty_like(z)
+        known = dual.gradient is not None
+        gradient = np.array(dual.gradient) if known else np.empty_like(z)
         found.append((z, gradient))
-        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
+        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known))
     began = time.perf_counter()
     outcomes = _core.solve_duals(
         data, center, kernel.native, arrays,
@@ -185,10 +187,10 @@ def decide(
     """
     count, outputs = coefficients.shape
     if support is None:
-        (data,), center = _laid_out(kernel, X)
+        (data,), center = laid_out(kernel, X)
         known = data
     else:
-        (known, data), center = _laid_out(kernel, support, X)
+        (known, data), center = laid_out(kernel, support, X)
     groups = 1 if starts is None else len(starts) - 1
     sums = np.zeros((groups * outputs, X.shape[0]))
     _core.add_kernel(
@@ -211,7 +213,7 @@ def _refuse_infinite(sums: Array, X: Any) -> None:
         )
 
 
-def _laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
+def laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
     """Matrices as the native code takes them, and the point to move the origin to.
 
     Sparse ones are given without the columns that are stored in none of them, if these are many.

@@ -1,0 +1,436 @@
+"""Searches for good parameters of a machine, in the spirit of LassoCV: `SVCCV` and `SVRCV`."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import MutableMapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
+from sklearn.utils import indexable
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import _routing_enabled
+from sklearn.utils.validation import _check_method_params
+
+from .. import log
+from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
+from .classification import SVC
+from .compatibility import CallbackSupportMixin, with_callbacks
+from .cross_validation import Candidate, CrossValidation, Evaluation
+from .documentation import documented
+from .kernels import gamma_of
+from .machine import Solution
+from .regression import SVR
+
+# What a search remembers of what it has found: (candidate, split) -> score. A candidate is written
+# as its parameters, pairs of name and value in the order of the names.
+Journal = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
+
+OWN = {"random_state", "time_limit"}  # of the search: the machine's mean something else
+
+GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
+SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
+    "Cs": GRID,
+    "gammas": GRID,
+    "epsilons": GRID,
+    "cv": ["cv_object"],
+    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+    "refit": ["boolean", callable],
+    "journal": [MutableMapping, None],
+}
+
+
+class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
+    """A search over the parameters of one kind of machine; scikit-learn's BaseSearchCV around it.
+
+    A parameter of the search with the name of one of the machine is given to all of its machines.
+    """
+
+    _machine: ClassVar[type[SupportVectorMachine]]
+
+    Cs: int | ArrayLike
+    gammas: int | ArrayLike
+    kernel: str | KernelFunction
+    cv: Any
+    refit: bool
+    random_state: Any
+    time_limit: float | None
+    journal: Journal | None
+
+    # What BaseSearchCV would let the user choose.
+    error_score = math.nan
+    return_train_score = False
+    pre_dispatch = 1
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        known = CONSTRAINTS | SEARCH_CONSTRAINTS
+        cls._parameter_constraints = {name: known[name] for name in cls._get_param_names()}
+
+    @property
+    def estimator(self) -> SupportVectorMachine:
+        """The machine that is searched for, without what is searched for."""
+        shared = set(self._machine._get_param_names()) - OWN
+        given = self.get_params(deep=False).items()
+        machine = self._machine(**{name: value for name, value in given if name in shared})
+        return machine.set_fit_request(sample_weight=True) if _routing_enabled() else machine
+
+    def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
+        """What is searched: the values of each parameter."""
+        grid = {"C": _values("Cs", self.Cs, 1e-2, 1e3)}
+        if self.kernel in ("rbf", "poly", "sigmoid"):
+            scale = gamma_of("scale", X)
+            grid["gamma"] = _values("gammas", self.gammas, 1e-2 * scale, 1e2 * scale)
+        return grid
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Score all candidates by cross-validation, and fit the best one to all samples.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n_samples, n_features)
+            Training samples, as the machine takes them.
+        y : array_like of shape (n_samples,)
+            Class labels or, in regression, numbers.
+        **params : dict
+            `sample_weight` for the machines and the scorer, `groups` for the splitter, and what
+            scikit-learn's metadata routing brings, all as in its GridSearchCV.
+
+        Returns
+        -------
+        object
+            The search itself.
+        """
+        self._validate_params()
+        scorer, _ = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params)
+        routed = self._get_routed_params_for_fit(params)
+        machine = self.estimator
+        splitter = self._splitter(y)
+        splits = list(splitter.split(X, y, **routed.splitter.split))
+        validation = CrossValidation(
+            machine, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
+        )
+        candidates = list(ParameterGrid(self._grid(validation.X, y)))
+
+        context = self._init_callback_context(
+            max_subtasks=len(candidates) * len(splits) + bool(self.refit)
+        )
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        results = self._searched(validation, candidates, len(splits), context)
+
+        self.scorer_, self.n_splits_, self.multimetric_ = scorer, len(splits), False
+        self.best_index_ = int(self._select_best_index(self.refit, "score", results))
+        self.best_params_ = candidates[self.best_index_]
+        if not callable(self.refit):
+            self.best_score_ = results["mean_test_score"][self.best_index_]
+        self.cv_results_ = results
+        if self.refit:
+            task = context.subcontext(task_name="refit-with-best-params")
+            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            began = time.perf_counter()
+            self.best_estimator_ = machine.set_params(**self.best_params_)
+            self.best_estimator_.fit(X, y, **routed.estimator.fit)
+            self.refit_time_ = time.perf_counter() - began
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+            task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _splitter(self, y: Any) -> Any:
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        if self.random_state is None or not (self.cv is None or isinstance(self.cv, Integral)):
+            return splitter
+        return type(splitter)(splitter.n_splits, shuffle=True, random_state=self.random_state)
+
+    def _searched(
+        self, validation: CrossValidation, candidates: list[Candidate], n_splits: int, context: Any
+    ) -> dict[str, Any]:
+        """Evaluate what the journal does not know; everything as GridSearchCV has it."""
+        journal: Journal = {} if self.journal is None else self.journal
+        keys = [tuple(sorted(candidate.items())) for candidate in candidates]
+        began = time.perf_counter()
+        found: dict[tuple[int, int], Evaluation] = {}
+        for k, key in enumerate(keys):
+            for split in range(n_splits):
+                if (key, split) in journal:
+                    found[k, split] = Evaluation(k, split, journal[key, split], 0.0, 0.0)
+        seconds = math.inf if self.time_limit is None else self.time_limit
+        heard = log.heard(bool(self.verbose))
+        failed: list[Solution] = []
+        stopped = False
+        for evaluation in validation.evaluate(
+            candidates, lambda k, split: (k, split) not in found, seconds
+        ):
+            k, split = evaluation.candidate, evaluation.split
+            task = context.subcontext(task_name="candidate-split-evaluation")
+            task.call_on_fit_task_begin(estimator=self)
+            found[k, split] = evaluation
+            failed += evaluation.failed
+            if evaluation.error is None:
+                journal[keys[k], split] = evaluation.score
+            if heard:
+                said = ", ".join(
+                    f"{name}={value:.4g}" if isinstance(value, Real) else f"{name}={value}"
+                    for name, value in keys[k]
+                )
+                log.tell(
+                    f"{len(found)} of {len(keys) * n_splits} scored: {said}, split {split}: "
+                    f"{evaluation.score:.4f}, {time.perf_counter() - began:.2g} s",
+                    bool(self.verbose),
+                )
+            if task.call_on_fit_task_end(estimator=self):
+                stopped = True
+                break
+        return self._results(candidates, n_splits, found, failed, stopped)
+
+    def _results(
+        self,
+        candidates: list[Candidate],
+        n_splits: int,
+        found: dict[tuple[int, int], Evaluation],
+        failed: list[Solution],
+        stopped: bool,
+    ) -> dict[str, Any]:
+        grid = [(k, split) for k in range(len(candidates)) for split in range(n_splits)]
+        left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
+        evaluations = [found.get(at, left_out) for at in grid]
+        done = [{"fit_error": found[at].error} for at in grid if at in found]
+        _warn_or_raise_about_fit_failures(done, self.error_score)
+        if failed:
+            worst = max(solution.kkt_violation for solution in failed)
+            warnings.warn(
+                f"{len(failed)} of the binary problems of the search were not solved to "
+                f"tol={self.tol:g}: the largest KKT violation is {worst:.2e}. Raise max_iter or "
+                "tol, or search among smaller C.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        missing = [
+            k for k in range(len(candidates)) if any((k, s) not in found for s in range(n_splits))
+        ]
+        if missing and not stopped:
+            some = ", ".join(str(candidates[k]) for k in missing[:3])
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            warnings.warn(
+                f"Search stopped by time_limit={self.time_limit:g}: {len(missing)} of "
+                f"{len(candidates)} candidates were left out, namely {some}{more}.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        out = [
+            {
+                "test_scores": evaluation.score,
+                "fit_time": evaluation.fit_time,
+                "score_time": evaluation.score_time,
+            }
+            for evaluation in evaluations
+        ]
+        with warnings.catch_warnings():
+            if missing:
+                warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
+            return dict(self._format_results(candidates, n_splits, out))
+
+
+@documented
+class SVCCV(Search):
+    """The C and the gamma with which an `SVC` does best in cross-validation.
+
+    It gives the scores of scikit-learn's GridSearchCV over an `SVC` with the same splits, but the
+    work is shared. The kernel matrix of all samples is computed once for each gamma: all splits,
+    pairs of classes and C are solved on it, and decisions on held-out samples are read from it.
+    Each C starts from the solutions for the one before it. If the matrix does not fit into three
+    quarters of `cache_size`, each machine computes the kernel rows that it needs, from the same
+    starts.
+
+    Parameters
+    ----------
+    Cs : int or array_like
+        The C to try. A number means so many, evenly spaced on a logarithmic scale, from 0.01 to
+        1000.
+    gammas : int or array_like
+        The gamma to try, which may include "scale" and "auto": these stand for what they are on the
+        training samples of each split. A number means so many, evenly spaced on a logarithmic
+        scale, from a hundredth to a hundred times what "scale" is on all samples. Unused by kernels
+        without gamma.
+    <search parameters>
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+        As in `SVC`; so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
+        `decision_function_shape`, `break_ties` and `rule`.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <search attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairstep.svm import SVCCV
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> y = (X**2).sum(axis=1) > 0.6
+    >>> search = SVCCV(Cs=[0.1, 1.0, 10.0, 100.0], gammas=[0.1, 1.0, 10.0]).fit(X, y)
+    >>> search.best_params_
+    {'C': 100.0, 'gamma': 10.0}
+    >>> search.predict([[0.0, 0.0], [1.0, 1.0]])
+    array([False,  True])
+    """
+
+    _machine = SVC
+
+    def __init__(
+        self,
+        *,
+        Cs: int | ArrayLike = 10,
+        gammas: int | ArrayLike = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        time_limit: float | None = None,
+        rule: str = "auto",
+        dtype: DTypeLike = np.float32,
+        journal: Journal | None = None,
+    ):
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.time_limit = time_limit
+        self.rule = rule
+        self.dtype = dtype
+        self.journal = journal
+
+
+@documented
+class SVRCV(Search):
+    """The C, gamma and epsilon with which an `SVR` does best in cross-validation.
+
+    Everything is as in `SVCCV`; machines that differ in epsilon share the kernel matrix, too.
+
+    Parameters
+    ----------
+    Cs : int or array_like
+        The C to try. A number means so many, evenly spaced on a logarithmic scale, from 0.01 to
+        1000.
+    gammas : int or array_like
+        The gamma to try, which may include "scale" and "auto"; see `SVCCV`.
+    epsilons : int or array_like
+        The epsilon to try. A number means so many, evenly spaced on a logarithmic scale, from a
+        thousandth of the standard deviation of y to the whole of it.
+    <search parameters>
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+        As in `SVR`; so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
+    <shared parameters>
+
+    Attributes
+    ----------
+    <search attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairstep.svm import SVRCV
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> search = SVRCV(Cs=[1.0, 100.0], gammas=[0.01, 1.0], random_state=0)
+    >>> search.fit(X, np.sin(X).ravel()).best_params_
+    {'C': 100.0, 'epsilon': 0.1, 'gamma': 1.0}
+    """
+
+    _machine = SVR
+
+    def __init__(
+        self,
+        *,
+        Cs: int | ArrayLike = 10,
+        gammas: int | ArrayLike = 10,
+        epsilons: int | ArrayLike = (0.1,),
+        cv: Any = 5,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+        time_limit: float | None = None,
+        rule: str = "auto",
+        dtype: DTypeLike = np.float32,
+        journal: Journal | None = None,
+    ):
+        self.Cs = Cs
+        self.gammas = gammas
+        self.epsilons = epsilons
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.time_limit = time_limit
+        self.rule = rule
+        self.dtype = dtype
+        self.journal = journal
+
+    def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
+        spread = float(np.std(y)) or 1.0
+        epsilons = _values("epsilons", self.epsilons, 1e-3 * spread, spread)
+        return super()._grid(X, y) | {"epsilon": epsilons}
+
+
+def _values(name: str, given: int | ArrayLike, low: float, high: float) -> list[Any]:
+    """The values of a parameter: those given, or that many from low to high."""
+    if isinstance(given, Integral):
+        middle = math.sqrt(low * high)
+        return [middle] if given == 1 else np.geomspace(low, high, int(given)).tolist()
+    values = list(given)  # type: ignore[arg-type]
+    if not values:
+        raise ValueError(f"{name} must have at least one value")
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
