@@ -6,6 +6,7 @@ import csv
 import importlib
 import importlib.util
 import io
+import warnings
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -66,10 +67,12 @@ class Csv:
         self._file.seek(self._begin)
         text = io.TextIOWrapper(self._file, "utf-8-sig")
         try:
-            return np.loadtxt(
-                text, dtype, comments=None, delimiter=self._delimiter, usecols=columns, ndmin=2,
-                quotechar='"',
-            ).reshape(-1, len(columns))  # fmt: skip
+            with warnings.catch_warnings(action="ignore"):  # that there is no line
+                found: NDArray[Any] = np.loadtxt(
+                    text, dtype, comments=None, delimiter=self._delimiter, usecols=columns, ndmin=2,
+                    quotechar='"',
+                )  # fmt: skip
+            return found.reshape(-1, len(columns))
         finally:
             text.detach()
 

@@ -254,7 +254,7 @@ def _laid_out(
             "_sparse": False, "support_": rows.astype(np.int32), "shape_fit_": (n, n),
             "n_features_in_": n, "support_vectors_": np.empty((0, 0)), "dual_coef_": coefficients,
         }  # fmt: skip
-    starts = np.cumsum([0, *(len(vector) // 2 for vector in vectors)])
+    starts = np.cumsum([0, *(len(vector) // 2 for vector in vectors)], dtype=np.int32)
     entries = np.concatenate([np.empty(0), *vectors]).reshape(-1, 2)
     indices, values = entries[:, 0].astype(np.int32) - 1, entries[:, 1].copy()
     if indices.min(initial=0) < 0:
