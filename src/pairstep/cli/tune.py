@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing, nullcontext
 from typing import Any
 
 from .command import DASH, progress, report, require_writable
@@ -75,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         decisive.pop("n_jobs", None)
         about = fingerprint(samples.X, samples.y, options.type, decisive, __version__)
         search.journal = Journal(path, about)
-    with closing(search.journal) if path is not None else nullcontext(), progress():
+    with progress():
         search.fit(samples.X, samples.y)
     best = ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in search.best_params_.items())  # fmt: skip

@@ -23,7 +23,7 @@ def read_svmlight(file: BinaryIO, zero_based: bool = False) -> tuple[Any, Array]
     """
     try:
         X, y = _parsed(file, zero_based)
-    except (ValueError, OverflowError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         file.seek(0)
         raise ValueError(_blame(file, zero_based) or str(error)) from error
     if len(y) == 0:
@@ -32,9 +32,12 @@ def read_svmlight(file: BinaryIO, zero_based: bool = False) -> tuple[Any, Array]
 
 
 def _parsed(file: BinaryIO, zero_based: bool) -> tuple[Any, Array]:
-    X, y = load_svmlight_file(file, zero_based=zero_based)
+    try:
+        X, y = load_svmlight_file(file, zero_based=zero_based)
+    except OverflowError:
+        raise ValueError(f"an index is larger than {WIDEST}") from None
     if X.shape[1] > WIDEST:
-        raise ValueError(f"an index is {X.shape[1] - zero_based}, and can be {WIDEST} at most")
+        raise ValueError(f"an index is larger than {WIDEST}")
     if X.nnz and not X.indices.min() >= 0:
         raise ValueError("an index is below 0")
     return X, np.asarray(y)
@@ -45,7 +48,7 @@ def _blame(file: BinaryIO, zero_based: bool) -> str:
     for number, line in enumerate(file, start=1):
         try:
             _parsed(io.BytesIO(line), zero_based)
-        except (ValueError, OverflowError, IndexError) as error:
+        except (ValueError, IndexError) as error:
             hint = ""
             if not zero_based and "Invalid index 0" in str(error):
                 hint = "; give --zero-based if your indices begin with 0"

@@ -39,10 +39,15 @@ class Csv:
 
     def __init__(self, file: BinaryIO):
         self._file = file
-        line = next((line for line in file if line.strip()), b"")
+        line = next((line for line in file if line.strip()), None)
+        if line is None:
+            raise ValueError("the file is empty")
         first = line.decode("utf-8-sig")
         self._delimiter = max(DELIMITERS, key=first.count)
-        cells = next(csv.reader([first], delimiter=self._delimiter), [])
+        try:
+            cells = next(csv.reader([first], delimiter=self._delimiter), [])
+        except csv.Error as error:
+            raise ValueError(f"the first line: {error}") from error
         self.headed = not any(map(_is_number, cells))
         self.names = [cell.strip() for cell in cells]
         if not self.headed:
@@ -50,10 +55,7 @@ class Csv:
         if len(set(self.names)) < len(self.names):
             twice = next(name for k, name in enumerate(self.names) if name in self.names[:k])
             raise ValueError(f"two columns have the name {twice!r}")
-        file.seek(0)
-        if self.headed:
-            next(line for line in file if line.strip())
-        self._begin = file.tell()
+        self._begin = file.tell() if self.headed else 0
 
     def numbers(self, columns: list[int]) -> Array:
         """Some columns as a matrix."""

@@ -31,14 +31,12 @@ class Journal(MutableMapping[Cell, float]):
     """
 
     def __init__(self, path: str | os.PathLike[str], search: str):
-        self._search = search
+        self._path, self._search = path, search
         self._scores: dict[Cell, float] = {}
         content = Path(path).read_bytes() if Path(path).exists() else b""
         for line in content.splitlines():
             self._read(line)
-        self._file = open(path, "ab")  # noqa: SIM115 - as long as the journal lives
-        if content and not content.endswith(b"\n"):
-            self._file.write(b"\n")
+        self._append(b"" if not content or content.endswith(b"\n") else b"\n")
 
     def _read(self, line: bytes) -> None:
         try:
@@ -55,10 +53,14 @@ class Journal(MutableMapping[Cell, float]):
     def __setitem__(self, cell: Cell, score: float) -> None:
         candidate, split = cell
         entry = {"search": self._search, "candidate": candidate, "split": split, "score": score}
-        self._file.write(json.dumps(entry, default=_number).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._append(json.dumps(entry, default=_number).encode() + b"\n")
         self._scores[cell] = score
+
+    def _append(self, line: bytes) -> None:
+        with open(self._path, "ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
     def __delitem__(self, cell: Cell) -> None:
         raise TypeError("what a journal says is not taken back")
@@ -69,14 +71,11 @@ class Journal(MutableMapping[Cell, float]):
     def __len__(self) -> int:
         return len(self._scores)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
 
 def fingerprint(X: Any, y: Any, *rest: object) -> str:
     """A name for data and whatever else decides about scores."""
     digest = hashlib.sha256(repr(rest).encode())
+    digest.update(repr(X.shape).encode())
     arrays = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
     for array in (*arrays, y):
         plain = np.ascontiguousarray(array)
