@@ -37,7 +37,7 @@ def test_a_last_line_that_is_not_whole_is_passed_over(tmp_path):
         journal = Journal(path, "a")
         assert dict(journal) == {CELL: 0.5}
         journal[((("C", 3.0),), 1)] = 0.25
-            assert len(Journal(path, "a")) == 2
+        assert len(Journal(path, "a")) == 2
 
 
 @pytest.mark.parametrize("line", [b"[]", b"{}", b"1", b"\xff", b"[" * 9999, b'{"candidate": 1}'])
