@@ -92,7 +92,7 @@ def test_commands_exist(name):
     commands = set(re.findall(r"`pairstep (\w+)", text))
     if commands:
         usage = subprocess.run(
-            [sys.executable, "-m", "pairstep.cli", "--help"],
+            [sys.executable, "-m", "pairstep", "--help"],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
         for command in commands:

@@ -17,8 +17,9 @@ pytestmark = [
 ]
 
 # Many short parts: the first is there soon, the last is far away.
-ARGUMENTS = ["reproduce", "--quick", "--seeds", "500", "--figure", "figure2", "--out"]
-COMMAND = [sys.executable, "-m", "pairstep.cli", *ARGUMENTS]
+SEEDS = [str(seed) for seed in range(500)]
+ARGUMENTS = ["reproduce", "--quick", "--figure", "figure2", "--seeds", *SEEDS, "--out"]
+COMMAND = [sys.executable, "-m", "pairstep", *ARGUMENTS]
 FORKING = """import sys, joblib, pairstep.cli
 with joblib.parallel_config("multiprocessing", n_jobs=2):
     sys.exit(pairstep.cli.main())"""
@@ -136,16 +137,17 @@ def test_a_read_only_folder_is_told_in_a_line(tmp_path):
 
 
 STUBBORN = """
-import sys, threading, pairstep.cli as cli
-cli.GRACE = 0.3
-def stubborn(options, command):
+import sys, threading
+from pairstep.cli import main, reproduce
+reproduce.GRACE = 0.3
+def stubborn(options):
     print("begun", flush=True)
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         threading.Event().wait()
-cli.experiment = stubborn
-sys.exit(cli.main(["reproduce", "--out", sys.argv[1]]))
+reproduce.experiment = stubborn
+sys.exit(main(["reproduce", "--out", sys.argv[1]]))
 """
 
 

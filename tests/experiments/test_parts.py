@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from pairstep.experiments.parts import part, run, write_at_once
+from pairstep.experiments.parts import part, run
 
 BACKENDS = ["sequential", "threading", "loky", "multiprocessing"]
 
@@ -78,17 +78,3 @@ def test_parts_that_want_to_be_alone_run_here(tmp_path):
     log = tmp_path / "log"
     alone = part(measure, alone=True, k=1, log=str(log))
     assert int(run([alone], tmp_path / "parts")[alone]["worker"]) == os.getpid()
-
-
-def test_files_are_whole_or_absent(tmp_path):
-    resource = pytest.importorskip("resource")
-    write_at_once(tmp_path / "a", "first")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):  # after the first 1000 bytes
-            write_at_once(tmp_path / "a", 5000 * "second")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [p.name for p in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "first"

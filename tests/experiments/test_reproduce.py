@@ -106,7 +106,7 @@ def test_drawing_needs_only_the_tables(quick, tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
-    command = [sys.executable, "-m", "pairstep.cli", "reproduce", "--quick", "--figure", "figure2"]
+    command = [sys.executable, "-m", "pairstep", "reproduce", "--quick", "--figure", "figure2"]
     command += ["--figure", "theory", "--out", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -17,7 +17,7 @@ from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, least_squares
 from .races import Race, identified_at
 from .style import COLOURS, curve, label_ends
-from .tables import Table, by_iteration, distinct, where
+from .tables import Table, by_iteration, distinct, first, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def simplex_problem(seed: int, n: int) -> tuple[Array, Array]:
 
 def parts(scale: Scale, bounds: str) -> list[Part]:
     """Every rule on every problem."""
-    return [part_of(scale, bounds, seed, rule) for seed in range(scale.seeds) for rule in RULES]
+    return [part_of(scale, bounds, seed, rule) for seed in scale.seeds for rule in RULES]
 
 
 def part_of(scale: Scale, bounds: str, seed: int, rule: str) -> Part:
@@ -162,8 +162,10 @@ PANELS: dict[str, tuple[str, Callable[..., None]]] = {
 
 def first_seed(name: str, tables: dict[str, Table]) -> list[Panel]:
     """One panel per column, for the first seed."""
+    table = tables[name]
     return [
-        Panel(title, partial(draw, table=tables[name], seed=0)) for title, draw in PANELS.values()
+        Panel(title, partial(draw, table=table, seed=first(table, "seed")))
+        for title, draw in PANELS.values()
     ]
 
 
@@ -202,7 +204,7 @@ def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]
         return results[part_of(scale, bounds, seed, rule)]["suboptimality"]
 
     return {
-        rule: [speed(fall(seed, rule), fall(seed, "gs-s")) for seed in range(scale.seeds)]
+        rule: [speed(fall(seed, rule), fall(seed, "gs-s")) for seed in scale.seeds]
         for rule in RULES
         if rule != "gs-s"
     }
@@ -225,7 +227,7 @@ def found_active_set(
             identified_at(
                 results[part_of(scale, bounds, seed, rule)]["unsettled"], int(tolerated * scale.n)
             )
-            for seed in range(scale.seeds)
+            for seed in scale.seeds
         ]
         for rule in RULES
     }
@@ -233,6 +235,4 @@ def found_active_set(
 
 def moves(results: Results, scale: Scale, bounds: str) -> list[NDArray[np.int64]]:
     """How many variables gs-1 moved in each iteration, seed by seed."""
-    return [
-        results[part_of(scale, bounds, seed, "gs-1")]["moved"][1:] for seed in range(scale.seeds)
-    ]
+    return [results[part_of(scale, bounds, seed, "gs-1")]["moved"][1:] for seed in scale.seeds]

@@ -22,8 +22,8 @@ class Scale:
     ----------
     n : int
         Variables of the synthetic problems; 1000 in the paper.
-    seeds : int
-        Problems are drawn with the seeds 0 to seeds - 1.
+    seeds : tuple of int
+        Problems are drawn with these.
     sizes : tuple of int
         Numbers of variables for which the time of one choice is measured.
     rows : int
@@ -31,12 +31,12 @@ class Scale:
     """
 
     n: int = 1000
-    seeds: int = 4
+    seeds: tuple[int, ...] = (0, 1, 2, 3)
     sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
     rows: int = 5000
 
 
-QUICK = Scale(n=100, seeds=2, sizes=(300, 1_000, 3_000), rows=300)
+QUICK = Scale(n=100, seeds=(0, 1), sizes=(300, 1_000, 3_000), rows=300)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .parts import Measured, Part, Results, part
 from .problems import Array, equality_optimum, least_squares
 from .races import Race
 from .style import curve, label_ends
-from .tables import Table, by_iteration, distinct, where
+from .tables import Table, by_iteration, distinct, first, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def parts(scale: Scale, columns: Iterable[str] = (AS_IS, SCALED)) -> list[Part]:
     return [
         part(measure, seed=seed, n=scale.n, columns=kind, rule=rule)
         for kind in columns
-        for seed in range(scale.seeds)
+        for seed in scale.seeds
         for rule in RULES
     ]
 
@@ -68,9 +68,10 @@ def tables(
 def panels(tables: dict[str, Table]) -> list[Panel]:
     """Both problems of the first seed, against iterations and against seconds."""
     table = tables["figure1"] | {"seconds": tables["figure1_timing"]["seconds"]}
+    seed = first(table, "seed")
     titles = {AS_IS: "Similar $L_i$", SCALED: "Very different $L_i$"}
     return [
-        Panel(titles[kind], partial(draw, table=table, axis=axis, kind=kind, seed=0))
+        Panel(titles[kind], partial(draw, table=table, axis=axis, kind=kind, seed=seed))
         for axis in ("iteration", "seconds")
         for kind in titles
     ]
@@ -99,7 +100,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         def fall(seed: int, name: str) -> Array:
             return of[part(measure, seed=seed, n=scale.n, columns=kind, rule=name).parameters]
 
-        return [speed(fall(seed, rule), fall(seed, over)) for seed in range(scale.seeds)]
+        return [speed(fall(seed, rule), fall(seed, over)) for seed in scale.seeds]
 
     return [
         greedy_beats_random(of, scale, speeds),

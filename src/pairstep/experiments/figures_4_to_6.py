@@ -37,8 +37,7 @@ def objective(results: Results, scale: Scale) -> list[Claim]:
 def interior(results: Results, scale: Scale) -> list[Claim]:
     """Check what the appendix says of Figure 5."""
     means = {
-        rule: [mean_interior(results, scale, seed, rule) for seed in range(scale.seeds)]
-        for rule in RULES
+        rule: [mean_interior(results, scale, seed, rule) for seed in scale.seeds] for rule in RULES
     }
     ahead = [max(s, one) < q for s, q, one in zip(*(means[rule] for rule in RULES), strict=True)]
     return [

@@ -12,8 +12,6 @@ import importlib.util
 import inspect
 import io
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
+from ..files import write_at_once
 from .workers import in_parallel
 
 Measured = dict[str, NDArray[Any]]
@@ -130,25 +129,12 @@ def measure_and_keep(part: Part, path: Path) -> Part:
     return part
 
 
-def write_at_once(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    data = content.encode() if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 @cache
 def fingerprint(source: str) -> str:
     """Name the code that a measurement depends on: the package and the file that measures."""
     here = Path(__file__).parent
-    package = [p for p in here.parent.rglob("*.py") if here not in p.parents and p.stem != "cli"]
+    commands = here.with_name("cli")
+    package = [p for p in here.parent.rglob("*.py") if not {here, commands} & set(p.parents)]
     shared = [here / "problems.py", here / "races.py"]
     core = importlib.util.find_spec("pairstep._core")
     native = [Path(core.origin)] if core and core.origin else []

@@ -1,4 +1,4 @@
-"""A progress bar through rich where there is one to see it, plain lines on stderr otherwise."""
+"""Progress on a terminal: a bar through rich, plain lines without it. In a pipe there is none."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from contextlib import contextmanager
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
     """Show how many of `total` steps are done; call what it gives with a label after each."""
+    if not sys.stderr.isatty():
+        yield lambda label: None
+        return
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
     except ImportError:
         yield plain(total)
         return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield plain(total)
-        return
     columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), "{task.description}"
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=total)
         yield lambda label: bar.update(task, advance=1, description=label)
 

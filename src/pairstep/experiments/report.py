@@ -36,7 +36,7 @@ def page(
         figures="\n".join(section(e, drawn.get(e.name, ()), claims) for e in experiments),
         about=provenance(about),
         made=f"<code>{html.escape(about['command'])}</code>, "
-        f"seeds {about['seeds'][0]} to {about['seeds'][-1]}, "
+        f"seeds {listed(about['seeds'])}, "
         f"n = {about['scale']['n']}, pairstep {html.escape(about['version'])}",
     )
 
@@ -140,7 +140,7 @@ def provenance(about: Mapping[str, Any]) -> str:
     facts = {
         "Command": f"<code>{html.escape(about['command'])}</code>",
         "Version": f"pairstep {html.escape(about['version'])}",
-        "Seeds": html.escape(", ".join(map(str, about["seeds"]))),
+        "Seeds": listed(about["seeds"]),
         "Size": f"n = {scale['n']} in the synthetic problems, up to {scale['sizes'][-1]:,} for the "
         f"time of one choice, at most {scale['rows']} rows of each data set",
         "Machine": html.escape(about["machine"]),

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from .. import __version__
+from ..files import write_at_once
 from . import (
     figure1,
     figure2,
@@ -29,7 +30,7 @@ from . import (
     weights,
 )
 from .experiment import Experiment, Scale
-from .parts import run, write_at_once
+from .parts import run
 from .progress import progress
 from .style import compose, render
 from .tables import read, write
@@ -94,7 +95,7 @@ def reproduce(
         about: dict[str, Any] = {
             "command": command,
             "version": __version__,
-            "seeds": list(range(scale.seeds)),
+            "seeds": list(scale.seeds),
             "scale": asdict(scale),
             "machine": machine(),
             "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

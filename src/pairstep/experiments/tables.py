@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .parts import Measured, Part, Results, write_at_once
+from ..files import write_at_once
+from .parts import Measured, Part, Results
 
 Table = dict[str, NDArray[Any]]
 
@@ -78,6 +79,11 @@ def where(table: Table, **wanted: Any) -> Table:
 def distinct(table: Table, name: str) -> Iterator[Any]:
     """List the values of a column, each once, in the order of the rows."""
     return iter(dict.fromkeys(table[name].tolist()))
+
+
+def first(table: Table, name: str) -> Any:
+    """The value of a column in the first row."""
+    return table[name][0].item()
 
 
 def write(path: Path, table: Table) -> None:

@@ -15,7 +15,7 @@ from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, balance, box_optimum
 from .style import BLACK, COLOURS, label_ends
-from .tables import Table, stack, where
+from .tables import Table, first, stack, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def expected_decrease(f: Quadratic, x: Array) -> float:
 
 def parts(scale: Scale) -> list[Part]:
     """Every rule on every problem."""
-    return [part(measure, seed=seed, rule=rule) for seed in range(scale.seeds) for rule in RULES]
+    return [part(measure, seed=seed, rule=rule) for seed in scale.seeds for rule in RULES]
 
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
@@ -101,10 +101,9 @@ def tables(results: Results, scale: Scale) -> dict[str, Table]:
 def panels(tables: dict[str, Table]) -> list[Panel]:
     """One panel per theorem, for the first seed."""
     titles = {rule: rule + (", with bounds" if box else "") for rule, box in RULES.items()}
-    return [
-        Panel(titles[rule], partial(draw, rows=where(tables["theory"], seed=0, rule=rule)))
-        for rule in RULES
-    ]
+    table = tables["theory"]
+    rows = where(table, seed=first(table, "seed"))
+    return [Panel(titles[rule], partial(draw, rows=where(rows, rule=rule))) for rule in RULES]
 
 
 def draw(ax: Axes, rows: Table) -> None:
@@ -135,7 +134,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     """Whether the theorems hold, iteration by iteration."""
     found = []
     for rule, box in RULES.items():
-        measured = [results[part(measure, seed=seed, rule=rule)] for seed in range(scale.seeds)]
+        measured = [results[part(measure, seed=seed, rule=rule)] for seed in scale.seeds]
         key = "expected" if rule == "random" else "share"
         least = [float(m[key].min()) for m in measured]
         bounds = [float(m["bound"]) for m in measured]
@@ -156,7 +155,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
                 {"smallest share": least, "bound": bounds},
             )
         )
-    random = [results[part(measure, seed=seed, rule="random")] for seed in range(scale.seeds)]
+    random = [results[part(measure, seed=seed, rule="random")] for seed in scale.seeds]
     over = [float(m["expected"].min() / m["sharp"]) for m in random]
     gap = [float(m["sharp"] / m["bound"]) for m in random]
     found.append(

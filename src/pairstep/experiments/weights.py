@@ -22,7 +22,7 @@ from .parts import Measured, Part, Results, part
 from .problems import Array, equality_optimum, least_squares
 from .races import Race
 from .style import BLACK, curve, label_ends
-from .tables import Table, by_iteration, distinct, where
+from .tables import Table, by_iteration, distinct, first, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ def races(scale: Scale) -> list[Part]:
     return [
         part(measure, seed=seed, n=scale.n, kind=kind, rule=rule)
         for kind in (POSITIVE, SIGNED)
-        for seed in range(scale.seeds)
+        for seed in scale.seeds
         for rule in RULES
     ]
 
@@ -128,7 +128,7 @@ def panels(tables: dict[str, Table]) -> list[Panel]:
 
 def draw(ax: Axes, table: Table, kind: str) -> None:
     """Draw suboptimality for all rules."""
-    rows = where(table, weights=kind, seed=0)
+    rows = where(table, weights=kind, seed=first(table, "seed"))
     ax.set(xscale="log", yscale="log", xlabel="iterations", ylabel="$f(x) - f^*$")
     ax.set_xlim(10, rows["iteration"].max())
     ends = []
@@ -159,7 +159,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
                 )
             )
             for kind in (POSITIVE, SIGNED)
-            for seed in range(scale.seeds)
+            for seed in scale.seeds
         ]
 
     against_greedy = {

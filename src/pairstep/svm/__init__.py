@@ -7,6 +7,8 @@ needed("sklearn", by="pairstep.svm")
 
 from .base import Optimality
 from .classification import SVC, NuSVC
+from .files import load, save
+from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
 from .regularisation import RegularisationPath, path
@@ -15,4 +17,5 @@ from .search import SVCCV, SVRCV
 __all__ = [
     "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM",
     "Optimality", "RegularisationPath", "path",
+    "load", "load_libsvm_model", "save", "save_libsvm_model",
 ]  # fmt: skip

@@ -51,6 +51,18 @@ def _are_names(classes: Targets) -> bool:
     return classes.dtype.kind in "biuU"
 
 
+def pairs_in(order: Indices) -> tuple[Indices, Array]:
+    """Which pair of classes each pair of the classes in this order is, and -1 where it is turned.
+
+    A machine of two classes that change places has the opposite decisions, so that its constants
+    change their signs.
+    """
+    k = len(order)
+    first, second = (order[of] for of in np.triu_indices(k, 1))
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return low * (2 * k - low - 1) // 2 + high - low - 1, np.where(first < second, 1.0, -1.0)
+
+
 class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     """A machine per pair of classes.
 
@@ -64,6 +76,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     class_weight: dict[Any, float] | str | None
     probability: bool | str
     random_state: Any
+
+    # In which the classes were numbered where the machine was fitted: of those with as many votes
+    # the first one wins, and probabilities are coupled in this order, to the bit.
+    _label_order: Indices | slice = slice(None)
 
     def _targets(self, X: Any, y: Any) -> Targets:
         labels = y if is_plain(y) else column_or_1d(y, warn=True)
@@ -82,6 +98,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 f"The number of classes has to be greater than one; got {len(classes)} class"
             )
         self.classes_ = classes
+        self.__dict__.pop("_label_order", None)  # of a file
         return np.asarray(targets, np.int64)
 
     @property
@@ -240,7 +257,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         n, classes = len(pairs), len(self.classes_)
         winners = np.where(pairs > 0, *np.array(self._pairs).T)
         votes = np.bincount((winners + classes * np.arange(n)[:, None]).ravel(), None, n * classes)
-        return self.classes_[np.argmax(votes.reshape(n, classes), axis=1)]
+        first = np.argmax(votes.reshape(n, classes)[:, self._label_order], axis=1)
+        return self.classes_[self._label_order][first]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
@@ -265,9 +283,16 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 "predict_proba is not available when fitted with probability=False"
             )
         pairs, classes = self._pair_decisions(X), len(self.classes_)
+        order = np.arange(classes)[self._label_order]
+        at, sign = pairs_in(order)
         # A dozen sweeps over all pairs, of a division or two each.
         workers = min(self._threads(), threads.worth(100.0 * pairs.size))
-        return _core.couple(pairs, self._probA, self._probB, classes, workers)
+        coupled = _core.couple(
+            sign * pairs[:, at], self._probA[at], sign * self._probB[at], classes, workers
+        )
+        probabilities = np.empty_like(coupled)
+        probabilities[:, order] = coupled
+        return probabilities
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:

@@ -1,0 +1,7 @@
+"""`python -m pairstep`: the `pairstep` command."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

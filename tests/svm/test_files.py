@@ -1,0 +1,402 @@
+"""Machines in files of our own: they come back as they were, and nothing bad comes out of any."""
+
+import io
+import json
+import tracemalloc
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC as THEIRS
+
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
+
+X, Y = load_iris(return_X_y=True)
+ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+OLD = Path(__file__).parents[1] / "data"
+
+pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
+
+
+def kept(machine):
+    """What is in the file of a machine."""
+    file = io.BytesIO()
+    save(machine, file)
+    return file.getvalue()
+
+
+def again(machine):
+    return load(io.BytesIO(kept(machine)))
+
+
+def check_same(machine, new):
+    """All that a machine is and does is the same after a stay in a file; returns it."""
+    back = again(machine)
+    assert type(back) is type(machine)
+    assert back.get_params() == machine.get_params()
+    for name, value in vars(machine).items():
+        other = vars(back)[name]
+        if scipy.sparse.issparse(value):
+            assert type(other) is type(value)
+            assert (other != value).nnz == 0
+        elif name == "optimality_":
+            for part, numbers in vars(value).items():
+                np.testing.assert_array_equal(getattr(other, part), numbers)
+        else:
+            np.testing.assert_array_equal(other, value)
+            if isinstance(value, np.ndarray):
+                assert other.dtype == value.dtype
+    for name in ("predict", "decision_function", "score_samples", "predict_proba"):
+        assert hasattr(back, name) == hasattr(machine, name)
+        if hasattr(machine, name):
+            np.testing.assert_array_equal(getattr(back, name)(new), getattr(machine, name)(new))
+    return back
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+@pytest.mark.parametrize("Machine", ALL)
+def test_every_machine_and_kernel(Machine, kernel):
+    check_same(Machine(kernel=kernel, coef0=0.5, gamma=0.05, degree=2).fit(X, Y), X)
+
+
+@pytest.mark.parametrize("Machine", ALL)
+def test_precomputed(Machine):
+    K = X @ X.T
+    check_same(Machine(kernel="precomputed").fit(K, Y), K)
+    fitted = Machine(kernel="precomputed", support_columns=True).fit(K, Y)
+    check_same(fitted, K[:, fitted.support_])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, np.array])
+@pytest.mark.parametrize("Machine", ALL)
+def test_sparse_and_single(Machine, container, dtype):
+    data = container((X * (X > 1)).astype(dtype))
+    back = check_same(Machine(kernel="linear", dtype=dtype).fit(data, Y), data)
+    assert back.support_vectors_.dtype == dtype
+
+
+CLASSES = {
+    "text": ["Ünder", "b", "c" * 50], "bool": [True, False, False], "int": [-5, 10**12, 3],
+    "float": [0.0, -1.0, 7.0], "byte": np.array([7, 200, 3], np.uint8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("classes", CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize("Machine", [SVC, NuSVC])
+def test_classes_of_any_kind_and_probabilities(Machine, classes):
+    labels = np.array(classes)[Y]
+    weights = dict.fromkeys(np.unique(labels), 1.5)
+    for options in ({}, {"probability": True, "random_state": np.int64(0), "break_ties": True}):
+        machine = Machine(class_weight=weights, **options).fit(X, labels)
+        assert check_same(machine, X).class_weight == weights
+
+
+def test_names_of_features():
+    table = pandas.DataFrame(X, columns=["a", "b", "ü", "d"])
+    back = check_same(SVC().fit(table, Y), table)
+    with pytest.raises(ValueError, match="feature names"):
+        back.predict(table[["b", "a", "ü", "d"]])
+
+
+def test_no_support_vectors():
+    check_same(SVR(epsilon=10.0).fit(X, Y), X)
+    check_same(SVR(epsilon=10.0).fit(scipy.sparse.csr_array(X), Y), X)
+
+
+@pytest.mark.parametrize("Machine", ALL)
+def test_life_after_that(Machine):
+    machine = Machine(warm_start=True).fit(X, Y)
+    back = again(machine)
+    assert not hasattr(back, "_last_duals")
+    np.testing.assert_allclose(back.to_sklearn().dual_coef_, machine.dual_coef_)
+    clone(back).fit(X, Y)
+    back.fit(X[::2], Y[::2])
+    assert back.shape_fit_ == (75, 4)
+
+
+def test_extreme_parameters():
+    machine = SVC(C=np.inf, kernel="linear", dtype="float64", time_limit=1e9, tol=1e-9)
+    back = again(machine.fit(X, Y > 0))
+    assert np.inf == back.C
+    assert back.dtype is np.float64
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (SVC(kernel=lambda A, B: A @ B.T), "kernel=.* cannot be kept"),
+        (SVC(random_state=np.random.RandomState(0)), "random_state=.* cannot be kept"),
+    ],
+)
+def test_what_cannot_be_kept_is_named(machine, message, tmp_path):
+    machine.fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        save(machine, tmp_path / "machine")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_things_are_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        save(SVC(), tmp_path / "machine")
+    with pytest.raises(TypeError, match="SVC"):
+        save(THEIRS().fit(X, Y), tmp_path / "machine")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "machine")
+
+
+def test_a_full_disk_leaves_the_old_machine(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "machine"
+    save(SVC(C=1.0).fit(X, Y), path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save(SVC(C=2.0).fit(X, Y), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert load(path).C == 1.0
+    assert [p.name for p in tmp_path.iterdir()] == ["machine"]
+
+
+@pytest.mark.parametrize("name", ["svc-1", "svr-1"])
+def test_files_of_earlier_versions_are_read(name):
+    """They were written by the first version of the format, and must never be written anew."""
+    machine = load(OLD / f"{name}.machine")
+    expected = json.loads((OLD / f"{name}.json").read_text())
+    new = np.array(expected["new"])
+    names = machine.__dict__.pop("feature_names_in_", None)
+    assert names is None or names[0] == "sepal length"
+    assert machine.predict(new).tolist() == pytest.approx(expected["predict"])
+    if "predict_proba" in expected:
+        np.testing.assert_allclose(machine.predict_proba(new), expected["predict_proba"])
+    for parameter, value in expected["parameters"].items():
+        assert getattr(machine, parameter) == value
+
+
+# Hostile files
+
+
+def rewritten(content, change):
+    """The file with its members changed: `change` has a dict of their bytes in its hands."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return file.getvalue()
+
+
+def with_header(content, **new):
+    def change(members):
+        header = json.loads(members["header.json"])
+        for path, value in new.items():
+            *above, last = path.split("__")
+            place = header
+            for name in above:
+                place = place[name]
+            place[last] = value
+        members["header.json"] = json.dumps(header).encode()
+
+    return rewritten(content, change)
+
+
+def with_array(content, name, array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return rewritten(content, lambda members: members.update({f"{name}.npy": file.getvalue()}))
+
+
+with warnings.catch_warnings(action="ignore"):
+    DENSE = kept(SVC(probability=True, random_state=0).fit(X, Y))
+SPARSE = kept(OneClassSVM().fit(scipy.sparse.csr_array(X)))
+CONTENTS = {"dense": DENSE, "sparse": SPARSE}
+
+
+def refused(content, match=None):
+    with pytest.raises(ValueError, match=match) as error:
+        load(io.BytesIO(content))
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", [DENSE, SPARSE], ids=CONTENTS)
+def test_truncated(content):
+    for length in [*range(60), *range(60, len(content), 97)]:
+        refused(content[:length])
+
+
+@pytest.mark.parametrize("which", CONTENTS)
+@given(data=st.data())
+def test_any_byte_may_be_wrong(which, data):
+    changed = bytearray(CONTENTS[which])
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        machine = load(io.BytesIO(bytes(changed)))
+    except ValueError:
+        return
+    machine.predict(X)  # what the checksums do not cover does not matter
+
+
+@given(content=st.binary(max_size=300))
+def test_nonsense(content):
+    refused(content)
+    refused(b"PK\x03\x04" + content)
+
+
+def members_of(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return archive.namelist()
+
+
+@pytest.mark.parametrize(
+    ("which", "name"),
+    [(which, name) for which, content in CONTENTS.items() for name in members_of(content)],
+)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_any_member_may_be_wrong_behind_right_checksums(which, name, data):
+    def change(members):
+        changed = bytearray(members[name])
+        for _ in range(data.draw(st.integers(1, 3))):
+            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+        members[name] = bytes(changed)
+
+    said = None
+    try:
+        machine = load(io.BytesIO(rewritten(CONTENTS[which], change)))
+        machine.predict(X)  # it is one, if not that which went in
+    except ValueError as error:
+        said = str(error)
+    assert said is None or len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("support_vectors_", np.ones((3, 4))),
+        ("support_vectors_", np.full((51, 4), np.nan)),
+        ("support_", np.arange(51) + 100),
+        ("support_", -np.arange(51)),
+        ("support_", np.arange(51.0)),
+        ("dual_coef_", np.ones((3, 51))),
+        ("intercept_", np.ones(2)),
+        ("intercept_", np.array([1.0, np.inf, 0.0])),
+        ("_n_support", np.array([51, 1, -1])),
+        ("_n_support", np.array([1, 1, 1])),
+        ("classes_", np.array([1, 1, 2])),
+        ("classes_", np.array([1])),
+        ("_probA", np.ones(1)),
+        ("class_weight_", np.ones(2)),
+        ("_label_order", np.array([0, 1, 1])),
+        ("n_iter_", np.ones(3)),
+        ("optimality_.status", np.ones(3)),
+        ("unheard_of", np.ones(3)),
+    ],
+)
+def test_parts_must_go_together(name, array):
+    refused(with_array(DENSE, name, array), f"{name.split('.')[-1]}|text")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("indices", lambda a: a + 1000),
+        ("indices", lambda a: a - 1000),
+        ("indices", lambda a: a * 0),
+        ("indptr", lambda a: a[::-1]),
+        ("indptr", lambda a: a * 1000),
+        ("indptr", lambda a: a[:1]),
+        ("data", lambda a: a[:-1]),
+        ("data", lambda a: a * np.nan),
+        ("data", lambda a: a.astype("U5")),
+    ],
+)
+def test_sparse_parts_must_go_together(name, change):
+    with zipfile.ZipFile(io.BytesIO(SPARSE)) as archive:
+        array = np.load(io.BytesIO(archive.read(f"support_vectors_.{name}.npy")))
+    refused(with_array(SPARSE, f"support_vectors_.{name}", change(array)))
+
+
+@pytest.mark.parametrize(
+    ("new", "match"),
+    [
+        ({"format": "other"}, "format"),
+        ({"version": 2}, "version 2"),
+        ({"version": "one"}, "damaged"),
+        ({"class": "Pipeline"}, "Pipeline"),
+        ({"class": ["SVC"]}, "damaged"),
+        ({"class": "SVR"}, "SVR knows no"),
+        ({"parameters__C": -1.0}, "'C' parameter"),
+        ({"parameters__kernel": "precomputed"}, "does not go"),
+        ({"parameters__unheard": 1}, "unheard"),
+        ({"parameters__dtype": "object"}, "dtype"),
+        ({"parameters": []}, "damaged"),
+        ({"state___gamma": float("nan")}, "_gamma"),
+        ({"state__shape_fit_": [10**30, 4]}, "does not go"),
+        ({"state__n_features_in_": 2**40}, "does not go"),
+        ({"state___sparse": True}, "does not go"),
+        ({"feature_names": ["a"]}, "feature_names"),
+        ({"feature_names": [1, 2, 3, 4]}, "feature_names"),
+        ({"container": "csr_array"}, "damaged"),
+        ({"container": "list"}, "damaged"),
+    ],
+)
+def test_headers_must_make_sense(new, match):
+    refused(with_header(DENSE, **new), match)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", "[" * 100_000, "9" * 10_000, "\x00"])
+def test_headers_must_be_json(text):
+    refused(rewritten(DENSE, lambda members: members.update({"header.json": text.encode()})))
+
+
+def test_pickles_are_not_opened():
+    class Bomb:
+        def __reduce__(self):
+            raise AssertionError("it was opened")
+
+    file = io.BytesIO()
+    with pytest.raises(AssertionError):
+        np.save(file, np.array([Bomb()], object), allow_pickle=True)
+    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"cos\nsystem\n."
+    refused(rewritten(DENSE, lambda members: members.update({"support_.npy": content})), "object")
+
+
+def most_memory(content):
+    """Bytes that an attempt to load takes."""
+    tracemalloc.start()
+    try:
+        refused(content)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_is_not_unpacked():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b" " * 10**8)
+    assert len(file.getvalue()) < 10**6
+    assert most_memory(file.getvalue()) < 10**7
+
+
+@pytest.mark.parametrize("shape", [(10**9,), (10**6, 10**6), (2**62, 4), (-1,), (1, -4)])
+def test_memory_is_not_reserved_for_what_is_not_there(shape):
+    header = repr({"descr": "<f8", "fortran_order": False, "shape": shape}).encode()
+    content = b"\x93NUMPY\x01\x00" + (117).to_bytes(2, "little") + header.ljust(116) + b"\n"
+    changed = rewritten(DENSE, lambda members: members.update({"intercept_.npy": content}))
+    assert most_memory(changed) < 10**7

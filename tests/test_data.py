@@ -1,0 +1,123 @@
+"""Samples from files that anybody may have made."""
+
+import gzip
+import io
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pairstep.data import read_samples
+
+TEXT = st.text(alphabet='0123456789.:,;-+e# \t\r\nqidnaxü"\x00', max_size=60)
+
+
+def attempt(path, content, **options):
+    """Samples that make sense, or one line of complaint."""
+    path.write_bytes(content)
+    try:
+        samples = read_samples(path, **options)
+    except ValueError as error:
+        return str(error)
+    assert samples.X.ndim == 2
+    assert samples.X.shape[0] > 0
+    assert samples.y is None or samples.y.shape == samples.X.shape[:1]
+    return ""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("data") / "samples"
+
+
+# Each of these was once read wrongly, or ended in another error than a ValueError.
+@given(text=TEXT)
+@example("1 1:2 1:3")
+@example("1 2:2 1:3")
+@example("1 qid:3 1:2")
+@example("1 18446744073709551617:1")
+@example("1 -1:1")
+@example("1 1:\x00")
+@example("1,2 1:1")
+@example('"')
+@example('a,"b\n1,2\n')
+@example(",")
+@example(";\n;")
+def test_any_text(path, text):
+    attempt(path, text.encode())
+    attempt(path.with_suffix(".csv"), text.encode())
+    attempt(path, b"1 1:2\n2 3:4\n" + text.encode(), n_features=9)
+    attempt(path.with_suffix(".csv"), b"a,b\n1,2\n" + text.encode(), labelled=False)
+
+
+@given(content=st.binary(max_size=100))
+def test_any_bytes(path, content):
+    for begin in (b"", b"PK\x03\x04", b"PAR1", b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\x00"):
+        attempt(path, begin + content)
+
+
+@given(data=st.data())
+def test_any_byte_of_an_npz_file_may_be_wrong(path, data):
+    file = io.BytesIO()
+    (np.savez_compressed if data.draw(st.booleans()) else np.savez)(file, X=np.eye(4), y=np.ones(4))
+    changed = bytearray(file.getvalue())
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    attempt(path, bytes(changed))
+
+
+def most_memory(path, content):
+    tracemalloc.start()
+    try:
+        said = attempt(path, content)
+        return said, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_wide_sample_stays_sparse(path):
+    said, memory = most_memory(path, b"1 1:1\n2 2147483647:1\n")
+    assert said == ""
+    assert memory < 10**7
+    said, memory = most_memory(path, b"1 1:1\n2 2147483648:1\n")
+    assert "line 2: an index is larger than 2147483647" in said
+    assert memory < 10**7
+
+
+def test_bombs_are_not_unpacked(path):
+    packed = gzip.compress(gzip.compress(b"1 1:1\n" * 10**7), 9)
+    said, memory = most_memory(path, packed)  # it is packed twice: what is inside is no text
+    assert said
+    assert memory < 10**7
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", b"\x00" * 3 * 10**8)
+    said, memory = most_memory(path, file.getvalue())
+    assert "claims to hold" in said
+    assert memory < 10**7
+
+
+def test_labels_keep_their_kind(path):
+    def labels(content, **options):
+        path.write_bytes(content)
+        return read_samples(path, **options).y
+
+    assert labels(b"+1 1:1\n-1 1:2\n").tolist() == [1, -1]
+    assert labels(b"+1 1:1\n-1 1:2\n").dtype == np.int64
+    assert labels(b"0.5 1:1\n-1 1:2\n").dtype == np.float64
+    assert labels(b"1,yes\n2,no\n").tolist() == ["yes", "no"]
+    assert labels(b"1,7\n2,no\n").tolist() == ["7", "no"]
+    assert labels(b"1e300,1e300\n2,1\n").dtype == np.float64
+    assert labels(b"1,2\n", labelled=False) is None
+
+
+def test_the_first_line_may_have_names(path):
+    path.write_bytes('\ufeffhöhe;"a;b";kind\n1;2;x\n'.encode())
+    samples = read_samples(path)
+    assert samples.names == ["höhe", "a;b"]
+    assert samples.y.tolist() == ["x"]
+    path.write_bytes(b"1.5,x\n")
+    assert read_samples(path).names is None
