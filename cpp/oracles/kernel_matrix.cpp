@@ -20,7 +20,7 @@ std::size_t KernelMatrix::bytes(Index rows) {
 KernelMatrix::KernelMatrix(const KernelFunction& kernel, const DataMatrix& data,
                            const std::vector<Index>& rows, Team& team)
     : count_(Index(rows.size())), arena_(bytes(count_)) {
-  const Points<double> points(data, rows.data(), count_);
+  const Points<double> points(data, rows.data(), count_, &team);
   const std::vector<double> blocks = points.blocks();
   std::vector<double*> lines;
   for (Index r = 0; r < count_; ++r)
