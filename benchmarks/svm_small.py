@@ -1,7 +1,7 @@
 """Small fits and predictions: SVC here against scikit-learn's, in one process, in microseconds.
 
-`python -m benchmarks.svm --small` runs it. Each figure is the median of calls over a tenth of a
-second, ours and theirs in turn; ratios are theirs over ours.
+`python -m benchmarks.svm --small` runs it. Each figure is the median of calls, ours and theirs in
+turn; ratios are theirs over ours.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ import sklearn.svm
 
 import pairstep.svm
 
-SIZES = (2, 5, 10, 30, 60, 100, 300, 1000)
-FEATURES = (4, 400)
-SECONDS = 0.1
+FITTED, FEATURES = (2, 5, 10, 30, 60, 100, 300, 1000), (4, 400)
+PREDICTED_BY, PREDICTED_FEATURES = (2, 10, 60, 300, 1000, 5000), (2, 20, 400)
+ROWS = (1, 2, 10, 100)
+SECONDS = 0.06
 
 
-def samples(n: int, features: int, sparse: bool) -> tuple[Any, np.ndarray]:
+def samples(n: int, features: int, kind: str) -> tuple[Any, np.ndarray]:
     """Two classes that overlap."""
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     X = rng.standard_normal((n, features))
     X[:, 0] += y
-    if sparse:
+    if kind == "sparse":
         X[rng.random(X.shape) < 0.5] = 0.0
-    return (scipy.sparse.csr_array(X) if sparse else X), y
+        return scipy.sparse.csr_array(X), y
+    return X.tolist() if kind == "lists" else X, y
 
 
 def microseconds(*calls: Callable[[], Any]) -> list[float]:
@@ -48,26 +50,44 @@ def microseconds(*calls: Callable[[], Any]) -> list[float]:
     return [1e6 * float(np.median(own)) for own in times]
 
 
-def study() -> None:
-    work: dict[str, Callable[[Any, Any, np.ndarray], Any]] = {
-        "fit": lambda machine, X, y: machine.fit(X, y),
-        "predict 1": lambda machine, X, y: machine.predict(X[[0]]),
-        "predict n": lambda machine, X, y: machine.predict(X),
-    }
+Work = Callable[[Any, np.ndarray], Callable[[Any], Any]]  # of data, and then of a machine
+
+
+def fit(X: Any, y: np.ndarray) -> Callable[[Any], Any]:
+    return lambda machine: machine.fit(X, y)
+
+
+def predict(count: int, X: Any, y: np.ndarray) -> Callable[[Any], Any]:
+    rows = X[np.arange(count) % X.shape[0]]
+    return lambda machine: machine.predict(rows)
+
+
+def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, ...],
+            work: dict[str, Work]) -> list[str]:  # fmt: skip
+    """A table; what is slower than theirs in it."""
     print(
         f"\n{'n':>6}{'features':>10} {'rows':7}"
-        + "".join(f"{w:>11}{'theirs':>9}{'ratio':>7}" for w in work)
+        + "".join(f"{w:>12}{'theirs':>9}{'ratio':>7}" for w in work)
     )
     slower = []
-    for n in SIZES:
-        for features, kind in product(FEATURES, ("dense", "sparse")):
-            X, y = samples(n, features, kind == "sparse")
-            machines = pairstep.svm.SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
-            line = f"{n:6}{features:10} {kind:7}"
-            for name, do in work.items():
-                ours, theirs = microseconds(*(partial(do, m, X, y) for m in machines))
-                line += f"{ours:11.0f}{theirs:9.0f}{theirs / ours:7.2f}"
-                if ours > theirs:
-                    slower.append(f"{name} of {n} x {features} {kind}")
-            print(line, flush=True)
+    for n, features, kind in product(sizes, widths, kinds):
+        X, y = samples(n, features, kind)
+        machines = pairstep.svm.SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
+        line = f"{n:6}{features:10} {kind:7}"
+        for name, do in work.items():
+            ours, theirs = microseconds(*(partial(do(X, y), machine) for machine in machines))
+            line += f"{ours:12.0f}{theirs:9.0f}{theirs / ours:7.2f}"
+            if ours > theirs:
+                slower.append(f"{name} of {n} x {features} {kind} ({theirs / ours:.2f})")
+        print(line, flush=True)
+    return slower
+
+
+def study() -> None:
+    slower = compare(
+        FITTED, FEATURES, ("dense", "sparse", "lists"), {"fit": fit}
+    ) + compare(
+        PREDICTED_BY, PREDICTED_FEATURES, ("dense", "sparse"),
+        {f"predict {count}": partial(predict, count) for count in ROWS},
+    )  # fmt: skip
     print("\nnever slower than scikit-learn: " + (", ".join(slower) or "met"))

@@ -170,6 +170,28 @@ def test_both_gears_reach_the_same_value(rule, step, monkeypatch):
     assert native.fun == pytest.approx(readable.fun, rel=1e-10)
 
 
+@pytest.mark.parametrize("n", [2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 120, 600])
+def test_the_gear_chooses_the_partner_by_the_true_curvature(n, instruction_set):
+    """The first move of libsvm is the best of all that take from the dearest account."""
+    rng = np.random.default_rng(n)
+    for _ in range(5):
+        factor = rng.normal(size=(n, 5))
+        Q = factor @ factor.T + np.diag(rng.uniform(0.01, 1, n))
+        objective, c = (
+            pairstep.Quadratic(Q, linear := rng.normal(size=n)),
+            pairstep.SumBox(0, -1, 1),
+        )
+        result = minimize(objective, c, x0=np.zeros(n), rule="libsvm", max_iter=1)
+        i = np.argmax(linear)
+        gap, curvature = linear[i] - linear, Q[i, i] + np.diag(Q) - 2 * Q[i]
+        curvature[i] = 1.0
+        amount = np.clip(gap / curvature, 0, 1)
+        j = np.argmax(amount * (gap - 0.5 * curvature * amount))
+        expected = np.zeros(n)
+        expected[[i, j]] = -amount[j], amount[j]
+        np.testing.assert_allclose(result.x, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("rule", sorted(set(RULES) - {"libsvm"}))
 def test_both_gears_make_the_same_first_moves(rule, monkeypatch):
     """The same rule and the same step: the first points agree to rounding.

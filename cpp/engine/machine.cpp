@@ -14,13 +14,14 @@ namespace {
 
 // Problems of so few accounts, which one working set holds, are solved in float64 and further than
 // asked for: coefficients then repeat to many digits, for a tenth to a quarter of such a short fit.
-constexpr Index SMALL = 128;
+// Not where there are so many that the fit is no longer short.
+constexpr Index SMALL = 128, SMALL_TOGETHER = 10'000;
 constexpr double FURTHER = 1e4;
 
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
          MachineProgress& progress) {
-  const bool small = dual.point.n <= SMALL;
+  const bool small = task.further && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
@@ -81,6 +82,9 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   const Index count = Index(duals.size());
   const int side_by_side = count >= threads ? threads : 1;
   task.cache_bytes /= std::size_t(side_by_side);
+  Index together = 0;
+  for (const Dual& dual : duals) together += dual.point.n;
+  task.further = together <= SMALL_TOGETHER;
   // The largest first, so that none of them is left for the end.
   std::vector<Index> order(std::size_t(count), 0);
   std::iota(order.begin(), order.end(), 0);

@@ -32,7 +32,8 @@ struct MachineTask {
   std::size_t cache_bytes;
   bool single;  // kernel rows in float32
   const Rule* rule;
-  bool cold;  // whether nothing is known of the solution yet
+  bool cold;            // whether nothing is known of the solution yet
+  bool further = true;  // than to the tolerance, where a dual is small
 };
 
 // What is told of duals on the way.

@@ -2,7 +2,7 @@
 // extremes. It needs the whole Hessian at hand. Included once per instruction set.
 
 // How many elements ahead to ask for the rows of the Hessian, which come from far.
-constexpr Index AHEAD = 384;
+constexpr Index AHEAD = 384, LINE = 8;
 
 // d'Hd for the move d.
 inline double curvature_along(const double* hessian, Index n, const Move& move) {
@@ -150,6 +150,8 @@ class Greedy final : public GreedyRun {
       if (!after_finish_) {
         choose_move();
         if (move_.index.empty() && choice_.rule->guided()) return Stop::no_progress;
+        for (std::size_t k = 0; k < std::min<std::size_t>(move_.index.size(), 2); ++k)
+          ask_for_row(move_.index[k]);
         const bool changed = !move_.index.empty() && step();
         if (endless_) return Stop::unbounded;
         if (!changed && choice_.rule->guided()) return Stop::no_progress;
@@ -271,7 +273,7 @@ class Greedy final : public GreedyRun {
       if (!ends.open()) continue;
       const Index begin = inside ? point_.starts[group] : 0,
                   end = inside ? point_.starts[group + 1] : n;
-      const auto curvature = [&]<class T>(Index i, Index p) -> T {
+      const auto curvature = [&]<class T>(Index i, Index p) INLINED -> T {
         const double* row = task_.hessian + (begin + i) * n + begin;
         __builtin_prefetch(row + p + AHEAD);
         const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
@@ -411,7 +413,14 @@ class Greedy final : public GreedyRun {
           },
           prices);
       ends_[group] = {found[0], found[1], -1};
+      if (found[0].index >= 0) ask_for_row(begin + found[0].index);  // it will be read next
     }
+  }
+
+  // Ask for the beginning of a row of the Hessian, which a loop that reads it cannot in time.
+  void ask_for_row(Index i) const {
+    const double* row = task_.hessian + i * point_.n;
+    for (Index p = 0; p < std::min(AHEAD, point_.n); p += LINE) __builtin_prefetch(row + p);
   }
 
   const GreedyTask task_;

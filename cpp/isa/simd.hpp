@@ -4,6 +4,9 @@
 // A score is a generic lambda `score<T>(p)` that reads at p and works for T = double and
 // T = Lanes alike, so that each rule is written once and needs no intrinsics.
 
+// For lambdas in hot loops: a call would load again, for every vector, what they refer to.
+#define INLINED __attribute__((always_inline))
+
 constexpr Index WIDTH = PAIRSTEP_BYTES / sizeof(double);
 typedef double Lanes __attribute__((vector_size(PAIRSTEP_BYTES)));
 
@@ -33,6 +36,28 @@ template <class T>
 inline T minimum(T a, T b) {
   return a < b ? a : b;
 }
+
+// The same, by one instruction each: compilers find it only where neither side is a constant.
+#if defined(__x86_64__)
+inline Lanes maximum(Lanes a, Lanes b) {
+#if PAIRSTEP_BYTES == 64
+  return _mm512_max_pd(a, b);
+#elif PAIRSTEP_BYTES == 32
+  return _mm256_max_pd(a, b);
+#else
+  return _mm_max_pd(a, b);
+#endif
+}
+inline Lanes minimum(Lanes a, Lanes b) {
+#if PAIRSTEP_BYTES == 64
+  return _mm512_min_pd(a, b);
+#elif PAIRSTEP_BYTES == 32
+  return _mm256_min_pd(a, b);
+#else
+  return _mm_min_pd(a, b);
+#endif
+}
+#endif
 
 inline double square_root(double value) { return std::sqrt(value); }
 
@@ -125,6 +150,19 @@ inline unsigned above(Lanes a, Lanes b) {
 #endif
 }
 
+// Bit k is set where lane k of a is that of b.
+inline unsigned same(Lanes a, Lanes b) {
+#if defined(__x86_64__) && PAIRSTEP_BYTES == 64
+  return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ);
+#elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
+  return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ)));
+#else
+  unsigned bits = 0;
+  for (Index k = 0; k < WIDTH; ++k) bits |= unsigned(a[k] == b[k]) << k;
+  return bits;
+#endif
+}
+
 // Call visit(k) for every bit k that is set.
 template <class Visit>
 inline void for_bits(unsigned bits, Visit visit) {
@@ -159,6 +197,10 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
         odd[k] = maximum(b[k], odd[k]);
       }
     }
+    for (; p + WIDTH <= end; p += WIDTH) {
+      const std::array<Lanes, K> a = score.template operator()<Lanes>(p);
+      for (int k = 0; k < K; ++k) even[k] = maximum(a[k], even[k]);
+    }
     std::array<double, K> top;
     for (int k = 0; k < K; ++k) top[k] = largest_lane(maximum(even[k], odd[k]));
     for (; p < end; ++p) {
@@ -175,10 +217,14 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
     if (block[k] < 0) continue;
     Index p = block[k];
     const Index end = std::min(p + BLOCK, n);
-    while (p + WIDTH <= end &&
-           largest_lane(rescore.template operator()<Lanes>(p)[k]) != found[k].value)
-      p += WIDTH;
-    while (p + 1 < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
+    unsigned bits = 0;
+    for (; p + WIDTH <= end; p += WIDTH) {
+      bits = same(rescore.template operator()<Lanes>(p)[k], all<Lanes>(found[k].value));
+      if (bits != 0) break;
+    }
+    if (bits != 0) p += std::countr_zero(bits);
+    else
+      while (p + 1 < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
     found[k].index = std::min(p, end - 1);  // also where a score that is no number hides the best
   }
   return found;
@@ -187,6 +233,32 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
 template <int K, class Score>
 inline std::array<Found, K> argmax(Index n, Score score) {
   return argmax<K>(n, score, score);
+}
+
+// The largest of scores that take long, if it is above `bar`: the first position on ties. Where
+// a score may be above the bar, which rises, the quick test excess(p, bar) must be above
+// `short_of`.
+template <class Excess, class Score>
+inline Found argmax_above(double bar, Index n, Excess excess, double short_of, Score score) {
+  Index best = -1;
+  const auto promising = [&](Index p)
+                             INLINED { return above(excess(p, bar), all<Lanes>(short_of)); };
+  const auto offer = [&](double value, Index p) INLINED {
+    if (!(value > bar)) return;
+    bar = value;
+    best = p;
+  };
+  const auto look = [&](Index p) INLINED {
+    const Lanes value = score.template operator()<Lanes>(p);
+    for (Index lane = 0; lane < WIDTH; ++lane) offer(value[lane], p + lane);
+  };
+  Index p = 0;
+  for (; p + 2 * WIDTH <= n; p += 2 * WIDTH)
+    if ((promising(p) | promising(p + WIDTH)) != 0) [[unlikely]]
+      for (const Index at : {p, p + WIDTH}) look(at);
+  for (; p + WIDTH <= n; p += WIDTH) look(p);
+  for (; p < n; ++p) offer(score.template operator()<double>(p), p);
+  return {bar, best};
 }
 
 // Append to out[k] every position whose k-th score is above 0.

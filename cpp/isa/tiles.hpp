@@ -146,6 +146,16 @@ inline void dense_dots(const Real* queries, const Real* panel, Index features, R
     for (int v = 0; v < 3; ++v) std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
 }
 
+// Of as many queries as there are, up to ROWS.
+template <class Real, int ROWS>
+inline void some_dots(Index count, const Real* queries, const Real* panel, Index features,
+                      Real* out) {
+  if constexpr (ROWS > 1) {
+    if (2 * count <= ROWS) return some_dots<Real, ROWS / 2>(count, queries, panel, features, out);
+  }
+  dense_dots<Real, ROWS>(queries, panel, features, out);
+}
+
 // Queries that the sparse kernel takes at once.
 constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;
 
@@ -203,6 +213,39 @@ inline Doubles widen(const float* p) {
   return __builtin_convertvector(load_as<Half>(p), Doubles);
 }
 
+template <class Real>
+inline double weighted_sum(const Real* values, const double* weights, Index count) {
+  constexpr Index WIDE = Vector<double>::width;
+  Doubles sums = {};
+  Index c = 0;
+  for (; c + WIDE <= count; c += WIDE)
+    sums = multiply_add(widen(values + c), load_as<Doubles>(weights + c), sums);
+  double sum = 0.0;
+  for (Index lane = 0; lane < WIDE; ++lane) sum += sums[lane];
+  for (; c < count; ++c) sum += weights[c] * double(values[c]);
+  return sum;
+}
+
+// The sums over the columns of a tile, of each group apart.
+template <class Real>
+inline void add_totals(const Tiles<Real>& job, Index first, Index count, Index panel,
+                       const Real* values) {
+  constexpr Index PANEL = Points<Real>::PANEL;
+  const Index columns = job.columns->count();
+  const Index begin = panel * PANEL, end = std::min(begin + PANEL, columns);
+  const std::vector<Index>& groups = *job.groups;
+  Index g = std::upper_bound(groups.begin(), groups.end(), begin) - groups.begin() - 1;
+  for (; g + 1 < Index(groups.size()) && groups[g] < end; ++g) {
+    const Index from = std::max(begin, groups[g]), to = std::min(end, groups[g + 1]);
+    for (Index o = 0; o < job.outputs; ++o) {
+      double* totals = job.totals + (g * job.outputs + o) * job.stride + first;
+      for (Index r = 0; r < count; ++r)
+        totals[r] += weighted_sum(values + r * PANEL + (from - begin),
+                                  job.column_weights + o * columns + from, to - from);
+    }
+  }
+}
+
 // What becomes of a tile of values: `values` has a row of PANEL columns per query.
 template <class Real>
 inline void deliver(const Tiles<Real>& job, Index first, Index count, Index panel, Real* values) {
@@ -215,6 +258,7 @@ inline void deliver(const Tiles<Real>& job, Index first, Index count, Index pane
     if (job.rows && job.rows[first + r])
       std::memcpy(job.rows[first + r] + begin - job.first_column, row, PANEL * sizeof(Real));
   }
+  if (job.column_weights) add_totals(job, first, count, panel, values);
   if (!job.weights) return;
   constexpr Index WIDE = Vector<double>::width;
   for (Index o = 0; o < job.outputs; ++o) {
@@ -235,7 +279,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
   const Index count = job.queries->count(), features = job.columns->features();
   if (job.columns->sparse()) {
-    Real* scattered = job.columns->lines().take();
+    Real* scattered = job.queries->lines().take();
     alignas(64) Real values[SPARSE_ROWS * PANEL];
     const Points<Real>& queries = *job.queries;
     for (Index first = job.first_query; first < count; first += SPARSE_ROWS) {
@@ -254,7 +298,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       }
       scatter(false);
     }
-    job.columns->lines().give_back(scattered);
+    job.queries->lines().give_back(scattered);
     return;
   }
   constexpr int ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
@@ -267,7 +311,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       const Real* columns = job.columns->panel(panel);
       for (Index c = 0; c < PANEL; c += THREE)
         for (Index r = 0; r < here; r += ROWS)
-          dense_dots<Real, ROWS>(block + r, columns + c, features, values + r * PANEL + c);
+          some_dots<Real, ROWS>(here - r, block + r, columns + c, features, values + r * PANEL + c);
       deliver(job, first, here, panel, values);
     }
   }

@@ -24,7 +24,7 @@ template <class Real>
 KernelMatrix<Real>::KernelMatrix(const KernelFunction& kernel, const DataMatrix& data,
                                  const std::vector<Index>& rows, Team& team)
     : count_(Index(rows.size())), arena_(bytes(count_)) {
-  const Points<double> points(data, rows.data(), count_);
+  const Points<double> points(data, rows.data(), count_, &team);
   const std::vector<double> blocks = points.blocks();
   const Index stride = padded(count_);
   Real* const values = static_cast<Real*>(arena_.data());

@@ -93,10 +93,18 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     const std::size_t q = members.size();
     if (matrix_.starts) return sparse_block(members, hessian);
+    // Members side by side are mostly rows side by side.
+    std::vector<Run> runs;
+    for (std::size_t b = 0; b < q; ++b) {
+      const Index at = row(members[b]);
+      if (b == 0 || at != runs.back().row + runs.back().count) runs.push_back({Index(b), at, 0});
+      ++runs.back().count;
+    }
     matrix_.for_dense([&](const auto* entries) {
       for (std::size_t a = 0; a < q; ++a) {
         const auto* from = entries + row(members[a]) * matrix_.features;
-        for (std::size_t b = 0; b < q; ++b) hessian[a * q + b] = from[row(members[b])];
+        for (const Run& run : runs)
+          std::copy_n(from + run.row, run.count, hessian + a * q + std::size_t(run.account));
       }
     });
   }

@@ -10,6 +10,7 @@
 #include <new>
 #include <vector>
 
+#include "../core/team.hpp"
 #include "../isa/dispatch.hpp"
 #include "kernel_function.hpp"
 
@@ -172,15 +173,21 @@ class Points {
 
   Points() = default;
 
-  // Some rows of a data matrix, in the order given.
-  Points(const DataMatrix& data, const Index* rows, Index count)
+  // Some rows of a data matrix, in the order given; dense ones by the team, if there is one.
+  Points(const DataMatrix& data, const Index* rows, Index count, Team* team = nullptr)
       : count_(count), features_(data.features), sparse_(data.lay_sparse) {
     squares_.assign(padded(), Real(0));
     if (sparse_) starts_.assign(1, 0);
     else values_.assign(std::size_t(padded()) * features_, Real(0));
     if (sparse_) lines_ = std::make_shared<Lines<Real>>(features_);
     if (sparse_ || data.starts) pack(data, rows);
-    else data.for_dense([&](const auto* entries) { pack(entries, data.center, rows); });
+    else
+      data.for_dense([&](const auto* entries) {
+        const auto pack_one = [&](Index panel) { pack(entries, data.center, rows, panel * PANEL); };
+        if (team) team->run(panels(), pack_one);
+        else
+          for (Index panel = 0; panel < panels(); ++panel) pack_one(panel);
+      });
   }
 
   // Some of these points, in the order given.
@@ -299,27 +306,26 @@ class Points {
     }
   }
 
-  // Dense rows into dense panels, a few features at a time so that what is written stays close.
+  // A panel of dense rows, a few features at a time so that what is written stays close.
   template <class Entry>
-  void pack(const Entry* entries, const std::vector<double>& center, const Index* rows) {
+  void pack(const Entry* entries, const std::vector<double>& center, const Index* rows,
+            Index first) {
     constexpr Index FEW = 8;
-    for (Index first = 0; first < count_; first += PANEL) {
-      const Index last = std::min(first + PANEL, count_);
-      double squares[PANEL] = {};
-      for (Index begin = 0; begin < features_; begin += FEW) {
-        const Index end = std::min(begin + FEW, features_);
-        for (Index p = first; p < last; ++p) {
-          const Entry* row = entries + rows[p] * features_;
-          Real* to = values_.data() + place(p);
-          for (Index k = begin; k < end; ++k) {
-            const Real value = Real(double(row[k]) - (center.empty() ? 0.0 : center[k]));
-            squares[p - first] += double(value) * double(value);
-            to[k * PANEL] = value;
-          }
+    const Index last = std::min(first + PANEL, count_);
+    double squares[PANEL] = {};
+    for (Index begin = 0; begin < features_; begin += FEW) {
+      const Index end = std::min(begin + FEW, features_);
+      for (Index p = first; p < last; ++p) {
+        const Entry* row = entries + rows[p] * features_;
+        Real* to = values_.data() + place(p);
+        for (Index k = begin; k < end; ++k) {
+          const Real value = Real(double(row[k]) - (center.empty() ? 0.0 : center[k]));
+          squares[p - first] += double(value) * double(value);
+          to[k * PANEL] = value;
         }
       }
-      for (Index p = first; p < last; ++p) squares_[p] = Real(squares[p - first]);
     }
+    for (Index p = first; p < last; ++p) squares_[p] = Real(squares[p - first]);
   }
 
   Index count_ = 0, features_ = 0;
@@ -341,7 +347,12 @@ struct Tiles {
   // What becomes of the value of query r with column c:
   Real* const* rows = nullptr;      // it is written to rows[r][c - first_column],
   const double* weights = nullptr;  // and weights[r * outputs + o] times it is added to
-  double* sums = nullptr;           // sums[o * stride + c].
+  double* sums = nullptr;           // sums[o * stride + c],
+  // or column_weights[o * columns->count() + c] times it is added to totals[s * stride + r], where
+  // s is o, after those of the groups of columns before that of c.
+  const double* column_weights = nullptr;
+  double* totals = nullptr;
+  const std::vector<Index>* groups = nullptr;  // where they begin, and the number of columns
   Index outputs = 1, stride = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "../oracles/kernel_matrix.hpp"
 #include "../oracles/matrix.hpp"
 #include "../oracles/measures.hpp"
+#include "../oracles/support_vectors.hpp"
 #include "data.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -149,19 +150,16 @@ void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& 
   });
 }
 
-// Whether float32 keeps the error of every sum within `allowed`.
-bool single_suffices(const KernelFunction& kernel, double square, const Matrix& weights,
-                     const std::vector<Index>& starts, double allowed) {
-  if (!(allowed > 0) || !fits_single(kernel, square)) return false;
-  const double error = reach<float>(kernel, square).error;
+// The largest sum of the sizes of the weights of one output over one group of queries.
+double largest_weight(const Matrix& weights, const std::vector<Index>& starts) {
+  double largest = 0.0;
   for (std::size_t g = 0; g + 1 < starts.size(); ++g) {
     std::vector<double> sizes(weights.shape(1), 0.0);
     for (Index r = starts[g]; r < starts[g + 1]; ++r)
       for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
-    for (const double size : sizes)
-      if (error * size > allowed) return false;
+    for (const double size : sizes) largest = std::max(largest, size);
   }
-  return true;
+  return largest;
 }
 
 void add_kernel_(const KernelFunction& function, const nb::object& support,
@@ -188,17 +186,51 @@ void add_kernel_(const KernelFunction& function, const nb::object& support,
   require(!to.starts == !from.starts, "both must be dense or sparse");
   to.lay_out_like(from);
   run_native([&](Pulse& pulse, WithoutGil&) {
-    const double square = precomputed || !(allowed > 0)
-                              ? 0.0
-                              : std::max(from.largest_square(asked.data(), Index(asked.size())),
-                                         to.largest_square(given.data(), Index(given.size())));
-    const bool single = !precomputed && single_suffices(function, square, weights, starts, allowed);
+    const bool single =
+        !precomputed && allowed > 0 &&
+        single_suffices(function,
+                        std::max(from.largest_square(asked.data(), Index(asked.size())),
+                                 to.largest_square(given.data(), Index(given.size()))),
+                        largest_weight(weights, starts), allowed);
     Team team(std::max(threads, 1), pulse);
     const auto add = single ? add_kernel<float> : add_kernel<double>;
     add(function, from, asked, starts, weights.data(), outputs, to, given, sums.data(),
         Index(given.size()), team);
   });
 }
+
+// Support vectors as Python holds them: laid out when they are first used, and then kept.
+struct SupportVectorsOf {
+  nb::object support;  // whose memory is read
+  SupportVectors vectors;
+
+  SupportVectorsOf(const KernelFunction& kernel, const nb::object& support,
+                   const std::optional<In>& center)
+      : support(support), vectors(kernel, data_for(kernel, support, center)) {
+    require(kernel.name != KernelName::precomputed, "a precomputed kernel has no vectors");
+  }
+
+  void decide(const Matrix& weights, const nb::object& X, const InOutMatrix& sums, int threads,
+              double allowed, const std::optional<Indices>& starts) const {
+    const DataMatrix rows = data_of(X), &known = vectors.data();
+    std::vector<Index> groups = {0, vectors.count()};
+    if (starts) {
+      require_starts(*starts, std::size_t(vectors.count()));
+      groups.assign(starts->data(), starts->data() + starts->shape(0));
+    }
+    require(Index(weights.shape(1)) == vectors.count() &&
+                sums.shape(0) == (groups.size() - 1) * weights.shape(0) &&
+                Index(sums.shape(1)) == rows.rows,
+            "weights must be outputs x support vectors and sums (groups of outputs) x rows");
+    require(rows.features == known.features, "both must have the same features");
+    require(!rows.starts == !known.starts, "both must be dense or sparse");
+    run_native([&](Pulse& pulse, WithoutGil&) {
+      Team team(std::max(threads, 1), pulse);
+      vectors.decide(weights.data(), Index(weights.shape(0)), groups, rows, allowed, sums.data(),
+                     team);
+    });
+  }
+};
 
 // The exponential of the tile kernels, for their tests.
 template <class Real>
@@ -224,6 +256,14 @@ void register_machines(nb::module_& m) {
   nb::class_<DualArrays>(m, "Dual", "min z'Kz/2 + linear'z + kinks over some rows of the data.")
       .def(nb::init<Indices, In, PointArrays, In, InOut, bool>(), "rows"_a, "linear"_a, "point"_a,
            "totals"_a, "gradient"_a.noconvert(), "known"_a = false);
+  nb::class_<SupportVectorsOf>(m, "SupportVectors", "Support vectors, laid out for decisions.")
+      .def(nb::init<const KernelFunction&, const nb::object&, const std::optional<In>&>(),
+           "kernel"_a, "support"_a, "center"_a.none())
+      .def("decide", &SupportVectorsOf::decide, "weights"_a, "X"_a, "sums"_a.noconvert(),
+           "threads"_a, "allowed"_a, "starts"_a.none() = nb::none(),
+           "sums[o, r] += sum_s weights[o, s] k(support[s], X[r]), in float32 where that keeps "
+           "their error within `allowed`; of each group of support vectors apart, if `starts` says "
+           "where they begin, one after the other.");
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
         "cold"_a, "keep_going"_a.none(),

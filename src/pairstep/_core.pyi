@@ -253,6 +253,18 @@ GRAIN: float
 GAIN: float
 ROUNDED: float
 
+class SupportVectors:
+    def __init__(self, kernel: Kernel, support: object, center: Array | None) -> None: ...
+    def decide(
+        self,
+        weights: Array,
+        X: object,
+        sums: Array,
+        threads: int,
+        allowed: float,
+        starts: Indices | None = None,
+    ) -> None: ...
+
 def solve_duals(
     X: object,
     center: Array | None,

@@ -220,6 +220,21 @@ def test_libsvm_pairs_the_dearest_with_the_largest_gain(form):
         assert decrease == pytest.approx(gains[i].max(), rel=1e-10), repr(case)
 
 
+@pytest.mark.parametrize("spread", [0, 3, 40])
+def test_libsvm_makes_the_very_move_of_its_specification(spread, instruction_set):
+    """Ties included, whatever the curvatures are and wherever in a vector the best one lies."""
+    rng = np.random.default_rng(12)
+    for n in [*range(2, 70), 255, 256, 257, 1000]:
+        gradient = rng.integers(-3, 4, n) * 0.5
+        x = rng.choice([0.0, 0.25, 1.0], n)
+        lipschitz = 10.0 ** rng.integers(-spread, spread + 1, n)
+        arguments = {"x": x, "lower": 0.0, "upper": 1.0, "alpha": 1.0, "lipschitz": lipschitz}
+        native = propose("libsvm", gradient, **arguments)
+        readable = specification("libsvm", gradient, **arguments)
+        np.testing.assert_array_equal(native.indices, readable.indices)
+        np.testing.assert_array_equal(native.delta, readable.delta)
+
+
 @both_forms
 def test_libsvm_without_constants_takes_them_all_as_1(form):
     for case in asked(form, seed=11, count=400):

@@ -11,19 +11,37 @@ struct Libsvm {
 
   template <class A, class Curvature>
   static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    const Index i = q.ends.seller.index;
+    const Index i = q.ends.seller.index, cheapest = q.ends.buyer.index;
     const double price = q.ends.seller.value;
     const double room = std::min(a.template down_room<double>(i), FAR);
-    const auto found = argmax<1>(a.n, [&]<class T>(Index p) {
-      const T c = bounded(q.curvature.template operator()<T>(i, p));
-      const T limit = minimum(a.template up_room<T>(p), all<T>(room));
-      return std::array<T, 1>{gain_of<T>(price - a.template up_price<T>(p), limit, c)};
-    });
-    const Index j = found[0].value > 0 ? found[0].index : q.ends.buyer.index;
-    best_pair_move(a, i, j, bounded(q.curvature.template operator()<double>(i, j)), 1.0, move);
+    const auto curvature = [&]<class T>(Index p) INLINED {
+      return bounded(q.curvature.template operator()<T>(i, p));
+    };
+    const auto gap = [&]<class T>(Index p)
+                         INLINED -> T { return price - a.template up_price<T>(p); };
+    const auto limit = [&]<class T>(Index p)
+                           INLINED { return minimum(a.template up_room<T>(p), all<T>(room)); };
+    const auto gain = [&]<class T>(Index p) INLINED {
+      return gain_of<T>(gap.template operator()<T>(p), limit.template operator()<T>(p),
+                        curvature.template operator()<T>(p));
+    };
+    // Curvature times gain, less curvature times bar: no division. CLOSE makes up for the rounding
+    // of both, NOTHING for what underflows.
+    const auto excess = [&](Index p, double bar) INLINED {
+      const Lanes c = maximum(q.curvature.template operator()<Lanes>(i, p), all<Lanes>(FLAT));
+      const Lanes wide = maximum(gap.template operator()<Lanes>(p), all<Lanes>(0.0));
+      const Lanes push = minimum(c * limit.template operator()<Lanes>(p), wide);
+      return multiply_add(push, multiply_add(push, all<Lanes>(-0.5), wide), c * (-CLOSE * bar));
+    };
+    const double known = CLOSE * gain.template operator()<double>(cheapest);
+    const Found found = argmax_above(known, a.n, excess, -NOTHING, gain);
+    const Index j = found.index >= 0 ? found.index : cheapest;
+    best_pair_move(a, i, j, curvature.template operator()<double>(j), 1.0, move);
   }
 
  private:
+  static constexpr double CLOSE = 1.0 - 1e-14, NOTHING = 0x1p-900;
+
   // An infinite curvature times no amount would not be a number.
   template <class T>
   static T bounded(T curvature) {

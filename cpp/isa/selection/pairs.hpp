@@ -32,6 +32,10 @@ constexpr double MOST = std::numeric_limits<double>::max();
 
 // alpha gap / width, of any sizes: no step between them overflows or underflows.
 inline double full_amount(double alpha, double gap, double width) {
+  constexpr double LEAST = 0x1p-1000, MOST = 0x1p1000;
+  const auto is_safe = [](double number) { return number >= LEAST && number <= MOST; };
+  const double product = alpha * gap, amount = product / width;
+  if (is_safe(product) && is_safe(width) && is_safe(amount)) return amount;  // the same bits
   int by_alpha, by_gap, by_width;
   const double mantissa = std::frexp(alpha, &by_alpha) * std::frexp(gap, &by_gap);
   const double quotient = mantissa / std::frexp(std::min(width, MOST), &by_width);

@@ -36,13 +36,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from .. import threads
 from .._validation import Array
 from ..constraints import Indices
+from ..kept import kept
 from ..result import Status
 from ..rules import RULES
 from .compatibility import CallbackSupportMixin, check_sample_weight, with_callbacks
 from .duals import bias, continue_from
 from .export import as_sklearn
 from .kernels import NOT_FINITE, gamma_of, matrix_of, require_finite, symmetric
-from .machine import KERNELS, Dual, Kernel, Solution, decide, solve
+from .machine import KERNELS, Dual, Kernel, LaidOut, Solution, decide, solve
 from .progress import STEPS, FitProgress
 
 KernelFunction = Callable[[Any, Any], Any]
@@ -317,6 +318,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         self.dual_coef_ = type(X)(coefficients) if self._sparse else coefficients
         precomputed = self._kernel().name == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
+        self.__dict__["_laid_out"] = LaidOut()  # a prediction leaves a machine as it is
 
     def _report(self, solutions: list[Solution]) -> list[Solution]:
         """Set `optimality_` and `fit_status_`; the solutions that the user should hear of."""
@@ -356,15 +358,18 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         Those of the groups of support vectors that begin at `starts` are apart.
         """
         kernel = self._kernel()
-        vectors: Any = None
-        if kernel.name != "precomputed":
-            vectors = self.support_vectors_.astype(X.dtype, copy=False)
+        vectors = None if kernel.name == "precomputed" else self.support_vectors_
         # Decisions are as exact as the fit that they come from; two classes may share one.
         allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
         return decide(
             vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
             threads=self._threads(float(len(coefficients)) * entries_of(X)),
+            laid_out=self._laid_out,
         )  # fmt: skip
+
+    @kept
+    def _laid_out(self) -> LaidOut:
+        return LaidOut()
 
     def _single_decision(self, X: Any) -> Array:
         if self._known is not None and X is self._known[0]:

@@ -29,7 +29,7 @@ from .._validation import Array
 from ..constraints import Indices
 from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
 from .documentation import documented
-from .duals import bias, c_classification, limits, margin, nu_classification
+from .duals import bias, c_classifications, limits, margin, nu_classification
 from .machine import Dual, Solution
 from .probability import FOLDS, cross_validated, sigmoid
 
@@ -142,27 +142,30 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         pairs = len(self._pairs)
         self._calibrate(targets, duals[pairs:], solutions[pairs:])
         duals, solutions = duals[:pairs], solutions[:pairs]
-        used = np.zeros(len(targets), bool)
-        for dual, solution in zip(duals, solutions, strict=True):
-            used[dual.rows[solution.z != 0]] = True
-        by_class = [np.flatnonzero(used & (targets == k)) for k in range(len(self.classes_))]
-        self.support_: Indices = np.concatenate(by_class).astype(np.int32)
-        self._n_support = np.array([len(rows) for rows in by_class], np.int32)
-        self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
-
         scales = [self._sign / self._scale(s) for s in solutions]
         self.intercept_ = np.array(
             [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
         )
+        self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
+
+        # The variables of all machines one after the other, and those of them that are not 0.
+        sizes = [len(dual.rows) for dual in duals]
+        z = np.repeat(scales, sizes) * np.concatenate([s.z for s in solutions])
+        moved = np.flatnonzero(z)
+        rows = np.concatenate([dual.rows for dual in duals])[moved]
+        i, j = np.repeat(np.array(self._pairs).T, sizes, axis=1)[:, moved]
+
+        used = np.zeros(len(targets), bool)
+        used[rows] = True
+        support = np.flatnonzero(used)
+        support = support[np.argsort(targets[support], kind="stable")]
+        self.support_: Indices = support.astype(np.int32)
+        counts = np.bincount(targets[support], minlength=len(self.classes_))
+        self._n_support = counts.astype(np.int32)
         place = np.zeros(len(targets), np.int64)
-        place[self.support_] = np.arange(len(self.support_))
-        coefficients = np.zeros((len(self.classes_) - 1, len(self.support_)))
-        z = [scale * solution.z for scale, solution in zip(scales, solutions, strict=True)]
-        for (i, j), dual, own in zip(self._pairs, duals, z, strict=True):
-            moved = own != 0
-            rows = dual.rows[moved]
-            at = np.where(targets[rows] == i, j - 1, i)
-            coefficients[at, place[rows]] = own[moved]
+        place[support] = np.arange(len(support))
+        coefficients = np.zeros((len(self.classes_) - 1, len(support)))
+        coefficients[np.where(targets[rows] == i, j - 1, i), place[rows]] = z[moved]
         return coefficients
 
     def _calibrate(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> None:
@@ -429,7 +432,7 @@ class SVC(Classifier):
             )
         limit = limits(self.C, limit)
         members = self._members(targets)
-        return [c_classification(members[i], members[j], limit) for i, j in self._pairs]
+        return c_classifications([(members[i], members[j]) for i, j in self._pairs], limit)
 
 
 @documented

@@ -8,6 +8,7 @@ out, as LIBSVM does.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -32,17 +33,31 @@ def limits(C: float, weights: Array) -> Array:
 
 def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
     """``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, in [-limit, 0] where y = -1, sum 0."""
-    some = limit[positive], limit[negative]
-    if any(side.any() for side in some) and not all(side.all() for side in some):
-        positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
-        some = limit[positive], limit[negative]
-    lower, upper = _two_sides(*some)
-    linear = np.ones(len(lower))
-    linear[: len(positive)] = -1.0
-    return Dual(
-        rows=np.concatenate([positive, negative]), linear=linear, lower=lower, upper=upper,
-        starts=_starts(len(linear)), totals=np.zeros(1), z=np.zeros(len(linear)),
-    )  # fmt: skip
+    return c_classifications([(positive, negative)], limit)[0]
+
+
+def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) -> list[Dual]:
+    """The duals of many pairs of classes; they are parts of a few long arrays."""
+    rows = np.concatenate([side for pair in pairs for side in pair])
+    if not limit[rows].all():
+        pairs = [_pair_with_limit(*pair, limit) for pair in pairs]
+        rows = np.concatenate([side for pair in pairs for side in pair])
+    sides = np.array([len(side) for pair in pairs for side in pair])
+    is_positive = np.repeat(np.arange(2 * len(pairs)) % 2 == 0, sides)
+    own = limit[rows]
+    linear = np.where(is_positive, -1.0, 1.0)
+    lower, upper = np.where(is_positive, 0.0, -own), np.where(is_positive, own, 0.0)
+    z, totals = np.zeros(len(rows)), np.zeros((len(pairs), 1))
+    sizes = sides.reshape(-1, 2).sum(axis=1)
+    starts = np.stack([np.zeros_like(sizes), sizes], axis=1)
+    parts = [slice(end - size, end) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
+    return [
+        Dual(
+            rows=rows[part], linear=linear[part], lower=lower[part], upper=upper[part],
+            starts=starts[k], totals=totals[k], z=z[part],
+        )
+        for k, part in enumerate(parts)
+    ]  # fmt: skip
 
 
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
@@ -89,7 +104,7 @@ def bias(solution: Solution) -> float:
 
     0 where rounding may have made it anything else, so that a symmetric problem has none.
     """
-    value = -float(solution.multiplier.sum()) / len(solution.multiplier)
+    value = -math.fsum(solution.multiplier) / len(solution.multiplier)
     return value if abs(value) > max(solution.rounding) else 0.0
 
 
@@ -163,6 +178,12 @@ def _two_sides(positive: Array, negative: Array) -> tuple[Array, Array]:
 
 def _with_limit(rows: Indices, limit: Array) -> Indices:
     return rows[limit[rows] > 0]
+
+
+def _pair_with_limit(positive: Indices, negative: Indices, limit: Array) -> tuple[Indices, Indices]:
+    """Both without the rows that have none; if no row has any, as they are."""
+    some = _with_limit(positive, limit), _with_limit(negative, limit)
+    return some if len(some[0]) + len(some[1]) > 0 else (positive, negative)
 
 
 def _filled(limit: Array, total: float) -> Array:

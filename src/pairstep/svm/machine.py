@@ -52,7 +52,7 @@ class Kernel:
         return _core.Kernel(name, self.gamma, self.coef0, self.degree)
 
 
-@dataclass
+@dataclass(slots=True)
 class Dual:
     """One dual: its variables stand for `rows` of the data, groups side by side."""
 
@@ -67,7 +67,7 @@ class Dual:
     gradient: Array | None = None  # at the start, where it is known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Solution:
     """A solved dual, with what the engine found out about it in float64."""
 
@@ -102,16 +102,20 @@ def solve(
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second.
     """
-    (data,), center = laid_out(kernel, X)
-    found, arrays = [], []
+    data, center = prepared(kernel, X)
+    z = np.concatenate([dual.z for dual in duals], dtype=np.float64)
+    gradient = np.empty_like(z)
+    found, arrays, end = [], [], 0
     for dual in duals:
-        z = np.array(dual.z, np.float64)
-        pivot = None if dual.kink is None else np.zeros(len(z))
-        point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
+        begin, end = end, end + len(dual.z)
+        own = z[begin:end], gradient[begin:end]
         known = dual.gradient is not None
-        gradient = np.array(dual.gradient) if known else np.empty_like(z)
-        found.append((z, gradient))
-        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known))
+        if known:
+            own[1][:] = dual.gradient
+        pivot = None if dual.kink is None else np.zeros(len(dual.z))
+        point = _core.Point(own[0], dual.lower, dual.upper, dual.kink, pivot, dual.starts)
+        found.append(own)
+        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, own[1], known))
     began = time.perf_counter()
     outcomes = _core.solve_duals(
         data, center, kernel.native, arrays,
@@ -122,21 +126,19 @@ def solve(
     )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for dual, (z, gradient), outcome in zip(duals, found, outcomes, strict=True):
+    for dual, own, outcome in zip(duals, found, outcomes, strict=True):
         stop, n_iter, violation, gap, scale, multiplier = outcome
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
             status = Status.TIME_LIMIT
         # Only of prices that are small against their terms can the rounding of these matter.
-        small = abs(multiplier.sum()) <= 1e-6 * scale * len(multiplier)
+        small = abs(math.fsum(multiplier)) <= 1e-6 * scale * len(multiplier)
         rounding = (
-            _rounding(data, center, kernel, dual, z, gradient, multiplier)
+            _rounding(data, center, kernel, dual, *own, multiplier)
             if small
             else np.zeros(len(multiplier))
         )
-        solutions.append(
-            Solution(z, gradient, violation, gap, multiplier, rounding, n_iter, status)
-        )
+        solutions.append(Solution(*own, violation, gap, multiplier, rounding, n_iter, status))
     return solutions
 
 
@@ -167,6 +169,27 @@ def _rounding(
     return rounding
 
 
+class LaidOut:
+    """Support vectors as decisions want them: laid out on first use, kept while they are the same.
+
+    Not copied or pickled with the machine that they belong to. There is no lock, which a process
+    forked meanwhile would wait for: two threads may both lay them out, each leaves the same.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, Kernel, _core.SupportVectors] | None = None
+
+    def __reduce__(self) -> tuple[type[LaidOut], tuple[()]]:
+        return LaidOut, ()
+
+    def vectors(self, support: Any, kernel: Kernel) -> _core.SupportVectors:
+        """Those of the rows of `support`, an array that nobody changes in place."""
+        last = self._last
+        if last is None or last[0] is not support or last[1] != kernel:
+            self._last = last = support, kernel, _vectors(kernel, native(support))
+        return last[2]
+
+
 def decide(
     support: Any,
     kernel: Kernel,
@@ -176,6 +199,7 @@ def decide(
     threads: int,
     allowed: float = 0.0,
     starts: Indices | None = None,
+    laid_out: LaidOut | None = None,
 ) -> Array:
     """The kernel of each row of X with the support rows, times `coefficients`.
 
@@ -183,21 +207,24 @@ def decide(
     precomputed kernel `support` is None and X holds the support columns only. Float32 arithmetic
     is used where it is certain to keep the error of every sum within `allowed`. Groups of support
     vectors, where `starts` says that they begin (and the number of all), have outputs of their own,
-    one after the other.
+    one after the other. What is laid out for it stays in `laid_out`.
     """
     count, outputs = coefficients.shape
-    if support is None:
-        (data,), center = laid_out(kernel, X)
-        known = data
-    else:
-        (known, data), center = laid_out(kernel, support, X)
     groups = 1 if starts is None else len(starts) - 1
     sums = np.zeros((groups * outputs, X.shape[0]))
-    _core.add_kernel(
-        kernel.native, known, center,
-        np.arange(count), np.ascontiguousarray(coefficients, np.float64), data,
-        np.arange(X.shape[0]), sums, threads, allowed, starts,
-    )  # fmt: skip
+    if support is None:
+        _core.add_kernel(
+            kernel.native, native(X), None, np.arange(count), np.ascontiguousarray(coefficients),
+            native(X), np.arange(X.shape[0]), sums, threads, allowed, starts,
+        )  # fmt: skip
+    else:
+        if _is_wide(support, X):  # what is left of them depends on X
+            known, data = _narrow([native(support), native(X)])
+            vectors = _vectors(kernel, known)
+        else:
+            vectors, data = (laid_out or LaidOut()).vectors(support, kernel), native(X)
+        weights = np.ascontiguousarray(coefficients.T, np.float64)
+        vectors.decide(weights, data, sums, threads, allowed, starts)
     if not math.isfinite(sums.sum()):
         _refuse_infinite(sums, X)
     return sums.T
@@ -213,19 +240,29 @@ def _refuse_infinite(sums: Array, X: Any) -> None:
         )
 
 
-def laid_out(kernel: Kernel, *matrices: Any) -> tuple[list[Any], Array | None]:
-    """Matrices as the native code takes them, and the point to move the origin to.
+def prepared(kernel: Kernel, X: Any) -> tuple[Any, Array | None]:
+    """A matrix as the native code takes it, and the point to move the origin to."""
+    (data,) = _narrow([native(X)]) if _is_wide(X) else [native(X)]
+    return data, _center(kernel, data)
 
-    Sparse ones are given without the columns that are stored in none of them, if these are many.
-    Distances do not depend on the origin; near the mean of the (first) data they lose fewer digits.
+
+def _vectors(kernel: Kernel, support: Any) -> _core.SupportVectors:
+    return _core.SupportVectors(kernel.native, support, _center(kernel, support))
+
+
+def _center(kernel: Kernel, data: Any) -> Array | None:
+    """The point to move the origin to, of a matrix as the native code takes it.
+
+    Distances do not depend on the origin; near the mean of the data they lose fewer digits.
     """
-    laid_out = [native(X) for X in matrices]
-    if scipy.sparse.issparse(matrices[0]):
-        stored = sum(len(X.indices) for X in matrices)
-        if matrices[0].shape[1] > stored:
-            laid_out = _narrow(laid_out)
-    center = _core.rounded_mean(laid_out[0]) if kernel.name == "rbf" else None
-    return laid_out, center
+    return _core.rounded_mean(data) if kernel.name == "rbf" else None
+
+
+def _is_wide(*matrices: Any) -> bool:
+    """Whether sparse matrices have many columns that none of them has an entry in."""
+    if not scipy.sparse.issparse(matrices[0]):
+        return False
+    return int(matrices[0].shape[1]) > sum(len(X.indices) for X in matrices)
 
 
 def _narrow(matrices: Sequence[Any]) -> list[Any]:

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from .machine import Dual, Kernel, Solution, laid_out, solve
+from .machine import Dual, Kernel, Solution, prepared, solve
 
 SHARE = 0.75  # of the memory that the matrix may take; the rest is for blocks of working sets
 
@@ -62,7 +62,7 @@ class SharedKernel:
         bytes_needed = n * (n + 48) * np.dtype(dtype).itemsize
         if bytes_needed > SHARE * cache_bytes:
             return cls(X, kernel, None, np.arange(n), cache_bytes, dtype, threads)
-        (data,), center = laid_out(kernel, X)
+        data, center = prepared(kernel, X)
         matrix = _core.kernel_matrix(
             kernel.native, data, center, order, np.dtype(dtype) == np.float32, threads
         )
