@@ -25,6 +25,12 @@ class Runs {
     }
   }
 
+  // to[i] = from[row i]
+  template <class Entry>
+  void copy(const Entry* from, double* to) const {
+    for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
+  }
+
   // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(who[k], row i)
   void add(const DataMatrix& matrix, const std::vector<Index>& who, const double* weights,
            Index outputs, Team& team, double* sums) const {
@@ -93,19 +99,12 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     const std::size_t q = members.size();
     if (matrix_.starts) return sparse_block(members, hessian);
-    // Members side by side are mostly rows side by side.
-    std::vector<Run> runs;
-    for (std::size_t b = 0; b < q; ++b) {
-      const Index at = row(members[b]);
-      if (b == 0 || at != runs.back().row + runs.back().count) runs.push_back({Index(b), at, 0});
-      ++runs.back().count;
-    }
+    std::vector<Index> rows;
+    for (const Index i : members) rows.push_back(row(i));
+    const Runs columns(rows.data(), Index(q));
     matrix_.for_dense([&](const auto* entries) {
-      for (std::size_t a = 0; a < q; ++a) {
-        const auto* from = entries + row(members[a]) * matrix_.features;
-        for (const Run& run : runs)
-          std::copy_n(from + run.row, run.count, hessian + a * q + std::size_t(run.account));
-      }
+      for (std::size_t a = 0; a < q; ++a)
+        columns.copy(entries + rows[a] * matrix_.features, hessian + a * q);
     });
   }
   void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {

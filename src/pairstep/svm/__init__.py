@@ -15,7 +15,6 @@ from .regularisation import RegularisationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM",
-    "Optimality", "RegularisationPath", "path",
-    "load", "load_libsvm_model", "save", "save_libsvm_model",
+    "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
+    "RegularisationPath", "load", "load_libsvm_model", "path", "save", "save_libsvm_model",
 ]  # fmt: skip
