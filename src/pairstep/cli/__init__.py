@@ -35,6 +35,8 @@ Support vector machines, and quadratic programmes whose variables add up to a to
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # a shell may close it
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
     top = parser()
     options = top.parse_args(given)
     if options.command is None:
@@ -43,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.line = shlex.join(["pairstep", *given])
     with warnings.catch_warnings():
         warnings.showwarning = warn
+        warnings.simplefilter("ignore", RuntimeWarning)  # of numbers, whose results are checked
         try:
             code = int(options.run(options))
             sys.stdout.flush()

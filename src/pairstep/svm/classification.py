@@ -85,7 +85,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         labels = y if is_plain(y) else column_or_1d(y, warn=True)
         classes, targets = np.unique(labels, return_inverse=True)
         # Names and whole numbers are classes, unless they are so many that a warning may be due.
-        if not _are_names(classes) or 2 * len(classes) > len(labels):
+        many = len(labels) > 20 and 2 * len(classes) > len(labels)
+        if many or not _are_names(classes):
             assert_all_finite(labels, input_name="y")
             check_classification_targets(y)
         self.class_weight_ = (
