@@ -14,7 +14,7 @@ namespace pairstep {
 class Arena {
  public:
   Arena() = default;
-  explicit Arena(std::size_t bytes) { take(std::max<std::size_t>(bytes, 1)); }
+  explicit Arena(std::size_t bytes) { map(std::max<std::size_t>(bytes, 1)); }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena() { give_back(); }
@@ -26,13 +26,17 @@ class Arena {
   void* fit(std::size_t bytes) {
     if (bytes > bytes_) {
       give_back();
-      take(bytes + bytes / 4);
+      if (bytes < HUGE_PAGE) allocate(bytes + bytes / 4);
+      else map(bytes + bytes / 4);
     }
     return data_;
   }
 
  private:
-  void take(std::size_t bytes) {
+  static constexpr std::size_t HUGE_PAGE = 1 << 21;
+  static constexpr std::align_val_t LINE{64};
+
+  void map(std::size_t bytes) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
@@ -40,16 +44,26 @@ class Arena {
 #endif
     data_ = data;
     bytes_ = bytes;
+    mapped_ = true;
+  }
+
+  // The heap has what fits no huge page at hand, touched before.
+  void allocate(std::size_t bytes) {
+    data_ = ::operator new(bytes, LINE);
+    bytes_ = bytes;
+    mapped_ = false;
   }
 
   void give_back() {
-    if (data_) munmap(data_, bytes_);
+    if (data_ && mapped_) munmap(data_, bytes_);
+    else if (data_) ::operator delete(data_, LINE);
     data_ = nullptr;
     bytes_ = 0;
   }
 
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+  bool mapped_ = false;
 };
 
 }  // namespace pairstep
