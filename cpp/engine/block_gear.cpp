@@ -169,9 +169,9 @@ void BlockGear::unshrink() {
 BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   choose_members(point_, found_, markets_, pace().size / 2, with_free_, set_);
   const Index q = Index(set_.members.size());
-  block_.resize(std::size_t(q) * std::size_t(q));
+  const auto hessian = static_cast<double*>(block_.fit(std::size_t(q * q) * sizeof(double)));
   // Where free accounts are balanced, rounding must not bend flat valleys.
-  oracle_.block(set_.members, with_free_, block_.data());
+  oracle_.block(set_.members, with_free_, hessian);
 
   // A block that costs little is solved well, and one that is all there is to the end. Otherwise
   // many rounds are better than much work on prices that the others will change.
@@ -179,7 +179,7 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};
-  const BlockOutcome outcome = solve_block(point_, set_, block_.data(), *task_.rule, effort, pulse);
+  const BlockOutcome outcome = solve_block(point_, set_, hessian, *task_.rule, effort, pulse);
   iterations += std::max<Index>(outcome.iterations, 1);
   least_curvature = std::min(least_curvature, outcome.least_curvature);
   if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "../core/arena.hpp"
 #include "block_solve.hpp"
 #include "oracle.hpp"
 
@@ -79,7 +80,7 @@ class BlockGear {
   Survey found_;
   std::vector<Market> markets_;
   WorkingSet set_;
-  std::vector<double> block_;
+  Arena block_;               // the Hessian of a working set
   std::vector<Pace> levels_;  // the whole problem, and a level for each shrinking
   Index rounds_ = 0;
   double tol_ = 0.0, first_scale_ = -1.0;

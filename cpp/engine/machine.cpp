@@ -18,6 +18,10 @@ namespace {
 constexpr Index SMALL = 128, SMALL_TOGETHER = 10'000;
 constexpr double FURTHER = 1e4;
 
+// Rows up to which one dual alone is worth the kernel of all of them with each other, by their
+// entries: a block of it, and float64 values to verify it, cost the more the wider rows are.
+constexpr double ALONE = 200, ALONE_PER_ENTRY = 5, ALONE_MOST = 512;
+
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
          MachineProgress& progress) {
@@ -73,7 +77,8 @@ bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals, Index 
   const double entries = task.data.starts
                              ? double(task.data.starts[task.data.rows]) / double(task.data.rows)
                              : double(task.data.features);
-  return double(rows) <= (shared ? 2000 + 6 * entries : double(SMALL));
+  return double(rows) <=
+         (shared ? 2000 + 6 * entries : std::min(ALONE + ALONE_PER_ENTRY * entries, ALONE_MOST));
 }
 
 // Threads over the duals where there are enough of them, else within each.

@@ -111,12 +111,25 @@ void foretell(const MachineTask& task, const Dual& sample, Dual& dual, Team& tea
       support.push_back(sample.rows[i]);
       weights.push_back(sample.point.x[i]);
     }
-  std::vector<double> gradient(dual.linear, dual.linear + point.n);
+  // What the sample's own accounts cost is known; the others are priced.
+  std::vector<double> gradient(point.n), priced;
+  std::vector<Index> others, rows;
+  Index known = 0;
+  for (Index i = 0; i < point.n; ++i) {
+    if (known < sample.point.n && sample.rows[known] == dual.rows[i]) {
+      gradient[i] = sample.point.gradient[known++];
+      continue;
+    }
+    others.push_back(i);
+    rows.push_back(dual.rows[i]);
+    priced.push_back(dual.linear[i]);
+  }
   const bool single = task.single && task.kernel.name != KernelName::precomputed &&
                       single_will_do(task.kernel, task.data.largest_square(dual.rows, point.n));
   const auto add = single ? add_kernel<float> : add_kernel<double>;
   add(task.kernel, task.data, support, {0, Index(support.size())}, weights.data(), 1, task.data,
-      {dual.rows, dual.rows + point.n}, gradient.data(), point.n, team);
+      rows, priced.data(), Index(rows.size()), team);
+  for (std::size_t k = 0; k < others.size(); ++k) gradient[others[k]] = priced[k];
 
   const Index parts = point.kink ? 2 : 1, n = parts * point.n;
   std::vector<double> price(n), least(n, 0.0), most(n), filled(n), none(n, 0.0), totals;

@@ -101,9 +101,9 @@ void KernelOracle<Real>::assemble(const Points<Value>& some, double* hessian) {
   const Index q = some.count(), stride = some.padded();
   const std::vector<Value> blocks = some.blocks();
   const std::size_t bytes = std::size_t(q) * std::size_t(stride) * sizeof(Value);
-  if (!room_ || room_->bytes() < bytes) room_ = std::make_unique<Arena>(bytes + bytes / 4);
+  const auto room = static_cast<Value*>(room_.fit(bytes));
   std::vector<Value*> rows(std::size_t(q), nullptr);
-  for (Index r = 0; r < q; ++r) rows[r] = static_cast<Value*>(room_->data()) + r * stride;
+  for (Index r = 0; r < q; ++r) rows[r] = room + r * stride;
   Tiles<Value> job{dual_.kernel, &some, &some, blocks.data()};
   job.rows = rows.data();
   run_tiles(job, team());

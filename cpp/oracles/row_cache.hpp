@@ -1,36 +1,13 @@
 // The rows of the kernel matrix that have been computed, within a bound on their memory.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <new>
 #include <vector>
 
+#include "../core/arena.hpp"
 #include "../isa/dispatch.hpp"
 
 namespace pairstep {
-
-// Untouched memory costs nothing; huge pages make the first touch cheap.
-class Arena {
- public:
-  explicit Arena(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
-    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    madvise(data_, bytes_, MADV_HUGEPAGE);
-#endif
-  }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  ~Arena() { munmap(data_, bytes_); }
-  void* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void* data_;
-  std::size_t bytes_;
-};
 
 template <class Real>
 class RowCache {

@@ -11,7 +11,7 @@ namespace {
 
 // New rows that pass over the support vectors together, and the parts of these that threads share
 // out where there are no more rows.
-constexpr Index ROWS = 96, PARTS = 8;
+constexpr Index ROWS = 48, PARTS = 8;
 
 // From so many rows on it pays to join the support vectors of a linear kernel.
 constexpr Index MANY = 8;

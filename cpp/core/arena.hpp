@@ -1,0 +1,69 @@
+// Large pieces of memory.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+
+namespace pairstep {
+
+// Untouched memory costs nothing; huge pages make the first touch cheap, and reads from all over
+// it: small ones end the processor's own reading ahead every 4096 bytes.
+class Arena {
+ public:
+  Arena() = default;
+  explicit Arena(std::size_t bytes) { map(std::max<std::size_t>(bytes, 1)); }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { give_back(); }
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+  // Room for so many bytes. If it has to grow, it forgets what it holds and takes a quarter more.
+  void* fit(std::size_t bytes) {
+    if (bytes > bytes_) {
+      give_back();
+      if (bytes < HUGE_PAGE) allocate(bytes + bytes / 4);
+      else map(bytes + bytes / 4);
+    }
+    return data_;
+  }
+
+ private:
+  static constexpr std::size_t HUGE_PAGE = 1 << 21;
+  static constexpr std::align_val_t LINE{64};
+
+  void map(std::size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    data_ = data;
+    bytes_ = bytes;
+    mapped_ = true;
+  }
+
+  // The heap has what fits no huge page at hand, touched before.
+  void allocate(std::size_t bytes) {
+    data_ = ::operator new(bytes, LINE);
+    bytes_ = bytes;
+    mapped_ = false;
+  }
+
+  void give_back() {
+    if (data_ && mapped_) munmap(data_, bytes_);
+    else if (data_) ::operator delete(data_, LINE);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool mapped_ = false;
+};
+
+}  // namespace pairstep
