@@ -39,6 +39,7 @@ from ..constraints import Indices
 from ..kept import kept
 from ..result import Status
 from ..rules import RULES
+from .arrays import from_anywhere, given_on_device
 from .compatibility import CallbackSupportMixin, check_sample_weight, with_callbacks
 from .duals import bias, continue_from
 from .export import as_sklearn
@@ -77,6 +78,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
         Hidden(Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)})),
     ],
     "support_columns": ["boolean"],
+    "device": [StrOptions({"cpu", "cuda", "auto"})],
 }
 
 
@@ -131,6 +133,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     rule: str
     dtype: DTypeLike
     support_columns: bool
+    device: str
 
     _scikit_learn: ClassVar[Any]  # the estimator that this one stands in for
     _known: tuple[Any, Array] | None = None  # samples, and what the machine decides on them
@@ -155,6 +158,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
         """Set `support_`, `n_support_`, `intercept_` and `n_iter_`; return the coefficients."""
 
+    @from_anywhere
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine to training data.
@@ -201,13 +205,14 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             cache_bytes=self._cache_bytes(),
             threads=self._threads(n * (entries_of(K) + 16.0 * n)),
             dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
+            device=fitted._device(),
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
         fitted._keep(X, coefficients, fitted.support_)
         progress.summarise(solutions, len(fitted.support_))
         failed = fitted._report(solutions)
         if failed:
-            warnings.warn(self._warning(failed), ConvergenceWarning, stacklevel=3)
+            warnings.warn(self._warning(failed), ConvergenceWarning, stacklevel=4)
         if self.warm_start:
             for dual, solution in zip(duals, solutions, strict=True):
                 dual.z = solution.z
@@ -299,6 +304,15 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _cache_bytes(self) -> int:
         return int(min(self.cache_size, LARGEST / 2**20) * 2**20)
 
+    def _device(self) -> Any:
+        """The device to use, if not the processor: kernels at hand as matrices need none."""
+        wanted = self.device == "cuda" or (self.device == "auto" and given_on_device.get())
+        if not wanted or self._kernel().name == "precomputed":
+            return None
+        from ..gpu.device import Cuda
+
+        return Cuda()
+
     def _threads(self, multiplications: float = math.inf) -> int:
         return threads.count(self.n_jobs, multiplications)
 
@@ -364,7 +378,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         return decide(
             vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
             threads=self._threads(float(len(coefficients)) * entries_of(X)),
-            laid_out=self._laid_out,
+            laid_out=self._laid_out, device=self._device(),
         )  # fmt: skip
 
     @kept

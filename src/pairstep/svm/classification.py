@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _core, threads
 from .._validation import Array
 from ..constraints import Indices
+from .arrays import from_anywhere
 from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
 from .documentation import documented
 from .duals import bias, c_classifications, limits, margin, nu_classification
@@ -131,7 +132,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
                 f"ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         duals = self._pair_duals(targets, weights)
         if not self._effective_probability:
@@ -183,6 +184,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """Number of support vectors of each class."""
         return self._n_support
 
+    @from_anywhere
     def decision_function(self, X: Any) -> Array:
         """Evaluate the decision function.
 
@@ -236,6 +238,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         blocks = [slice(end - n, end) for n, end in zip(self.n_support_, ends, strict=True)]
         return [(block, dense[:, block]) for block in blocks]
 
+    @from_anywhere
     def predict(self, X: Any) -> Any:
         """Predict classes.
 
@@ -265,6 +268,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return self.classes_[self._label_order][first]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @from_anywhere
     def predict_proba(self, X: Any) -> Array:
         """Give probabilities of the classes, if `probability` is True.
 
@@ -299,6 +303,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return probabilities
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @from_anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """Give logarithms of the probabilities of the classes, if `probability` is True.
 
@@ -401,6 +406,7 @@ class SVC(Classifier):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.C = C
         self.kernel = kernel
@@ -423,6 +429,7 @@ class SVC(Classifier):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         with np.errstate(over="ignore"):
@@ -497,6 +504,7 @@ class NuSVC(Classifier):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.nu = nu
         self.kernel = kernel
@@ -519,6 +527,7 @@ class NuSVC(Classifier):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         members = self._members(targets)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
@@ -25,6 +25,9 @@ from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
+
+if TYPE_CHECKING:
+    from ..gpu.device import Device
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 KERNELS: tuple[str, ...] = get_args(KernelName)
@@ -66,6 +69,26 @@ class Dual:
     kink: Array | None = None
     gradient: Array | None = None  # at the start, where it is known
 
+    def point(self) -> Any:
+        """As the engine takes it: it moves z."""
+        pivot = None if self.kink is None else np.zeros(len(self.z))
+        return _core.Point(self.z, self.lower, self.upper, self.kink, pivot, self.starts)
+
+
+class Outcome(NamedTuple):
+    """How an engine says that a dual has ended; its z and gradient are where they were asked."""
+
+    stop: _core.BlockStop
+    n_iter: int
+    violation: float
+    gap: float
+    scale: float  # of the terms that cancel in the gradient
+    multiplier: Array
+
+
+Posed = tuple[Dual, Array]  # a dual, and where to write its gradient
+Outcomes = list[Outcome]
+
 
 @dataclass(frozen=True, slots=True)
 class Solution:
@@ -95,38 +118,61 @@ def solve(
     rule: str = "auto",
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
+    device: Device | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of X (dense or CSR) until each violation is at most `tol`.
 
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
-    `keep_going(violation, iterations, solved)` is asked about twenty times a second.
+    `keep_going(violation, iterations, solved)` is asked about twenty times a second. With a
+    `device` it does what is large.
     """
     data, center = prepared(kernel, X)
+    native_rule = RULES["libsvm" if rule == "auto" else rule].code
+    single = np.dtype(dtype) == np.float32
+
+    def on_processor(posed: Sequence[Posed], threads: int = threads, **limits: Any) -> Outcomes:
+        arrays = [
+            _core.Dual(
+                dual.rows, dual.linear, dual.point(), dual.totals, gradient,
+                dual.gradient is not None,
+            )
+            for dual, gradient in posed
+        ]  # fmt: skip
+        outcomes = _core.solve_duals(
+            data, center, kernel.native, arrays, cache_bytes=cache_bytes, threads=threads,
+            single=single, rule=native_rule, **limits,
+        )  # fmt: skip
+        return [Outcome(*outcome) for outcome in outcomes]
+
     z = np.concatenate([dual.z for dual in duals], dtype=np.float64)
     gradient = np.empty_like(z)
-    found, arrays, end = [], [], 0
+    posed: list[Posed] = []
+    end = 0
     for dual in duals:
         begin, end = end, end + len(dual.z)
-        own = z[begin:end], gradient[begin:end]
-        known = dual.gradient is not None
-        if known:
-            own[1][:] = dual.gradient
-        pivot = None if dual.kink is None else np.zeros(len(dual.z))
-        point = _core.Point(own[0], dual.lower, dual.upper, dual.kink, pivot, dual.starts)
-        found.append(own)
-        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, own[1], known))
+        if dual.gradient is not None:
+            gradient[begin:end] = dual.gradient
+        posed.append((replace(dual, z=z[begin:end]), gradient[begin:end]))
+    limits: dict[str, Any] = {
+        "tol": tol,
+        "max_iter": max_iter,
+        "cold": cold,
+        "keep_going": keep_going,
+    }
     began = time.perf_counter()
-    outcomes = _core.solve_duals(
-        data, center, kernel.native, arrays,
-        tol=tol, max_iter=max_iter, seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
-        single=np.dtype(dtype) == np.float32,
-        rule=RULES["libsvm" if rule == "auto" else rule].code,
-        cold=cold, keep_going=keep_going,
-    )  # fmt: skip
+    if device is None:
+        outcomes = on_processor(posed, seconds=time_limit, **limits)
+    else:
+        from ..gpu.machine import solve_duals
+
+        outcomes = solve_duals(
+            device, data, center, kernel, posed, on_processor, threads=threads, single=single,
+            rule=native_rule, seconds=time_limit, **limits,
+        )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for dual, own, outcome in zip(duals, found, outcomes, strict=True):
+    for (dual, own), outcome in zip(posed, outcomes, strict=True):
         stop, n_iter, violation, gap, scale, multiplier = outcome
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
@@ -134,24 +180,26 @@ def solve(
         # Only of prices that are small against their terms can the rounding of these matter.
         small = abs(math.fsum(multiplier)) <= 1e-6 * scale * len(multiplier)
         rounding = (
-            _rounding(data, center, kernel, dual, *own, multiplier)
+            _rounding(data, center, kernel, dual, own, multiplier)
             if small
             else np.zeros(len(multiplier))
         )
-        solutions.append(Solution(*own, violation, gap, multiplier, rounding, n_iter, status))
+        solutions.append(
+            Solution(dual.z, own, violation, gap, multiplier, rounding, n_iter, status)
+        )
     return solutions
 
 
 def _rounding(
-    data: Any, center: Array | None, kernel: Kernel, dual: Dual, z: Array, gradient: Array,
-    multiplier: Array,
-) -> Array:  # fmt: skip
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, multiplier: Array
+) -> Array:
     """By how much the price of each group may be off for rounding.
 
     The terms of a price are the linear one and K_ij z_j: those of the account whose price is
     nearest to its group's are looked at.
     """
     rounding = np.zeros(len(multiplier))
+    z = dual.z
     used = z != 0
     rows = dual.rows[used]
     kink = np.zeros(len(z)) if dual.kink is None else dual.kink
@@ -206,6 +254,7 @@ def decide(
     allowed: float = 0.0,
     starts: Indices | None = None,
     laid_out: LaidOut | None = None,
+    device: Device | None = None,
 ) -> Array:
     """The kernel of each row of X with the support rows, times `coefficients`.
 
@@ -213,7 +262,7 @@ def decide(
     precomputed kernel `support` is None and X holds the support columns only. Float32 arithmetic
     is used where it is certain to keep the error of every sum within `allowed`. Groups of support
     vectors, where `starts` says that they begin (and the number of all), have outputs of their own,
-    one after the other. What is laid out for it stays in `laid_out`.
+    one after the other. What is laid out for it stays in `laid_out`. A `device` does it if given.
     """
     count, outputs = coefficients.shape
     groups = 1 if starts is None else len(starts) - 1
@@ -223,9 +272,17 @@ def decide(
             kernel.native, native(X), None, np.arange(count), np.ascontiguousarray(coefficients),
             native(X), np.arange(X.shape[0]), sums, threads, allowed, starts,
         )  # fmt: skip
+    elif device is not None:
+        from ..gpu.machine import add_decisions
+
+        known, data = _narrowed(support, X)
+        add_decisions(
+            device, known, _center(kernel, known), kernel, np.asarray(coefficients, np.float64),
+            data, allowed, starts, sums,
+        )  # fmt: skip
     else:
         if _is_wide(support, X):  # what is left of them depends on X
-            known, data = _narrow([native(support), native(X)])
+            known, data = _narrowed(support, X)
             vectors = _vectors(kernel, known)
         else:
             vectors, data = (laid_out or LaidOut()).vectors(support, kernel), native(X)
@@ -248,7 +305,7 @@ def _refuse_infinite(sums: Array, X: Any) -> None:
 
 def prepared(kernel: Kernel, X: Any) -> tuple[Any, Array | None]:
     """A matrix as the native code takes it, and the point to move the origin to."""
-    (data,) = _narrow([native(X)]) if _is_wide(X) else [native(X)]
+    (data,) = _narrowed(X)
     return data, _center(kernel, data)
 
 
@@ -271,12 +328,15 @@ def _is_wide(*matrices: Any) -> bool:
     return int(matrices[0].shape[1]) > sum(len(X.indices) for X in matrices)
 
 
-def _narrow(matrices: Sequence[Any]) -> list[Any]:
-    """CSR matrices without the columns that none of them has an entry in."""
-    used = np.unique(np.concatenate([indices for _, indices, _, _ in matrices]))
+def _narrowed(*matrices: Any) -> list[Any]:
+    """Matrices as the native code takes them; wide ones without the columns that none uses."""
+    laid_out = [native(X) for X in matrices]
+    if not _is_wide(*matrices):
+        return laid_out
+    used = np.unique(np.concatenate([indices for _, indices, _, _ in laid_out]))
     return [
         (starts, np.searchsorted(used, indices).astype(np.int32), values, len(used))
-        for starts, indices, values, _ in matrices
+        for starts, indices, values, _ in laid_out
     ]
 
 
