@@ -44,6 +44,8 @@ def check_same(machine, new):
     assert type(back) is type(machine)
     assert back.get_params() == machine.get_params()
     for name, value in vars(machine).items():
+        if name == "_laid_out":  # made anew from the support vectors
+            continue
         other = vars(back)[name]
         if scipy.sparse.issparse(value):
             assert type(other) is type(value)
