@@ -73,6 +73,11 @@ class Coupling {
         r_[i * k_ + j] = std::clamp(yes, LEAST, 1 - LEAST);
         r_[j * k_ + i] = 1 - r_[i * k_ + j];
       }
+    if (k_ == 2) {  // the minimum is known
+      p[0] = r_[1];
+      p[1] = r_[2];
+      return;
+    }
     for (std::size_t i = 0; i < k_; ++i) {
       double& diagonal = q_[i * k_ + i] = 0.0;
       for (std::size_t j = 0; j < k_; ++j) {

@@ -144,10 +144,7 @@ def test_labels_in_any_order(kind, labels, tmp_path):
     # Votes that are even are among these.
     check_same(theirs, ours, wide.tolist(), wide, kind)
     expected = theirs.predict_proba(wide.tolist(), ours.classes_)
-    # Of two classes LIBSVM has of late the very probability; before, and in scikit-learn, it stops
-    # within 0.005 of it, as it does with more classes to this day.
-    atol = 5e-3 if len(ours.classes_) == 2 else 1e-9
-    np.testing.assert_allclose(ours.predict_proba(wide), expected, atol=atol)
+    np.testing.assert_allclose(ours.predict_proba(wide), expected, atol=1e-9)
 
     file = io.BytesIO()
     save(ours, file)

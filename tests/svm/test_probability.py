@@ -40,8 +40,9 @@ def check_same(machine, X, y, new=None, **options):
     theirs = machine.to_sklearn().fit(X, y, **options)
     np.testing.assert_allclose(machine._probA, theirs._probA, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(machine._probB, theirs._probB, rtol=1e-4, atol=1e-4)
-    expected = theirs.predict_proba(new)
-    np.testing.assert_allclose(machine.predict_proba(new), expected, atol=3e-5)
+    # Of two classes scikit-learn stops within 0.005 of the sigmoid, which LIBSVM has of late.
+    atol = 5e-3 if len(machine.classes_) == 2 else 3e-5
+    np.testing.assert_allclose(machine.predict_proba(new), theirs.predict_proba(new), atol=atol)
 
 
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
@@ -201,6 +202,8 @@ def test_coupling_is_the_minimum(classes, seed, size):
     assert (given > 0).all()
     for row, p in zip(decisions, given, strict=True):
         best, Q = coupled(row, slopes, offsets, classes)
+        if classes == 2:
+            np.testing.assert_allclose(p, best, atol=1e-7)
         # It ends where all entries of Qp are within 0.005 / k of p'Qp.
         assert np.abs(Q @ p - p @ Q @ p).max() <= 0.005 / classes + 1e-12
         assert p @ Q @ p <= best @ Q @ best + 0.01 / classes
