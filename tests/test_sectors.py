@@ -531,9 +531,10 @@ def test_infeasible_ranges_name_the_label_and_the_sums():
     refuses(lambda: solve(group_total={"a": (0.0, 0.2), "b": (0.0, 0.3)}),
             "the groups allow sums from 0 to 0.5; total is 1", "None for no total")  # fmt: skip
     refuses(lambda: solve(group_total={"a": 0.5, "b": 0.25}), "from 0.75 to 0.75; total is 1")
-    refuses(lambda: solve(group_total={"a": (0.7, 0.9), "b": (0.5, 1.0)}), "from 1.2 to 1.9")
+    refuses(lambda: solve(group_total={"a": (0.7, 0.9), "b": (0.5, 1.0)}),
+            "from 1.2 to 1.9", "there is at least 0.7 in 'a', at least 0.5 in 'b'")  # fmt: skip
     refuses(lambda: solve(total=(2.0, 3.0), group_total={"a": (0.0, 0.2), "b": (0.0, 0.3)}),
-            "from 0 to 0.5; total is (2, 3)")  # fmt: skip
+            "from 0 to 0.5; total is (2, 3)", "at most 0.2 in 'a', at most 0.3 in 'b'")  # fmt: skip
 
 
 def test_an_infeasible_start_names_the_group():

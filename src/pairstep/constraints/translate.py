@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ def layout_of(constraint: SumBox, n: int) -> Layout:
         ends = _totals(total, 1)
         bounds = np.abs(np.concatenate([lower, upper]))
         largest = float(bounds[np.isfinite(bounds)].max(initial=0.0))
-        _require_common_total(spans, low, high, *ends, largest, slack)
+        _require_common_total(accounts.labels, spans, low, high, *ends, largest, slack)
         if (low < high).any():
             return _nested(accounts, low, high, *ends)
     return _with_cash(accounts, low, high)
@@ -201,6 +202,7 @@ def _require_feasible(
 
 
 def _require_common_total(
+    labels: tuple[Hashable, ...],
     spans: list[tuple[float, float, float]],
     low: Array,
     high: Array,
@@ -214,14 +216,18 @@ def _require_common_total(
     ceilings = [min(end, span[1]) for end, span in zip(high, spans, strict=True)]
     floor, ceiling = math.fsum(floors), math.fsum(ceilings)
     miss = max(floor - most[0], least[0] - ceiling)
-    ends, end = (floors, most[0]) if floor > most[0] else (ceilings, least[0])
+    too_much = bool(floor > most[0])
+    ends, end = (floors, most[0]) if too_much else (ceilings, least[0])
     terms = [abs(term) for term in ends if math.isfinite(term)]
     # Limits and total are rounded, each as its terms are.
     size = max([abs(end), largest, *terms])
     if miss > len(floors) * math.ulp(size) + slack * math.fsum(terms):
+        tightest = sorted(zip(ends, labels, strict=True), key=lambda at: at[0], reverse=too_much)
+        word = "at least" if too_much else "at most"
+        some = ", ".join(f"{word} {limit:.6g} in {label!r}" for limit, label in tightest[:3])
         raise ValueError(
             _infeasible("the groups", floor, ceiling, miss, least[0], most[0])
-            + " (None for no total of all)"
+            + f" (None for no total of all); there is {some}"
         )
 
 
