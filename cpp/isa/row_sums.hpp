@@ -36,8 +36,8 @@ struct Jet {
 };
 
 [[gnu::always_inline]] inline Jet minus_log(Lanes u) {
-  const Lanes inverse = 1.0 / u;
-  return {u > 0 ? -logarithm(u) : all<Lanes>(INFINITY), -inverse, inverse};
+  const Lanes inverse = 1.0 / u, one = all<Lanes>(1.0);
+  return {u > 0 ? -logarithm(u > 0 ? u : one) : all<Lanes>(INFINITY), -inverse, inverse};
 }
 
 [[gnu::always_inline]] inline Jet logistic(Lanes u) {

@@ -272,6 +272,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.unsanitized  # sanitizers keep what is given back
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
 def test_memory_for_wide_data_is_given_back():
     """The machine keeps 5 MB here; what was used to fit it, 100 MB and more, is gone."""
