@@ -176,6 +176,15 @@ void register_machines(nb::module_& m) {
   m.def(
       "rounded_mean", [](const nb::object& X) { return to_numpy(rounded_mean(data_of(X))); }, "X"_a,
       "The mean of the rows in the precision of float32.");
+  m.def(
+      "float32_rounding",
+      [](const KernelFunction& kernel, double square) -> std::optional<double> {
+        if (!single_will_do(kernel, square)) return {};
+        return reach<float>(kernel, square).error;
+      },
+      "kernel"_a, "square"_a,
+      "How far off a kernel value in float32 may be between points of this squared norm, or None "
+      "where that is too far for a start.");
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def("add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,

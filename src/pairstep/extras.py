@@ -6,7 +6,11 @@ from importlib import import_module
 from typing import Any
 
 # Of each library its name for pip, and our extra that has it.
-EXTRAS = {"sklearn": ("scikit-learn", "sklearn"), "matplotlib": ("matplotlib", "plots")}
+EXTRAS = {
+    "sklearn": ("scikit-learn", "sklearn"),
+    "matplotlib": ("matplotlib", "plots"),
+    "distributed": ("distributed", "dask"),
+}
 
 
 def needed(module: str, by: str) -> Any:

@@ -194,8 +194,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         context.call_on_fit_task_begin(**told)
         most = max(10_000_000, 100 * n) if self.max_iter == -1 else self.max_iter
         progress = FitProgress(self, context, self.tol, len(duals), bool(self.verbose))
-        solutions = solve(
-            K, fitted._kernel(), duals, tol=self.tol, max_iter=min(most, LARGEST),
+        solutions = fitted._solve(
+            K, duals, tol=self.tol, max_iter=min(most, LARGEST),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20),
             threads=self._threads(n * (_entries(K) + 16.0 * n)),
@@ -212,6 +212,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         self.__dict__ = fitted.__dict__
         context.call_on_fit_task_end(**told, reconstruction_attributes={})
         return self
+
+    def _solve(self, K: Any, duals: list[Dual], **how: Any) -> list[Solution]:
+        """Have the engine solve the duals."""
+        return solve(K, self._kernel(), duals, **how)
 
     def _validate_params(self) -> None:
         # Defaults are valid: what is left is seldom more than a few.
@@ -304,9 +308,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _keep(self, X: Any, coefficients: Array) -> None:
         if not (np.isfinite(coefficients).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)
-        self.dual_coef_ = type(X)(coefficients) if self._sparse else coefficients
         precomputed = self._kernel().name == "precomputed"
-        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
+        vectors = np.empty((0, 0)) if precomputed else X[self.support_]
+        self.support_vectors_ = vectors
+        self.dual_coef_ = type(vectors)(coefficients) if self._sparse else coefficients
 
     def _report(self, solutions: list[Solution]) -> None:
         shown = solutions[: len(self.intercept_)]  # without those of cross-validation

@@ -1,0 +1,257 @@
+"""The coordinator's side: rows shared out among the workers of a cluster, and a line to each share.
+
+A share whose worker is lost, or is silent for too long, is put on another worker: dask brings its
+rows again, and whoever asks tells what else the new owner has to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import dask
+import numpy as np
+from dask.utils import parse_timedelta
+from distributed import Client, Future
+from distributed.comm import Comm, connect
+from distributed.protocol import to_serialize
+from distributed.utils import wait_for
+
+from .. import log
+from .share import Answer, Calls, hold, receive
+
+LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
+RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
+ATTEMPTS = 5  # to put a share on a worker
+
+
+@dataclass
+class Line:
+    """A share as the coordinator knows it: rows from `begin` to `end`, on a worker."""
+
+    number: int
+    begin: int
+    end: int
+    worker: str = ""
+    future: Future | None = None
+    comm: Comm | None = None
+
+
+@dataclass
+class Traffic:
+    """What a fit has sent over the network.
+
+    Attributes
+    ----------
+    rounds : int
+        Messages to all shares, each of which has waited for all answers.
+    sent, received : int
+        Bytes of numbers to all shares, and from them.
+    recoveries : int
+        Shares that were lost and put on another worker.
+    """
+
+    rounds: int = 0
+    sent: int = 0
+    received: int = 0
+    recoveries: int = 0
+
+
+@dataclass
+class Shares:
+    """The rows of a dask array, balanced over the workers.
+
+    `restoring` tells what a new owner of a share has to be told before it can go on.
+    """
+
+    client: Client
+    X: Any
+    restoring: Callable[[Line], Calls] = lambda line: []
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def __post_init__(self) -> None:
+        self.silence = parse_timedelta(dask.config.get("distributed.comm.timeouts.tcp"))
+        self.dead: set[str] = set()  # workers that have been lost
+        workers = self._workers()
+        if not workers:
+            raise RuntimeError("the cluster has no workers")
+        rows = int(self.X.shape[0])
+        chosen = dict(list(workers.items())[: max(min(len(workers), rows), 1)])
+        ends = (np.cumsum(list(chosen.values())) * rows // sum(chosen.values())).tolist()
+        self.lines = [
+            Line(k, begin, end, worker)
+            for k, (begin, end, worker) in enumerate(
+                zip([0, *ends[:-1]], ends, chosen, strict=True)
+            )
+        ]
+
+    def __enter__(self) -> Self:
+        """Put every share on its worker."""
+        try:
+            self._put(self.lines)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all shares: their tasks end, and the workers' memory is free."""
+        for line in self.lines:
+            self._let_go(line)
+
+    def ask_all(self, calls: Calls, again: Calls | None = None) -> list[Answer]:
+        """Send all shares the same calls; their answers. See `ask`."""
+        return self.ask([calls] * len(self.lines), again)
+
+    def ask(self, each: Sequence[Calls], again: Calls | None = None) -> list[Answer]:
+        """Send each share its calls; their answers.
+
+        A share that had to be restored is asked `again`, because it has been told the present state
+        of the coordinator; its calls, if nothing else is said.
+        """
+        self.traffic.rounds += 1
+        answers: list[Answer] = self.client.sync(self._exchange, self.lines, each)
+        while lost := [line for line in self.lines if _is_lost(answers[line.number])]:
+            self._restore(lost)
+            calls = [each[line.number] if again is None else again for line in lost]
+            for line, answer in zip(
+                lost, self.client.sync(self._exchange, lost, calls), strict=True
+            ):
+                answers[line.number] = answer
+        return answers
+
+    async def _exchange(self, lines: Sequence[Line], calls: Sequence[Calls]) -> list[Answer]:
+        answers: list[Any] = await asyncio.gather(
+            *(self._ask(line, own) for line, own in zip(lines, calls, strict=True)),
+            return_exceptions=True,
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException) and not _is_lost(answer):
+                raise answer
+        return answers
+
+    async def _ask(self, line: Line, calls: Calls) -> Answer:
+        if line.comm is None:
+            raise OSError(f"no line to {line.worker}")
+        await wait_for(line.comm.write(to_serialize(calls)), self.silence)
+        answer: Any = "at work"
+        while isinstance(answer, str):
+            answer = await wait_for(line.comm.read(), self.silence)
+            if line.future is not None and line.future.status == "error":
+                await line.future  # raises why the rows could not be had
+        if isinstance(answer, Exception):
+            raise answer
+        self.traffic.sent += _bytes(calls)
+        self.traffic.received += _bytes(answer)
+        return list(answer)
+
+    def _restore(self, lost: Sequence[Line]) -> None:
+        for _ in range(ATTEMPTS):
+            for line in lost:
+                log.tell(f"share {line.number} on {line.worker} is lost", False)
+                self.traffic.recoveries += 1
+                self._bury(line)
+            for line in lost:
+                line.worker = self._replacement()
+            self._put(lost)
+            answers = self.client.sync(
+                self._exchange, lost, [self.restoring(line) for line in lost]
+            )
+            lost = [line for line, answer in zip(lost, answers, strict=True) if _is_lost(answer)]
+            if not lost:
+                return
+        raise RuntimeError(f"workers were lost {ATTEMPTS} times in a row: the fit is given up")
+
+    def _bury(self, line: Line) -> None:
+        """Give up on a worker: dask may think that it is still there, with data that it has."""
+        self.dead.add(line.worker)
+        self._let_go(line)
+        if line.worker in self._workers(self.dead - {line.worker}):
+            self.client.run_on_scheduler(_remove, line.worker)
+
+    def _replacement(self) -> str:
+        """The worker for a lost share: one that has none, else the one with the fewest rows."""
+        deadline = time.monotonic() + RESTART
+        load = {line.worker: 0 for line in self.lines}
+        for line in self.lines:
+            load[line.worker] += line.end - line.begin
+        while True:
+            workers = self._workers(self.dead)
+            idle = [worker for worker in workers if worker not in load]
+            if idle:
+                return idle[0]
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        if not workers:
+            raise RuntimeError("the cluster has no workers left")
+        return min(workers, key=lambda worker: load[worker])
+
+    def _workers(self, without: Set[str] = frozenset()) -> dict[str, int]:
+        """Workers by their addresses, and their numbers of threads."""
+        if self.client.status != "running":
+            raise self._scheduler_is_gone()
+        try:
+            workers = self.client.nthreads()
+        except OSError as error:
+            raise self._scheduler_is_gone() from error
+        return {worker: workers[worker] for worker in sorted(workers) if worker not in without}
+
+    def _scheduler_is_gone(self) -> Exception:
+        return ConnectionError(
+            f"the dask scheduler of {self.client} is gone: a fit over the cluster cannot go on"
+        )
+
+    def _put(self, lines: Sequence[Line]) -> None:
+        """Start the tasks of shares on their workers, and open lines to them."""
+        self.client.run(receive, workers=[line.worker for line in lines], on_error="ignore")
+        names = {line.number: f"pairstep-share-{line.number}-{uuid.uuid4().hex}" for line in lines}
+        for line in lines:
+            parts = list(self.X[line.begin : line.end].to_delayed().ravel())
+            name = names[line.number]
+            task = dask.delayed(hold)(parts, name, dask_key_name=name)
+            line.future = self.client.compute(
+                task, workers=[line.worker], allow_other_workers=False
+            )
+        self.client.sync(self._connect_all, lines, names)
+
+    async def _connect_all(self, lines: Sequence[Line], names: dict[int, str]) -> None:
+        await asyncio.gather(*(self._connect(line, names[line.number]) for line in lines))
+
+    async def _connect(self, line: Line, name: str) -> None:
+        try:
+            line.comm = await connect(line.worker, **self.client.connection_args)
+            await line.comm.write({"op": "pairstep", "share": name})
+        except OSError:
+            line.comm = None
+
+    def _let_go(self, line: Line) -> None:
+        if line.comm is not None:
+            self.client.loop.add_callback(line.comm.abort)
+        if line.future is not None:
+            line.future.release()
+        line.comm = line.future = None
+
+
+def _is_lost(answer: Any) -> bool:
+    return isinstance(answer, LOST)
+
+
+async def _remove(address: str, dask_scheduler: Any) -> None:
+    await dask_scheduler.remove_worker(address, stimulus_id=f"pairstep-lost-{time.time()}")
+
+
+def _bytes(message: Any) -> int:
+    """Of the arrays in a message."""
+    if isinstance(message, np.ndarray):
+        return int(message.nbytes)
+    if isinstance(message, (list, tuple)):
+        return sum(_bytes(part) for part in message)
+    return 0
