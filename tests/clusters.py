@@ -8,12 +8,12 @@ import numpy as np
 
 
 @contextlib.contextmanager
-def cluster_of(workers):
+def cluster_of(workers, **settings):
     """A client of as many worker processes, of one thread each."""
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address=None, death_timeout=20,
+            dashboard_address=None, death_timeout=20, **settings,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip

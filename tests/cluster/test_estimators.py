@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from clusters import lazy, problem
+from clusters import cluster_of, lazy, problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -153,3 +153,15 @@ def test_bad_input(client):
         pairstep.dask.SVC().fit(lazy(X)[0], dy)
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         pairstep.dask.SVC(clients=client)
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_an_encrypted_cluster():
+    pytest.importorskip("cryptography")
+    X, y, _ = problem(600)
+    with cluster_of(1, security=True) as client:
+        assert client.scheduler.address.startswith("tls://")
+        ours = pairstep.dask.SVC(client=client).fit(*lazy(X, y))
+    assert np.allclose(
+        ours.decision_function(X), svm.SVC().fit(X, y).decision_function(X), atol=0.01
+    )

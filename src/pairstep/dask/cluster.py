@@ -25,6 +25,7 @@ from .. import log
 from .share import Answer, Calls, hold, receive
 
 LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
+SILENCE = "30s"  # a share that says nothing for so long is lost: dask's setting pairstep.timeout
 RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
 ATTEMPTS = 5  # to put a share on a worker
 
@@ -74,7 +75,7 @@ class Shares:
     traffic: Traffic = field(default_factory=Traffic)
 
     def __post_init__(self) -> None:
-        self.silence = parse_timedelta(dask.config.get("distributed.comm.timeouts.tcp"))
+        self.silence = parse_timedelta(dask.config.get("pairstep.timeout", SILENCE))
         self.dead: set[str] = set()  # workers that have been lost
         workers = self._workers()
         if not workers:

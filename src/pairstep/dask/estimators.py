@@ -20,6 +20,38 @@ from .cluster import Shares
 from .machine import solve
 from .matrix import ClusterMatrix
 
+# What is said of every machine, with its name.
+DOCUMENTATION = """
+
+    The machine that `pairstep.svm.{0}` would find on one computer; the training data are dask
+    collections, whose rows stay with the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Of the cluster; the default client if none is given.
+    **parameters
+        Those of `pairstep.svm.{0}`. `cache_size` is for each worker, and `n_jobs` for the part of
+        the work that the client does; workers use the threads that dask gave them.
+
+    Attributes
+    ----------
+    traffic_ : Traffic
+        Rounds, bytes and recoveries of the fit. All others are those of `pairstep.svm.{0}`.
+
+    Examples
+    --------
+    >>> import dask.array, pairstep.dask
+    >>> from distributed import Client
+    >>> X = dask.array.random.default_rng(0).normal(size=(400, 2), chunks=(100, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     machine = pairstep.dask.{0}().fit(X, y)
+    ...     predictions = machine.predict(X).compute()
+    >>> predictions.shape, machine.to_local()
+    ((400,), {0}())
+    """
+
 
 class ClusterMachine(SupportVectorMachine):
     """A machine whose training data are dask collections; beside the class of the plain one."""
@@ -28,6 +60,7 @@ class ClusterMachine(SupportVectorMachine):
 
     def __init_subclass__(cls, local: type[SupportVectorMachine], **kwargs: Any):
         cls._local = local
+        cls.__doc__ = f"{cls.__doc__}{DOCUMENTATION.format(local.__name__)}"
         signature = inspect.signature(local.__init__)
         own, *parameters = signature.parameters.values()
         client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
@@ -167,23 +200,23 @@ class Decisions:
 
 
 class SVC(Decisions, ClusterMachine, svm.SVC, local=svm.SVC):
-    """`pairstep.svm.SVC` over a cluster."""
+    """Support vector classification over a cluster."""
 
 
 class NuSVC(Decisions, ClusterMachine, svm.NuSVC, local=svm.NuSVC):
-    """`pairstep.svm.NuSVC` over a cluster."""
+    """Nu-support vector classification over a cluster."""
 
 
 class SVR(ClusterMachine, svm.SVR, local=svm.SVR):
-    """`pairstep.svm.SVR` over a cluster."""
+    """Epsilon-support vector regression over a cluster."""
 
 
 class NuSVR(ClusterMachine, svm.NuSVR, local=svm.NuSVR):
-    """`pairstep.svm.NuSVR` over a cluster."""
+    """Nu-support vector regression over a cluster."""
 
 
 class OneClassSVM(Decisions, ClusterMachine, svm.OneClassSVM, local=svm.OneClassSVM):
-    """`pairstep.svm.OneClassSVM` over a cluster."""
+    """Unsupervised detection of outliers over a cluster."""
 
 
 def _rows_of(X: Any) -> tuple[Any, Any]:

@@ -44,6 +44,7 @@ class ClusterOracle:
         self.sizes = [len(dual.z)]  # of the levels
         self.count, self.with_free = USUAL, False
         self.found: tuple[Indices, Array] | None = None  # what the last survey has found
+        self.verified: Calls = []  # what has a share verify its prices as all of them have
         matrix.oracle = self
         moves = self._moves(np.flatnonzero(dual.z))
         norms = self.shares.ask(
@@ -139,6 +140,7 @@ class ClusterOracle:
 
     def advance(self, moved: Indices, delta: Array) -> None:
         """Tell all shares."""
+        self.verified = []
         self._ask_and_survey(self._moves(moved), [])
 
     def verify(self) -> None:
@@ -151,10 +153,10 @@ class ClusterOracle:
         margin, error, anew = max(self.tol, 8 * heaviest * self.rounding), 0.0, True
         markets = self._markets(self.shares.ask_all([("markets",)]), 0)
         while True:
-            calls: Calls = [("verify", markets, margin, anew), ("markets",)]
             # A share that was restored has verified nothing yet.
-            again: Calls = [("verify", markets, margin, True), ("markets",)]
-            answers = self._ask_and_survey(calls, again)
+            self.verified = [("verify", markets, margin, True)]
+            calls: Calls = [("verify", markets, margin, anew), ("markets",)]
+            answers = self._ask_and_survey(calls, [*self.verified, ("markets",)])
             markets = self._markets(answers, 1)
             error = max(error, *(answer[0][1] for answer in answers))
             if sum(answer[0][0] for answer in answers) == 0 and margin >= 8 * error:
@@ -185,6 +187,7 @@ class ClusterOracle:
     def gradient(self) -> Array:
         """Of all accounts."""
         whole = np.empty(len(self.dual.z))
-        for own, answer in zip(self.accounts, self.shares.ask_all([("gradient",)]), strict=True):
-            whole[own] = answer[0]
+        answers = self.shares.ask_all([("gradient",)], again=[*self.verified, ("gradient",)])
+        for own, answer in zip(self.accounts, answers, strict=True):
+            whole[own] = answer[-1]
         return whole

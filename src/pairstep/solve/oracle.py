@@ -26,7 +26,10 @@ Indices = NDArray[np.int64]
 class Oracle(Protocol):
     """What the block gear asks. Accounts are numbered from 0; groups are side by side.
 
-    The gear owns the point; an oracle is told of every change by `advance`.
+    The gear owns the point; an oracle is told of every change by `advance`. One that can leave out
+    accounts for a while has two more methods: ``shrink(markets)`` goes on with those that can trade
+    at these prices, the dearest and the cheapest of each group, and says how many these are (0
+    where it does not pay), and ``unshrink()`` takes the last shrinking back.
     """
 
     def survey(
