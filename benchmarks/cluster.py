@@ -41,9 +41,9 @@ def add_latency(milliseconds: float) -> None:
     """Have each message to a share, and each answer, take so much longer."""
     ask = Shares._ask
 
-    async def slowly(shares: Shares, line: Any, calls: Any) -> Any:
+    async def slowly(shares: Shares, line: Any, message: Any) -> Any:
         await asyncio.sleep(milliseconds / 1e3)
-        answer = await ask(shares, line, calls)
+        answer = await ask(shares, line, message)
         await asyncio.sleep(milliseconds / 1e3)
         return answer
 
@@ -75,7 +75,7 @@ def measure(name: str, folder: Path, workers: list[int], native: list[int]) -> N
         with (
             LocalCluster(
                 n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
             ) as cluster,
             Client(cluster),
         ):  # fmt: skip

@@ -13,7 +13,7 @@ def cluster_of(workers, **settings):
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address=None, death_timeout=20, **settings,
+            dashboard_address="127.0.0.1:0", death_timeout=20, **settings,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip

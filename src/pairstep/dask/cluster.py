@@ -18,11 +18,11 @@ import numpy as np
 from dask.utils import parse_timedelta
 from distributed import Client, Future
 from distributed.comm import Comm, connect
-from distributed.protocol import to_serialize
+from distributed.protocol import Serialized
 from distributed.utils import wait_for
 
 from .. import log
-from .share import Answer, Calls, hold, receive
+from .share import Answer, Calls, hold, packed, receive
 
 LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
 SILENCE = "30s"  # a share that says nothing for so long is lost: dask's setting pairstep.timeout
@@ -118,30 +118,39 @@ class Shares:
         of the coordinator; its calls, if nothing else is said.
         """
         self.traffic.rounds += 1
-        answers: list[Answer] = self.client.sync(self._exchange, self.lines, each)
+        answers = self._exchange(self.lines, each)
         while lost := [line for line in self.lines if _is_lost(answers[line.number])]:
             self._restore(lost)
             calls = [each[line.number] if again is None else again for line in lost]
-            for line, answer in zip(
-                lost, self.client.sync(self._exchange, lost, calls), strict=True
-            ):
+            for line, answer in zip(lost, self._exchange(lost, calls), strict=True):
                 answers[line.number] = answer
         return answers
 
-    async def _exchange(self, lines: Sequence[Line], calls: Sequence[Calls]) -> list[Answer]:
-        answers: list[Any] = await asyncio.gather(
-            *(self._ask(line, own) for line, own in zip(lines, calls, strict=True)),
-            return_exceptions=True,
+    def _exchange(self, lines: Sequence[Line], each: Sequence[Calls]) -> list[Answer]:
+        """Send each of some shares its calls; their answers, or why there is none."""
+        messages = {id(calls): packed(calls) for calls in each}  # one that goes to all only once
+        self.traffic.sent += sum(_bytes(calls) for calls in each)
+        answers: list[Any] = self.client.sync(
+            self._ask_at_once, lines, [messages[id(calls)] for calls in each]
         )
         for answer in answers:
             if isinstance(answer, BaseException) and not _is_lost(answer):
                 raise answer
+        self.traffic.received += _bytes(answers)
         return answers
 
-    async def _ask(self, line: Line, calls: Calls) -> Answer:
+    async def _ask_at_once(
+        self, lines: Sequence[Line], messages: Sequence[Serialized]
+    ) -> list[Any]:
+        return await asyncio.gather(
+            *(self._ask(line, message) for line, message in zip(lines, messages, strict=True)),
+            return_exceptions=True,
+        )
+
+    async def _ask(self, line: Line, message: Serialized) -> Answer:
         if line.comm is None:
             raise OSError(f"no line to {line.worker}")
-        await wait_for(line.comm.write(to_serialize(calls)), self.silence)
+        await wait_for(line.comm.write(message), self.silence)
         answer: Any = "at work"
         while isinstance(answer, str):
             answer = await wait_for(line.comm.read(), self.silence)
@@ -149,8 +158,6 @@ class Shares:
                 await line.future  # raises why the rows could not be had
         if isinstance(answer, Exception):
             raise answer
-        self.traffic.sent += _bytes(calls)
-        self.traffic.received += _bytes(answer)
         return list(answer)
 
     def _restore(self, lost: Sequence[Line]) -> None:
@@ -162,9 +169,7 @@ class Shares:
             for line in lost:
                 line.worker = self._replacement()
             self._put(lost)
-            answers = self.client.sync(
-                self._exchange, lost, [self.restoring(line) for line in lost]
-            )
+            answers = self._exchange(lost, [self.restoring(line) for line in lost])
             lost = [line for line, answer in zip(lost, answers, strict=True) if _is_lost(answer)]
             if not lost:
                 return

@@ -38,18 +38,6 @@ DOCUMENTATION = """
     ----------
     traffic_ : Traffic
         Rounds, bytes and recoveries of the fit. All others are those of `pairstep.svm.{0}`.
-
-    Examples
-    --------
-    >>> import dask.array, pairstep.dask
-    >>> from distributed import Client
-    >>> X = dask.array.random.default_rng(0).normal(size=(400, 2), chunks=(100, 2))
-    >>> y = X[:, 0] * X[:, 1] > 0
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
-    ...     machine = pairstep.dask.{0}().fit(X, y)
-    ...     predictions = machine.predict(X).compute()
-    >>> predictions.shape, machine.to_local()
-    ((400,), {0}())
     """
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from .. import _core
 from .._validation import Array
@@ -161,19 +160,16 @@ def solve(
     tol: float,
     max_iter: int,
     time_limit: float,
-    cache_bytes: int,
-    threads: int,
-    dtype: DTypeLike,
-    rule: str,
     cold: bool,
     keep_going: Callable[[float, int, int], bool],
+    **how: Any,
 ) -> list[Solution]:
     """Solve duals as `svm.machine.solve` does, one after the other.
 
-    `cache_bytes` are for each share, `threads` for the coordinator.
+    Of the rest, which is for the engine, `cache_bytes` are for each share and `threads` for the
+    coordinator.
     """
     matrix.open(kernel)
-    how = {"cache_bytes": cache_bytes, "threads": threads, "dtype": dtype, "rule": rule}
     ends = time.perf_counter() + time_limit
     work = Work(matrix, kernel, tol, max_iter, ends, how, keep_going)
     solutions = []

@@ -17,7 +17,7 @@ import scipy.sparse
 from distributed import Worker, get_worker, secede
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status
-from distributed.protocol import to_serialize
+from distributed.protocol import Serialized, serialize
 from sklearn.utils import check_array
 
 from .. import _core
@@ -28,6 +28,12 @@ from ..svm.machine import Kernel, native
 
 Calls = list[tuple[Any, ...]]
 Answer = list[Any]
+
+
+def packed(message: Calls | Answer | Exception) -> Serialized:
+    """A message ready to be sent, to many if need be: all of it pickled at once, arrays apart."""
+    return Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))
+
 
 SIGN = 1.0  # a share that is at work says so every so many seconds
 UNCLAIMED = 60.0  # so many seconds a share waits for its coordinator to come
@@ -115,12 +121,12 @@ class Desk:
     """Where messages, which come in on the worker's event loop, meet the task and its thread."""
 
     def __init__(self) -> None:
-        self.requests: queue.SimpleQueue[tuple[Calls, Future[Answer]] | None]
+        self.requests: queue.SimpleQueue[tuple[Calls, Future[Serialized]] | None]
         self.requests = queue.SimpleQueue()
 
-    def ask(self, calls: Calls) -> Future[Answer]:
+    def ask(self, calls: Calls) -> Future[Serialized]:
         """Hand in a message."""
-        future: Future[Answer] = Future()
+        future: Future[Serialized] = Future()
         self.requests.put((calls, future))
         return future
 
@@ -134,12 +140,14 @@ class Desk:
         while (request := self._next(wait)) is not None:
             wait = None
             calls, future = request
+            answer: Answer | Exception
             try:
-                future.set_result(rows.ask(calls))
-            except Exception as error:  # the coordinator's to deal with
-                future.set_exception(error)
+                answer = rows.ask(calls)
+            except Exception as error:
+                answer = error  # the coordinator's to deal with
+            future.set_result(packed(answer))
 
-    def _next(self, wait: float | None) -> tuple[Calls, Future[Answer]] | None:
+    def _next(self, wait: float | None) -> tuple[Calls, Future[Serialized]] | None:
         try:
             return self.requests.get(timeout=wait)
         except queue.Empty:
@@ -173,8 +181,7 @@ async def correspond(comm: Comm, share: str) -> Status:
             work = asyncio.wrap_future(desk.ask(await comm.read()))
             while not (await asyncio.wait([work], timeout=SIGN))[0]:
                 await comm.write("at work")
-            error = work.exception()
-            await comm.write(to_serialize(work.result() if error is None else error))
+            await comm.write(work.result())
     except CommClosedError:
         return Status.dont_reply
     finally:
