@@ -10,13 +10,18 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast test-oldest lint format reproduce test-sanitize test-threads clean
+.PHONY: test test-fast test-gpu test-oldest lint format reproduce test-sanitize test-threads clean
 
 test: $(VENV)/.installed lint
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow"
+
+# On a machine with an NVIDIA GPU; PYTHON may be one that has CuPy already.
+test-gpu: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[cuda]"
+	$(BIN)/python -m pytest -m gpu
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

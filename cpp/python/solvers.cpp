@@ -133,11 +133,11 @@ class PythonOracle final : public Oracle {
     without_->with_gil([&] {
       const nb::object answer = object_.attr("survey")(count, with_free);
       std::tuple<Indices, In, double> exact;
-      std::tuple<Indices, In, double, double> told;
-      if (nb::try_cast(answer, exact)) told = std::tuple_cat(exact, std::make_tuple(0.0));
-      else if (!nb::try_cast(answer, told))
-        throw nb::type_error("survey must give (accounts, their gradients, scale), or with noise");
-      const auto& [accounts, gradient, scale, noise] = told;
+      std::tuple<Indices, In, double, double> rounded;
+      if (nb::try_cast(answer, exact)) rounded = std::tuple_cat(exact, std::tuple(0.0));
+      else if (!nb::try_cast(answer, rounded))
+        throw nb::type_error("survey must give (accounts, their gradients, scale)");
+      const auto& [accounts, gradient, scale, noise] = rounded;
       require(accounts.shape(0) == gradient.shape(0),
               "survey must give a gradient for each account");
       found.accounts.assign(accounts.data(), accounts.data() + accounts.shape(0));
@@ -199,16 +199,19 @@ class PythonOracle final : public Oracle {
 // A run of the block gear, with the oracle it asks.
 class BlockSolve {
  public:
-  BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, int rule, bool eager)
+  BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, int rule, bool eager,
+             std::size_t block_bytes)
       : kept_(oracle), point_(point), totals_(totals) {
     require(totals.shape(0) == (point.low ? 1 : point.starts.shape(0) - 1),
             "there must be one total per group");
     if (nb::isinstance<NativeOracle>(oracle)) native_ = nb::cast<NativeOracle*>(oracle);
     else python_ = std::make_unique<PythonOracle>(oracle, point.n());
     Oracle& asked = native_ ? static_cast<Oracle&>(*native_->oracle) : *python_;
-    gear_ = std::make_unique<BlockGear>(
-        asked, point.with(nullptr),
-        BlockTask{.totals = totals.data(), .rule = &rule_of(rule), .eager = eager});
+    gear_ = std::make_unique<BlockGear>(asked, point.with(nullptr),
+                                        BlockTask{.totals = totals.data(),
+                                                  .rule = &rule_of(rule),
+                                                  .eager = eager,
+                                                  .block_bytes = block_bytes});
   }
 
   BlockStop run(double tol, Index max_iter, Index rounds, double seconds) {
@@ -414,8 +417,9 @@ void register_solvers(nb::module_& m) {
         "x'Qx/2 + linear'x, Q dense or by sparse rows.");
   nb::class_<BlockSolve>(m, "BlockSolve",
                          "A run of the block gear; x of its point changes in place.")
-      .def(nb::init<const nb::object&, const PointArrays&, In, int, bool>(), "oracle"_a, "point"_a,
-           "totals"_a, "rule"_a, "eager"_a)
+      .def(nb::init<const nb::object&, const PointArrays&, In, int, bool, std::size_t>(),
+           "oracle"_a, "point"_a, "totals"_a, "rule"_a, "eager"_a,
+           "block_bytes"_a = BlockTask{}.block_bytes)
       .def("run", &BlockSolve::run, "tol"_a, "max_iter"_a, "rounds"_a, "seconds"_a,
            "Until the violation, verified, is within the tolerance.")
       .def("conclude", &BlockSolve::conclude, "Make the sums exact and verify.")

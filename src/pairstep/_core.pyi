@@ -98,7 +98,13 @@ class Oracle: ...
 
 class BlockSolve:
     def __init__(
-        self, oracle: object, point: Point, totals: Array, rule: int, eager: bool
+        self,
+        oracle: object,
+        point: Point,
+        totals: Array,
+        rule: int,
+        eager: bool,
+        block_bytes: int = ...,
     ) -> None: ...
     def run(self, tol: float, max_iter: int, rounds: int, seconds: float) -> BlockStop: ...
     def conclude(self) -> None: ...

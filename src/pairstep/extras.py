@@ -10,6 +10,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
     "distributed": ("distributed", "dask"),
+    "cupy": ("cupy", "cuda"),
 }
 
 

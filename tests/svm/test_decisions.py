@@ -175,7 +175,7 @@ def test_parameters_are_those_of_scikit_learn(Machine):
     ours = Machine().get_params()
     for name in theirs.keys() - {"probability"}:  # deprecated by some versions of scikit-learn
         assert ours[name] == theirs[name]
-    added = {"n_jobs", "warm_start", "time_limit", "rule", "dtype", "support_columns"}
+    added = {"n_jobs", "warm_start", "time_limit", "rule", "dtype", "support_columns", "device"}
     assert ours.keys() - theirs.keys() == added
     for name in ours:
         assert f"    {name}" in Machine.__doc__

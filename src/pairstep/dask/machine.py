@@ -55,9 +55,7 @@ class Work:
         used = self._start(dual) if cold else 0
         stop, n_iter, oracle = self._over_shares(dual, self.tol, used)
         gradient = oracle.gradient()
-        violation, gap, _, scale, _, multiplier = _core.certify(
-            dual_point(dual), gradient, dual.linear
-        )
+        violation, gap, _, scale, _, multiplier = _core.certify(dual.point(), gradient, dual.linear)
         status = Status.OPTIMAL if violation <= self.tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and not self.stopped:
             status = Status.TIME_LIMIT
@@ -119,7 +117,7 @@ class Work:
             if math.isinf(oracle.rounding):
                 single = False
                 continue
-            gear = _core.BlockSolve(oracle, dual_point(dual), dual.totals, rule, False)
+            gear = _core.BlockSolve(oracle, dual.point(), dual.totals, rule, False)
             stop = _core.BlockStop.paused
             while stop == _core.BlockStop.paused:
                 seconds = self.seconds_left()
@@ -142,13 +140,13 @@ class Work:
             looked_at[group.start + np.argmin(away)] = True
         some = np.flatnonzero(looked_at)
         part = replace(
-            dual, rows=np.arange(len(some)), linear=dual.linear[some],
+            dual, rows=np.arange(len(some)), linear=dual.linear[some], z=dual.z[some],
             starts=np.searchsorted(some, dual.starts),
             kink=None if dual.kink is None else dual.kink[some],
         )  # fmt: skip
         data = self.matrix.local(dual.rows[some])
         return machine._rounding(
-            data, self.matrix.center, self.kernel, part, dual.z[some], gradient[some], multiplier
+            data, self.matrix.center, self.kernel, part, gradient[some], multiplier
         )
 
 
@@ -177,12 +175,6 @@ def solve(
         solutions.append(work.solve(replace(dual, z=np.array(dual.z, np.float64)), cold))
         work.solved += 1
     return solutions
-
-
-def dual_point(dual: Dual) -> Any:
-    """A dual's variables as the engine takes them: it moves z."""
-    pivot = None if dual.kink is None else np.zeros(len(dual.z))
-    return _core.Point(dual.z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
 
 
 def _groups(dual: Dual) -> list[slice]:

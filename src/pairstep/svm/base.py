@@ -38,6 +38,7 @@ from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
+from .arrays import from_anywhere, given_on_device
 from .compatibility import CallbackSupportMixin, check_sample_weight, with_callbacks
 from .duals import bias, continue_from
 from .export import as_sklearn
@@ -76,6 +77,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
         Hidden(Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)})),
     ],
     "support_columns": ["boolean"],
+    "device": [StrOptions({"cpu", "cuda", "auto"})],
 }
 
 
@@ -130,6 +132,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     rule: str
     dtype: DTypeLike
     support_columns: bool
+    device: str
 
     _scikit_learn: ClassVar[Any]  # the estimator that this one stands in for
 
@@ -153,6 +156,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
     def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
         """Set `support_`, `n_support_`, `intercept_` and `n_iter_`; return the coefficients."""
 
+    @from_anywhere
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine to training data.
@@ -200,6 +204,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             cache_bytes=int(min(self.cache_size, LARGEST / 2**20) * 2**20),
             threads=self._threads(n * (_entries(K) + 16.0 * n)),
             dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
+            device=fitted._device(),
         )  # fmt: skip
         coefficients = fitted._conclude(targets, duals, solutions)
         fitted._keep(X, coefficients)
@@ -293,6 +298,15 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         name: Any = "precomputed" if callable(self.kernel) else self.kernel
         return Kernel(name, self._gamma, self.degree, self.coef0)
 
+    def _device(self) -> Any:
+        """The device to use, if not the processor: kernels at hand as matrices need none."""
+        wanted = self.device == "cuda" or (self.device == "auto" and given_on_device.get())
+        if not wanted or self._kernel().name == "precomputed":
+            return None
+        from ..gpu.device import Cuda
+
+        return Cuda()
+
     def _threads(self, multiplications: float = math.inf) -> int:
         return threads.count(self.n_jobs, multiplications)
 
@@ -359,7 +373,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
         return decide(
             vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
-            threads=self._threads(float(len(coefficients)) * _entries(X)),
+            threads=self._threads(float(len(coefficients)) * _entries(X)), device=self._device(),
         )  # fmt: skip
 
     def _single_decision(self, X: Any) -> Array:

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _core, threads
 from .._validation import Array
 from ..constraints import Indices
+from .arrays import from_anywhere
 from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
 from .documentation import documented
 from .duals import bias, c_classification, limits, margin, nu_classification
@@ -162,6 +163,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """Number of support vectors of each class."""
         return self._n_support
 
+    @from_anywhere
     def decision_function(self, X: Any) -> Array:
         """Evaluate the decision function.
 
@@ -204,6 +206,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         blocks = [slice(end - n, end) for n, end in zip(self.n_support_, ends, strict=True)]
         return [(block, dense[:, block]) for block in blocks]
 
+    @from_anywhere
     def predict(self, X: Any) -> Any:
         """Predict classes.
 
@@ -232,6 +235,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return self.classes_[np.argmax(votes.reshape(n, classes), axis=1)]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @from_anywhere
     def predict_proba(self, X: Any) -> Array:
         """Give probabilities of the classes, if `probability` is True.
 
@@ -259,6 +263,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return _core.couple(pairs, self._probA, self._probB, classes, workers)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @from_anywhere
     def predict_log_proba(self, X: Any) -> Array:
         """Give logarithms of the probabilities of the classes, if `probability` is True.
 
@@ -361,6 +366,7 @@ class SVC(Classifier):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.C = C
         self.kernel = kernel
@@ -383,6 +389,7 @@ class SVC(Classifier):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         with np.errstate(over="ignore"):
@@ -457,6 +464,7 @@ class NuSVC(Classifier):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.nu = nu
         self.kernel = kernel
@@ -479,6 +487,7 @@ class NuSVC(Classifier):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
         members = self._members(targets)

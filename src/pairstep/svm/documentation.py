@@ -77,6 +77,11 @@ PARAMETERS = {
     support_columns : bool
         With ``kernel="precomputed"``, whether the X to predict has only the columns of the support
         vectors, in the order of `support_`. May be set after `fit`.
+    device : {"cpu", "cuda", "auto"}
+        Where fits and decisions are computed: "cuda" is an NVIDIA GPU, through CuPy
+        (``pip install 'pairstep[cuda]'``); "auto" takes it for arrays that are there already, of
+        CuPy or PyTorch, and gives results of their kind. Small duals, precomputed kernels and
+        kernels that are functions are solved by the processor in any case. May be set after `fit`.
 """,
 }
 

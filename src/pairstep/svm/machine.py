@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
@@ -25,6 +25,9 @@ from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
 from ..rules import RULES
+
+if TYPE_CHECKING:
+    from ..gpu.device import Device
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 KERNELS: tuple[str, ...] = get_args(KernelName)
@@ -65,6 +68,26 @@ class Dual:
     z: Array  # a feasible start
     kink: Array | None = None
 
+    def point(self) -> Any:
+        """As the engine takes it: it moves z."""
+        pivot = None if self.kink is None else np.zeros(len(self.z))
+        return _core.Point(self.z, self.lower, self.upper, self.kink, pivot, self.starts)
+
+
+class Outcome(NamedTuple):
+    """How an engine says that a dual has ended; its z and gradient are where they were asked."""
+
+    stop: _core.BlockStop
+    n_iter: int
+    violation: float
+    gap: float
+    scale: float  # of the terms that cancel in the gradient
+    multiplier: Array
+
+
+Posed = tuple[Dual, Array]  # a dual, and where to write its gradient
+Outcomes = list[Outcome]
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -94,33 +117,52 @@ def solve(
     rule: str = "auto",
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
+    device: Device | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of X (dense or CSR) until each violation is at most `tol`.
 
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
-    `keep_going(violation, iterations, solved)` is asked about twenty times a second.
+    `keep_going(violation, iterations, solved)` is asked about twenty times a second. With a
+    `device` it does what is large.
     """
     (data,), center = _laid_out(kernel, X)
-    found, arrays = [], []
-    for dual in duals:
-        z = np.array(dual.z, np.float64)
-        pivot = None if dual.kink is None else np.zeros(len(z))
-        point = _core.Point(z, dual.lower, dual.upper, dual.kink, pivot, dual.starts)
-        gradient = np.empty_like(z)
-        found.append((z, gradient))
-        arrays.append(_core.Dual(dual.rows, dual.linear, point, dual.totals, gradient))
+    native_rule = RULES["libsvm" if rule == "auto" else rule].code
+    single = np.dtype(dtype) == np.float32
+
+    def on_processor(posed: Sequence[Posed], threads: int = threads, **limits: Any) -> Outcomes:
+        arrays = [
+            _core.Dual(dual.rows, dual.linear, dual.point(), dual.totals, gradient)
+            for dual, gradient in posed
+        ]
+        outcomes = _core.solve_duals(
+            data, center, kernel.native, arrays, cache_bytes=cache_bytes, threads=threads,
+            single=single, rule=native_rule, **limits,
+        )  # fmt: skip
+        return [Outcome(*outcome) for outcome in outcomes]
+
+    posed = [
+        (replace(dual, z=np.array(dual.z, np.float64)), np.empty(len(dual.z))) for dual in duals
+    ]
+    limits: dict[str, Any] = {
+        "tol": tol,
+        "max_iter": max_iter,
+        "cold": cold,
+        "keep_going": keep_going,
+    }
     began = time.perf_counter()
-    outcomes = _core.solve_duals(
-        data, center, kernel.native, arrays,
-        tol=tol, max_iter=max_iter, seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
-        single=np.dtype(dtype) == np.float32,
-        rule=RULES["libsvm" if rule == "auto" else rule].code,
-        cold=cold, keep_going=keep_going,
-    )  # fmt: skip
+    if device is None:
+        outcomes = on_processor(posed, seconds=time_limit, **limits)
+    else:
+        from ..gpu.machine import solve_duals
+
+        outcomes = solve_duals(
+            device, data, center, kernel, posed, on_processor, threads=threads, single=single,
+            rule=native_rule, seconds=time_limit, **limits,
+        )  # fmt: skip
     solutions = []
     late = time.perf_counter() - began >= time_limit
-    for dual, (z, gradient), outcome in zip(duals, found, outcomes, strict=True):
+    for (dual, gradient), outcome in zip(posed, outcomes, strict=True):
         stop, n_iter, violation, gap, scale, multiplier = outcome
         status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
         if status == Status.STOPPED and late:
@@ -128,26 +170,26 @@ def solve(
         # Only of prices that are small against their terms can the rounding of these matter.
         small = abs(multiplier.sum()) <= 1e-6 * scale * len(multiplier)
         rounding = (
-            _rounding(data, center, kernel, dual, z, gradient, multiplier)
+            _rounding(data, center, kernel, dual, gradient, multiplier)
             if small
             else np.zeros(len(multiplier))
         )
         solutions.append(
-            Solution(z, gradient, violation, gap, multiplier, rounding, n_iter, status)
+            Solution(dual.z, gradient, violation, gap, multiplier, rounding, n_iter, status)
         )
     return solutions
 
 
 def _rounding(
-    data: Any, center: Array | None, kernel: Kernel, dual: Dual, z: Array, gradient: Array,
-    multiplier: Array,
-) -> Array:  # fmt: skip
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, multiplier: Array
+) -> Array:
     """By how much the price of each group may be off for rounding.
 
     The terms of a price are the linear one and K_ij z_j: those of the account whose price is
     nearest to its group's are looked at.
     """
     rounding = np.zeros(len(multiplier))
+    z = dual.z
     used = z != 0
     rows = dual.rows[used]
     kink = np.zeros(len(z)) if dual.kink is None else dual.kink
@@ -174,6 +216,7 @@ def decide(
     threads: int,
     allowed: float = 0.0,
     starts: Indices | None = None,
+    device: Device | None = None,
 ) -> Array:
     """The kernel of each row of X with the support rows, times `coefficients`.
 
@@ -189,13 +232,18 @@ def decide(
         known = data
     else:
         (known, data), center = _laid_out(kernel, support, X)
-    groups = 1 if starts is None else len(starts) - 1
-    sums = np.zeros((groups * outputs, X.shape[0]))
-    _core.add_kernel(
-        kernel.native, known, center,
-        np.arange(count), np.ascontiguousarray(coefficients, np.float64), data,
-        np.arange(X.shape[0]), sums, threads, allowed, starts,
-    )  # fmt: skip
+    weights = np.ascontiguousarray(coefficients, np.float64)
+    if device is None:
+        groups = 1 if starts is None else len(starts) - 1
+        sums = np.zeros((groups * outputs, X.shape[0]))
+        _core.add_kernel(
+            kernel.native, known, center, np.arange(count), weights, data, np.arange(X.shape[0]),
+            sums, threads, allowed, starts,
+        )  # fmt: skip
+    else:
+        from ..gpu.machine import decide
+
+        sums = decide(device, known, center, kernel, weights, data, allowed, starts)
     if not math.isfinite(sums.sum()):
         _refuse_infinite(sums, X)
     return sums.T

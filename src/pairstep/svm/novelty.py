@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _num_samples
 
 from .._validation import Array
+from .arrays import from_anywhere
 from .base import KernelFunction, SingleMachine, Targets
 from .documentation import documented
 from .duals import one_class
@@ -70,6 +71,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.kernel = kernel
         self.degree = degree
@@ -87,7 +89,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
+    @from_anywhere
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the region.
 
@@ -119,6 +123,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         self.offset_ = -self.intercept_
         return coefficients
 
+    @from_anywhere
     def decision_function(self, X: Any) -> Array:
         """Say how far inside or outside samples lie.
 
@@ -135,6 +140,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         """
         return self._single_decision(X)
 
+    @from_anywhere
     def score_samples(self, X: Any) -> Array:
         """Give the decision function without its constant.
 
@@ -150,6 +156,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         """
         return self.decision_function(X) + self.offset_
 
+    @from_anywhere
     def predict(self, X: Any) -> NDArray[np.intp]:
         """Tell inliers from outliers.
 

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
 
 from .._validation import Array
+from .arrays import from_anywhere
 from .base import KernelFunction, SingleMachine, Targets
 from .documentation import documented
 from .duals import epsilon_regression, limits, nu_regression
@@ -20,6 +21,7 @@ from .machine import Dual
 class Regressor(RegressorMixin, SingleMachine):  # type: ignore[misc]
     """A machine whose decision function is its prediction."""
 
+    @from_anywhere
     def predict(self, X: Any) -> Array:
         """Predict numbers.
 
@@ -91,6 +93,7 @@ class SVR(Regressor):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.kernel = kernel
         self.degree = degree
@@ -109,6 +112,7 @@ class SVR(Regressor):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _dual(self, targets: Targets, weights: Array) -> Dual:
         return epsilon_regression(targets, limits(self.C, weights), self.epsilon)
@@ -168,6 +172,7 @@ class NuSVR(Regressor):
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
+        device: str = "cpu",
     ):
         self.nu = nu
         self.C = C
@@ -186,6 +191,7 @@ class NuSVR(Regressor):
         self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
+        self.device = device
 
     def _dual(self, targets: Targets, weights: Array) -> Dual:
         if math.isinf(self.C):

@@ -18,8 +18,8 @@ from .machine import Dual
 
 ONE_IN = 4  # of so many rows one is in the sample
 SMALLEST = 2000  # a sample has at least so many variables
-LOOSELY = 30  # samples are solved to so many times the tolerance
-WORTH = 0.05  # the share of variables that must be full for a start to pay
+LOOSELY = 100  # samples are solved to so many times the tolerance
+WORTH = 0.02  # the share of variables that must be full for a start to pay
 
 
 def start_from_samples(

@@ -1,0 +1,142 @@
+"""Kernel machines on an NVIDIA GPU, against the same machines on the processors beside it.
+
+    python -m benchmarks.gpu [--only NAME...] [--processor] [--subset ROWS] [--budget 120]
+                             [--out FILE]
+
+Data are float32. Seconds of a fit are from NumPy arrays to a fitted machine, transfers included;
+kernels are compiled before, by a small fit. The violation is the machine's own, recomputed in
+float64 on the device. With `--processor` the same fit runs on all processors, within the budget:
+a ratio with > is a lower bound. With `--subset` scikit-learn fits so many of the rows, and we do.
+Predictions are of training rows, in float64 where float32 might be off by more than tol: for d
+features and s support vectors a row counts 2 s d operations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn.svm
+from sklearn.exceptions import ConvergenceWarning
+
+import pairstep.svm
+
+from .qp_problems import data_folder
+from .svm_problems import Data, Problem, a9a, covtype, mnist, one_class, other, rbf, regression
+
+PREDICTED = 200_000  # rows, at most
+
+
+def synthetic(folder: Path, count: int) -> Data:
+    """Points of two overlapping classes around 32 centres in 50 dimensions."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((32, 50)).astype(np.float32)
+    centre = rng.integers(0, 32, count)
+    X = centres[centre] + 0.7 * rng.standard_normal((count, 50), dtype=np.float32)
+    return Data(X, np.where(centre + rng.integers(0, 4, count) < 17, 1, -1))
+
+
+def odd_digits(folder: Path) -> Data:
+    data = mnist(folder, 60_000)
+    data.y = data.y % 2
+    return data
+
+
+WHOLE = 581_012
+PROBLEMS = [
+    rbf("covtype-100k", partial(covtype, count=100_000), 10, 1),
+    rbf("covtype-200k", partial(covtype, count=200_000), 10, 1),
+    rbf("covtype-581k", partial(covtype, count=WHOLE), 10, 1),
+    rbf("mnist-odd", odd_digits, 10, 0.02),
+    rbf("mnist-ten", partial(mnist, count=60_000), 10, 0.02),
+    rbf("a9a-C1", a9a, 1, 1 / 123),
+    rbf("a9a-C100", a9a, 100, 0.05),
+    other("svr-california", "SVR", partial(regression, name="california"),
+          C=10.0, epsilon=0.1, gamma=1 / 8),
+    rbf("synthetic-1M", partial(synthetic, count=1_000_000), 1, 0.02),
+    one_class("oneclass-581k", partial(covtype, count=WHOLE), 0.01),
+]  # fmt: skip
+
+
+def timed(work: Any) -> tuple[Any, float]:
+    began = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - began
+
+
+def fit(problem: Problem, data: Data, library: Any, **options: Any) -> tuple[Any, float]:
+    machine = getattr(library, problem.estimator)(cache_size=4000, **problem.params, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return timed(lambda: machine.fit(data.X, data.y))
+
+
+def decisions(machine: Any, X: np.ndarray) -> np.ndarray:
+    return getattr(machine, "decision_function", machine.predict)(X)
+
+
+def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
+    machine, seconds = fit(problem, data, pairstep.svm, device="cuda", time_limit=arguments.budget)
+    some = data.X[:PREDICTED]
+    found, deciding = timed(lambda: decisions(machine, some))
+    operations = 2.0 * len(some) * len(machine.support_) * data.X.shape[1]
+    row = {
+        "problem": problem.name, "rows": data.X.shape[0], "features": data.X.shape[1],
+        "fit": seconds, "status": "/".join(sorted(set(machine.optimality_.status))),
+        "violation": machine.optimality_.kkt_violation.max(), "support": len(machine.support_),
+        "predict": deciding, "tflops": operations / deciding / 1e12,
+    }  # fmt: skip
+    if arguments.processor:
+        here, seconds = fit(problem, data, pairstep.svm, time_limit=arguments.budget)
+        late = ">" if here.fit_status_ else ""
+        row |= {
+            "processor": seconds, "ratio": f"{late}{seconds / row['fit']:.3g}",
+            "differ": np.abs(decisions(here, some[:2000]) - found[:2000]).max(),
+        }  # fmt: skip
+    if arguments.subset:
+        part = data.thinned(arguments.subset)
+        _, theirs = fit(problem, part, sklearn.svm)
+        _, ours = fit(problem, part, pairstep.svm, device="cuda")
+        row |= {"scikit-learn": theirs, "ours": ours, "times": theirs / ours}
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--subset", type=int, default=0)
+    parser.add_argument("--budget", type=float, default=120.0)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(0)
+    warm = Data(rng.standard_normal((12_000, 8), dtype=np.float32), rng.integers(0, 2, 12_000))
+    _, seconds = fit(rbf("", None, 1, 0.1), warm, pairstep.svm, device="cuda")
+    print(f"kernels compiled, and a small fit: {seconds:.1f} s")
+    rows = []
+    for problem in PROBLEMS:
+        if arguments.only and problem.name not in arguments.only:
+            continue
+        data = problem.data(data_folder())
+        data.X = np.ascontiguousarray(data.X, np.float32)
+        rows.append(measure(problem, data, arguments))
+        print("  ".join(f"{name} {_shown(value)}" for name, value in rows[-1].items()), flush=True)
+    if arguments.out:
+        with arguments.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

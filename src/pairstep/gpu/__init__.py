@@ -1,0 +1,1 @@
+"""Kernel machines on an NVIDIA GPU: an oracle for the block gear, over CuPy."""

@@ -1,0 +1,163 @@
+"""The block gear's four questions, answered by kernel tiles on the device.
+
+Prices are kept in float64. Kernel values on the way are of the oracle's type, float32 or float64;
+blocks of working sets and verified prices are always made of float64.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._validation import Array
+from ..constraints import Indices
+from ..svm.machine import Dual, Kernel
+from .device import Device, Packed, Prices
+from .points import Data, Points
+
+QUERIES = 2**16  # that are sent to all points at once
+
+
+class KernelOracle:
+    """Answers for one dual, ``z'Kz/2 + linear'z + kink |z|`` over some rows of the data."""
+
+    def __init__(
+        self, device: Device, data: Data, kernel: Kernel, dual: Dual, points: Points, tol: float
+    ):
+        self.device, self.data, self.kernel, self.dual, self.tol = device, data, kernel, dual, tol
+        self.points = points
+        xp = device.xp
+        self.linear = xp.asarray(dual.linear)
+        self.prices = Prices(
+            self.linear.copy(), xp.array(dual.z), xp.asarray(dual.lower), xp.asarray(dual.upper),
+            None if dual.kink is None else xp.asarray(dual.kink), xp.asarray(dual.starts),
+        )  # fmt: skip
+        self.rounding = rounding_of(kernel, points)
+        support = np.flatnonzero(dual.z)
+        self._add(support, dual.z[support], self.points, self.prices.gradient)
+
+    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array, float]:
+        """Select on the device; sort where prices are so even that it would select too many."""
+        found = self.device.outliers(self.prices, count, with_free)
+        if found is None:
+            found = self._by_sorting(count, with_free)
+        return *found, 1.0
+
+    def _by_sorting(self, count: int, with_free: bool) -> tuple[Indices, Array]:
+        xp = self.device.xp
+        down, up, free = self._standing()
+        chosen = free if with_free else xp.zeros(len(free), bool)
+        for begin, end in self._groups():
+            for score in (down[begin:end], -up[begin:end]):
+                chosen[begin + xp.argsort(score)[-count:]] = True
+        accounts = xp.flatnonzero(chosen)
+        gradient = np.array(self.device.fetch(self.prices.gradient[accounts]))
+        return np.array(self.device.fetch(accounts), np.int64), gradient
+
+    def _standing(self) -> tuple[Any, Any, Any]:
+        """Prices at which accounts sell and buy (infinite where they cannot), and who is free."""
+        xp = self.device.xp
+        gradient, x, lower, upper, kink, _ = self.prices
+        down, up, free = gradient, gradient, (x > lower) & (x < upper)
+        if kink is not None:
+            down = gradient + xp.where(x > 0, kink, -kink)
+            up = gradient + xp.where(x < 0, -kink, kink)
+            free &= down == up
+        return xp.where(x > lower, down, -math.inf), xp.where(x < upper, up, math.inf), free
+
+    def _groups(self) -> list[tuple[int, int]]:
+        return list(pairwise(self.dual.starts.tolist()))
+
+    def block(self, members: Indices) -> Array:
+        """Their part of the kernel matrix."""
+        some = self.data.pack(self.dual.rows[members], "float64")
+        return np.asarray(self.device.fetch(self.device.kernel_matrix(self.kernel, some, some)))
+
+    def advance(self, moved: Indices, delta: Array) -> None:
+        """Add the kernel of all points with those that have moved."""
+        xp = self.device.xp
+        self.prices.x[xp.asarray(moved)] = xp.asarray(self.dual.z[moved])
+        self._add(moved, delta, self.points, self.prices.gradient)
+
+    def verify(self) -> None:
+        """Compute prices anew that are close to being the dearest or the cheapest.
+
+        Closer than eight times the largest error that was found on the way or that one support
+        vector alone could make (all of them if need be).
+        """
+        xp, gradient = self.device.xp, self.prices.gradient
+        support = np.flatnonzero(self.dual.z)
+        weights = self.dual.z[support]
+        exact = xp.zeros(len(gradient), bool)
+        error = 0.0
+        margin = max(self.tol, 8 * float(np.abs(weights).max(initial=0.0)) * self.rounding)
+        while True:
+            down, up, _ = self._standing()
+            close = xp.zeros(len(exact), bool)
+            for begin, end in self._groups():
+                group = slice(begin, end)
+                close[group] = (down[group] >= down[group].max() - margin) | (
+                    up[group] <= up[group].min() + margin
+                )
+            close &= ~exact
+            exact |= close
+            chosen = xp.flatnonzero(close)
+            if len(chosen) == 0 and margin >= 8 * error:
+                return
+            truth = self.linear[chosen]
+            accounts = np.array(self.device.fetch(chosen), np.int64)
+            if len(accounts) > 0:
+                points = Points(self.data, self.dual.rows[accounts], "float64")
+                self._add(support, weights, points, truth)
+                error = max(error, float(xp.abs(truth - gradient[chosen]).max()))
+                gradient[chosen] = truth
+            margin = max(margin, 8 * error)
+
+    def _add(self, accounts: Indices, weights: Array, points: Points, sums: Any) -> None:
+        """sums[p] += sum_k weights[k] k(account k, point p)."""
+        add_kernel(
+            self.device, self.data, self.kernel, self.dual.rows[accounts], weights[None],
+            points, sums[None],
+        )  # fmt: skip
+
+
+def rounding_of(kernel: Kernel, points: Points) -> float:
+    """How far off a kernel value may be, at most; infinite where float32 is not worth a start."""
+    if points.dtype == "float64":
+        return 0.0
+    largest = max(float(some.squares[: some.count].max()) for _, some in points)
+    error = _core.float32_rounding(kernel.native, largest)
+    return math.inf if error is None else error
+
+
+def add_kernel(
+    device: Device,
+    data: Data,
+    kernel: Kernel,
+    rows: Indices,
+    weights: Array,
+    points: Points,
+    sums: Any,
+) -> None:
+    """sums[o, p] += sum_k weights[o, k] k(row k of data, point p), in the type of the points."""
+    for first in range(0, len(rows), QUERIES):
+        some = slice(first, first + QUERIES)
+        queries = data.pack(rows[some], points.dtype)
+        weight = device.xp.asarray(weights[:, some])
+        if kernel.name == "linear" and len(weights) == 1:
+            queries, weight = _combined(device, queries, weight)
+        for part, stripe in points:
+            device.add_sums(kernel, stripe, queries, weight, sums[:, part])
+
+
+def _combined(device: Device, queries: Packed, weights: Any) -> tuple[Packed, Any]:
+    """The one point that is the weighted sum of all: an inner product is linear."""
+    xp = device.xp
+    used = queries.values[:, : queries.count]
+    values = xp.zeros((len(used), queries.values.shape[1]), queries.values.dtype)
+    values[:, 0] = (used * weights).sum(axis=1)
+    return Packed(values, xp.zeros_like(queries.squares), 1), xp.ones((1, 1))

@@ -1,0 +1,86 @@
+"""Rows of a data matrix as points on the device, in stripes where they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .._validation import Array
+from ..constraints import Indices
+from .device import SLAB, Device, Packed
+
+# Of the memory that is free, so much may be used by the data, and so much by points.
+SHARE = 0.25
+
+
+class Data:
+    """A matrix, dense or CSR, whose rows the device is given when it needs them.
+
+    X is as native code takes it. It lies on the device as a whole where it fits: then the rows of a
+    working set cost no transfer.
+    """
+
+    def __init__(self, device: Device, X: Any, center: Array | None):
+        if isinstance(X, tuple):
+            starts, columns, values, features = X
+            X = scipy.sparse.csr_array((values, columns, starts), (len(starts) - 1, features))
+        self.device, self.X, self.shape = device, X, X.shape
+        self.center = device.xp.asarray(np.zeros(X.shape[1]) if center is None else center)
+        self.on_device: Any = None
+        free = device.free_bytes()
+        dense = 8.0 * X.shape[0] * X.shape[1]
+        if scipy.sparse.issparse(X) and dense > free:
+            raise ValueError(
+                f"X is sparse, and as a dense matrix it would take {dense / 2**30:.3g} GB of the "
+                f'{free / 2**30:.3g} GB that are free on the device: use device="cpu", where it '
+                "stays sparse"
+            )
+        if dense <= SHARE * free:
+            self.on_device = device.xp.asarray(_dense(X))
+
+    def pack(self, rows: Indices | slice, dtype: str) -> Packed:
+        """Some rows as points."""
+        xp = self.device.xp
+        if self.on_device is None:
+            return self.device.pack(xp.asarray(_dense(self.X[rows])), None, self.center, dtype)
+        if isinstance(rows, slice):
+            return self.device.pack(self.on_device[rows], None, self.center, dtype)
+        return self.device.pack(self.on_device, xp.asarray(rows), self.center, dtype)
+
+    def largest_square(self) -> float:
+        """The largest squared norm of a row."""
+        points = Points(self, np.arange(self.shape[0]), "float64")
+        return max(float(some.squares[: some.count].max()) for _, some in points)
+
+
+class Points:
+    """Many points, stripe by stripe; those of the stripes that fit stay on the device."""
+
+    def __init__(self, data: Data, rows: Indices, dtype: str):
+        self.data, self.rows, self.dtype = data, rows, dtype
+        features = data.X.shape[1] + SLAB
+        free = SHARE * data.device.free_bytes()
+        whole = float(np.dtype(dtype).itemsize) * features * len(rows)
+        stripes = max(int(np.ceil(4 * whole / free)), 1) if whole > free else 1
+        ends = np.linspace(0, len(rows), stripes + 1).astype(np.int64)
+        self.parts = [slice(begin, end) for begin, end in pairwise(ends)]
+        kept = int(stripes * min(free / whole, 1.0)) if whole > 0 else 1
+        self.kept = [self._pack(part) for part in self.parts[:kept]]
+
+    def __iter__(self) -> Iterator[tuple[slice, Packed]]:
+        """Each stripe: which of the points, and these."""
+        for k, part in enumerate(self.parts):
+            yield part, self.kept[k] if k < len(self.kept) else self._pack(part)
+
+    def _pack(self, part: slice) -> Packed:
+        return self.data.pack(self.rows[part], self.dtype)
+
+
+def _dense(X: Any) -> Any:
+    if scipy.sparse.issparse(X):
+        X = X.toarray()
+    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)

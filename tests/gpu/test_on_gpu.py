@@ -1,0 +1,114 @@
+"""The device itself: our kernels against NumPy in float64, and whole fits."""
+
+import itertools
+
+import numpy as np
+import pytest
+from stand_in import StandIn
+
+from pairstep.gpu.device import Cuda, Prices
+from pairstep.gpu.oracle import KernelOracle
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm.machine import Kernel
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def device():
+    cupy = pytest.importorskip("cupy", reason="needs CuPy")
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        pytest.skip(f"needs an NVIDIA GPU: {error}")
+    return Cuda()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["rbf", "linear", "poly", "sigmoid"])
+@pytest.mark.parametrize(
+    ("n", "queries", "d"),
+    [(1, 1, 1), (127, 129, 8), (129, 64, 9), (1000, 300, 37), (3000, 2000, 64)],
+)
+def test_kernels(device, n, queries, d, name, dtype):
+    xp, rng = device.xp, np.random.default_rng([n, queries, d])
+    kernel = Kernel(name, 0.3 / d, 3, 0.5)
+    X, Y = rng.normal(size=(n, d)), rng.normal(size=(queries, d)).astype(dtype)
+    center = X.mean(axis=0) if name == "rbf" else np.zeros(d)
+    rows = rng.permutation(queries)
+    exact = StandIn()
+    A = exact.pack(X, None, center, "float64")
+    B = exact.pack(Y, rows, center, "float64")
+    points = device.pack(xp.asarray(X), None, xp.asarray(center), dtype)
+    asked = device.pack(xp.asarray(Y), xp.asarray(rows), xp.asarray(center), dtype)
+    error = 1e-5 if dtype == "float32" else 1e-12
+    K = exact.kernel_matrix(kernel, A, B)
+    found = device.kernel_matrix(kernel, points, asked).get()
+    np.testing.assert_allclose(found, K, rtol=0, atol=error * np.abs(K).max())
+    for outputs in (1, 3, 12, 13):
+        weights = rng.normal(size=(outputs, queries))
+        sums, expected = xp.ones((outputs, n)), np.ones((outputs, n))
+        device.add_sums(kernel, points, asked, xp.asarray(weights), sums)
+        exact.add_sums(kernel, A, B, weights, expected)
+        np.testing.assert_allclose(sums.get(), expected, atol=error * np.sqrt(queries) * 10)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("kinked", [False, True])
+@pytest.mark.parametrize("starts", [[0, 50_000], [0, 20_000, 50_000], [0, 777]])
+def test_surveys(device, starts, kinked, ties):
+    xp, rng, n, count = device.xp, np.random.default_rng(3), starts[-1], 50
+    gradient = rng.normal(size=n)
+    gradient = gradient.round() if ties else gradient
+    lower, upper = -rng.random(n), rng.random(n)
+    x = np.choose(rng.integers(0, 4, n), [lower, upper, np.zeros(n), upper / 3])
+    kink = xp.asarray(rng.random(n) / 10) if kinked else None
+    arrays = map(xp.asarray, (gradient, x, lower, upper))
+    oracle = object.__new__(KernelOracle)
+    oracle.device, oracle.prices = device, Prices(*arrays, kink, xp.asarray(starts))
+    down, up, free = (array.get() for array in oracle._standing())
+    accounts, found = device.outliers(oracle.prices, count, True)
+    np.testing.assert_array_equal(found, gradient[accounts])
+    assert len(set(accounts)) == len(accounts)
+    assert set(np.flatnonzero(free)) <= set(accounts)
+    told = np.isin(np.arange(n), accounts)
+    for begin, end in itertools.pairwise(starts):
+        sells, buys, here = down[begin:end], up[begin:end], told[begin:end]
+        assert here[sells.argmax()]
+        assert here[buys.argmin()]
+        assert here[sells > max(np.sort(sells)[-count], buys.min())].all()
+        assert here[buys < min(np.sort(buys)[count - 1], sells.max())].all()
+
+
+def data(n=15_000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6)).astype(np.float32)
+    return X, (X**2).sum(axis=1) + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+def test_fits_agree_with_the_processor(device, machine):
+    X, y = data()
+    y = y > 5 if machine in (SVC, NuSVC) else y
+    options = {"nu": 0.2} if machine in (NuSVC, NuSVR, OneClassSVM) else {}
+    there, here = (machine(device=where, **options).fit(X, y) for where in ("cuda", "cpu"))
+    assert set(there.optimality_.status) == {"optimal"}
+    found, expected = (fitted.predict(X[:1000]) for fitted in (there, here))
+    if machine in (SVR, NuSVR):
+        np.testing.assert_allclose(found, expected, atol=0.01)
+    else:
+        assert np.mean(found == expected) > 0.99
+    again = machine(device="cuda", **options).fit(X, y)
+    np.testing.assert_array_equal(again.dual_coef_, there.dual_coef_)
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_arrays_on_the_device(device, library):
+    there = pytest.importorskip(library)
+    X, y = data(12_000)
+    on_device = there.from_dlpack(device.xp.asarray(X)), there.from_dlpack(device.xp.asarray(y))
+    machine = SVR(device="auto").fit(*on_device)
+    found = machine.predict(on_device[0])
+    assert type(found) is type(on_device[0])
+    expected = SVR(device="cuda").fit(X, y).predict(X)
+    np.testing.assert_array_equal(device.xp.from_dlpack(found).get(), expected)

@@ -1,0 +1,418 @@
+"""The GPU's oracle where there is no GPU: NumPy stands in for the device."""
+
+import math
+import pickle
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from stand_in import StandIn
+
+import pairstep.gpu.device
+import pairstep.gpu.machine
+import pairstep.svm.sample
+from pairstep.gpu.points import Data, Points
+from pairstep.result import Status
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm.duals import (
+    c_classification,
+    epsilon_regression,
+    limits,
+    nu_classification,
+    nu_regression,
+    one_class,
+)
+from pairstep.svm.machine import Kernel, decide, solve
+from pairstep.svm.sample import foretell, sample_of, start_from_samples
+
+RBF = Kernel("rbf", 0.2)
+KERNELS = [
+    RBF,
+    Kernel("linear"),
+    Kernel("poly", 0.2, 2, 1.0),
+    Kernel("sigmoid", 0.05, coef0=0.1),
+]
+
+
+@pytest.fixture(autouse=True)
+def everything_on_the_device(monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 0)
+
+
+def data(n=700, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (X**2).sum(axis=1) + rng.normal(size=n)
+    return X, y
+
+
+def posed(n=700):
+    X, y = data(n)
+    sides = np.flatnonzero(y > 4), np.flatnonzero(y <= 4)
+    weights = np.random.default_rng(1).uniform(0.5, 2, n)
+    return X, {
+        "SVC": c_classification(*sides, limits(2.0, weights)),
+        "NuSVC": nu_classification(*sides, weights, 0.3),
+        "SVR": epsilon_regression(y, limits(2.0, weights), 0.2),
+        "NuSVR": nu_regression(y, limits(2.0, weights), 0.4),
+        "OneClassSVM": one_class(weights, 0.3),
+    }
+
+
+def solved(X, kernel, *duals, device=None, **options):
+    options = {"tol": 1e-3, "max_iter": 10**7, "time_limit": math.inf} | options
+    found = solve(X, kernel, duals, cache_bytes=2**27, threads=2, device=device, **options)
+    return found if len(found) > 1 else found[0]
+
+
+def value(dual, solution):
+    kinks = 0.0 if dual.kink is None else dual.kink @ np.abs(solution.z)
+    return solution.z @ (solution.gradient + dual.linear) / 2 + kinks
+
+
+# ------------------------------------------------------------------ the same optimum
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_duals_end_where_the_processor_ends(machine, kernel):
+    X, duals = posed()
+    dual = duals[machine]
+    there = solved(X, kernel, dual, device=StandIn())
+    here = solved(X, kernel, dual)
+    if kernel.name != "sigmoid":  # which is not convex
+        assert there.status == here.status == Status.OPTIMAL
+        gap = max(here.duality_gap, there.duality_gap)
+        assert abs(value(dual, there) - value(dual, here)) <= gap
+    assert (there.z >= dual.lower).all()
+    assert (there.z <= dual.upper).all()
+    sums = [math.fsum(group) for group in np.split(there.z, dual.starts[1:-1])]
+    np.testing.assert_allclose(sums, dual.totals, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_are_those_of_the_problem(dtype):
+    X, duals = posed(300)
+    for dual in duals.values():
+        found = solved(X, RBF, dual, device=StandIn(), dtype=dtype)
+        K = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))[np.ix_(dual.rows, dual.rows)]
+        error = 1e-4 if dtype == "float32" else 1e-10
+        np.testing.assert_allclose(found.gradient, K @ found.z + dual.linear, rtol=0, atol=error)
+
+
+def test_float64_goes_on_where_float32_does_not_reach_the_tolerance():
+    X, duals = posed(300)
+    types = set()
+
+    class Noting(StandIn):
+        def pack(self, X, rows, center, dtype):
+            types.add((dtype, len(X) if rows is None else len(rows)))
+            return super().pack(X, rows, center, dtype)
+
+    found = solved(X, RBF, duals["SVC"], device=Noting(), tol=1e-9, cold=False)
+    assert found.status == Status.OPTIMAL
+    assert found.kkt_violation <= 1e-9
+    assert {("float32", 300), ("float64", 300)} <= types
+
+
+def test_several_duals_side_by_side():
+    X, duals = posed()
+    there = solved(X, RBF, *duals.values(), device=StandIn())
+    for dual, found in zip(duals.values(), there, strict=True):
+        alone = solved(X, RBF, dual, device=StandIn())
+        np.testing.assert_array_equal(found.z, alone.z)
+
+
+def test_small_duals_are_the_processors(monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 500)
+    X, duals = posed()
+    few = c_classification(np.arange(100), np.arange(100, 300), limits(1.0, np.ones(700)))
+    device = StandIn()
+    found = solved(X, RBF, few, duals["SVC"], few, device=device)
+    here, also = solved(X, RBF, few, few)
+    np.testing.assert_array_equal(found[0].z, here.z)
+    np.testing.assert_array_equal(found[2].z, also.z)
+    assert len(found[1].z) == 700
+    assert device.packed > 0
+    idle = StandIn()
+    solved(X, RBF, few, device=idle)
+    assert idle.packed == 0
+
+
+# ------------------------------------------------------------------ data that do not fit
+
+
+@pytest.mark.parametrize("share", [100, 0.3, 0.01])
+def test_stripes_give_the_same_answers(share):
+    X, duals = posed()
+    whole, striped = StandIn(), StandIn(free=int(4 * share * 8 * X.size))
+    for dual in (duals["SVC"], duals["NuSVR"]):
+        found = solved(X, RBF, dual, device=striped)
+        assert found.status == Status.OPTIMAL
+        assert abs(value(dual, found) - value(dual, solved(X, RBF, dual, device=whole))) <= 1e-2
+    assert (striped.packed > whole.packed) == (share < 1)
+
+
+def test_every_point_is_in_one_stripe():
+    X, _ = data(1000)
+    for free in (2**30, 2**16, 2**13, 2**10):
+        points = Points(Data(StandIn(free), X, None), np.arange(1000), "float32")
+        parts = [(part.start, part.stop, some.count) for part, some in points]
+        assert [begin for begin, _, _ in parts] == [0] + [end for _, end, _ in parts[:-1]]
+        assert parts[-1][1] == 1000
+        assert all(end - begin == count for begin, end, count in parts)
+
+
+def test_sparse_data_are_made_dense():
+    X, duals = posed()
+    X[np.abs(X) < 0.5] = 0
+    sparse, dense = (
+        solved(data, RBF, duals["SVC"], device=StandIn()) for data in (scipy.sparse.csr_array(X), X)
+    )
+    assert sparse.status == Status.OPTIMAL
+    assert abs(value(duals["SVC"], sparse) - value(duals["SVC"], dense)) <= 1e-2
+    with pytest.raises(ValueError, match=r"X is sparse.*GB.*device=\"cpu\""):
+        solved(scipy.sparse.csr_array(X), RBF, duals["SVC"], device=StandIn(free=1000))
+
+
+# ------------------------------------------------------------------ the start from samples
+
+
+def test_samples_are_nested_and_have_the_totals():
+    _, duals = posed(4000)
+    for dual in duals.values():
+        rows = []
+        for one_in in (16, 4):
+            sample = sample_of(dual, one_in)
+            rows.append(set(sample.rows.tolist()))
+            assert 0.5 < one_in * len(sample.rows) / len(dual.rows) < 2
+            assert (sample.z >= sample.lower).all()
+            assert (sample.z <= sample.upper).all()
+            sums = np.add.reduceat(sample.z, sample.starts[:-1])
+            np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
+        assert rows[0] < rows[1]
+
+
+def test_a_foretold_start_is_full_or_empty():
+    _, duals = posed(2000)
+    for dual in duals.values():
+        gradient = np.random.default_rng(0).normal(size=len(dual.z))
+        foretell(gradient, dual)
+        sums = np.add.reduceat(dual.z, dual.starts[:-1])
+        np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
+        between = (dual.z != dual.lower) & (dual.z != dual.upper) & (dual.z != 0)
+        assert between.sum() <= 2 * len(
+            dual.totals
+        )  # the last to be filled, and who settles the sum
+
+
+def test_large_duals_start_from_samples(monkeypatch):
+    monkeypatch.setattr(pairstep.svm.sample, "SMALLEST", 100)
+    X, duals = posed(1700)
+    sizes = []
+    start_from_samples(
+        duals["SVC"],
+        lambda sample: sizes.append(len(sample.z)) is None,
+        lambda sample, whole: whole.linear,
+    )
+    assert len(sizes) == 1  # an unsolved sample is empty: there is nothing to foretell
+    for dual in (duals["SVC"], duals["SVR"], duals["OneClassSVM"]):
+        warm = solved(X, RBF, dual, device=StandIn())
+        cold = solved(X, RBF, dual, device=StandIn(), cold=False)
+        assert warm.status == cold.status == Status.OPTIMAL
+        gap = max(warm.duality_gap, cold.duality_gap)
+        assert abs(value(dual, warm) - value(dual, cold)) <= gap
+
+
+# ------------------------------------------------------------------ ends
+
+
+def test_limits_are_kept():
+    X, duals = posed()
+    dual = duals["SVR"]
+    assert solved(X, RBF, dual, device=StandIn(), time_limit=0.0).status == Status.TIME_LIMIT
+    few = solved(X, RBF, dual, device=StandIn(), max_iter=10, cold=False)
+    assert few.status == Status.MAX_ITER
+    assert few.n_iter == 10
+
+
+def test_a_callback_ends_the_fit(monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.machine, "ROUNDS", 1)
+    X, duals = posed()
+
+    def never(violation, iterations, solved):
+        return False
+
+    class Slow(StandIn):
+        def add_sums(self, *arguments):
+            super().add_sums(*arguments)
+            time.sleep(0.05)
+
+    found = solved(X, RBF, duals["SVR"], device=Slow(), tol=1e-12, keep_going=never)
+    assert found.status == Status.STOPPED
+
+
+def test_what_goes_wrong_in_a_thread_is_raised():
+    class Broken(StandIn):
+        def kernel_matrix(self, *_):
+            raise MemoryError("no more")
+
+        def add_sums(self, *_):
+            pass
+
+    X, duals = posed()
+    with pytest.raises(MemoryError, match="no more"):
+        solved(X, RBF, *duals.values(), device=Broken())
+
+
+# ------------------------------------------------------------------ decisions
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("groups", [None, [0, 100, 300]])
+@pytest.mark.parametrize("allowed", [0.0, 1.0])
+def test_decisions_are_those_of_the_processor(kernel, groups, allowed, monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.machine, "ROWS", 64)
+    support, X = data(300)[0], data(150, seed=1)[0]
+    coefficients = np.random.default_rng(2).normal(size=(300, 3))
+    starts = None if groups is None else np.array(groups)
+    there, here = (
+        decide(
+            support,
+            kernel,
+            coefficients,
+            X,
+            threads=1,
+            allowed=allowed,
+            starts=starts,
+            device=device,
+        )
+        for device in (StandIn(), None)
+    )
+    np.testing.assert_allclose(there, here, rtol=0, atol=max(1e-3 * allowed, 1e-10))
+
+
+# ------------------------------------------------------------------ machines
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    devices = []
+
+    def make():
+        devices.append(StandIn())
+        return devices[-1]
+
+    monkeypatch.setattr(pairstep.gpu.device, "Cuda", make)
+    return devices
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+def test_machines_agree_with_the_processor(machine, stand_in):
+    X, y = data()
+    y = np.digitize(y, [3, 5]) if machine in (SVC, NuSVC) else y
+    options = {"tol": 1e-5} | ({"nu": 0.2} if machine in (NuSVC, NuSVR, OneClassSVM) else {})
+    options |= {"decision_function_shape": "ovo"} if machine in (SVC, NuSVC) else {}
+    weights = np.random.default_rng(3).uniform(0.5, 2, len(y))
+    there = machine(device="cuda", **options).fit(X, y, sample_weight=weights)
+    here = machine(**options).fit(X, y, sample_weight=weights)
+    assert len(stand_in) == 1
+    assert set(there.optimality_.status) == {"optimal"}
+    new = data(200, seed=5)[0]
+    decision = getattr(there, "decision_function", there.predict)(new)
+    assert len(stand_in) == 2
+    expected = getattr(here, "decision_function", here.predict)(new)
+    np.testing.assert_allclose(decision, expected, atol=5e-3 * np.abs(expected).max())
+    assert np.mean(there.predict(new) == here.predict(new)) > 0.98 or machine in (SVR, NuSVR)
+    copy = pickle.loads(pickle.dumps(there)).set_params(device="cpu")
+    np.testing.assert_allclose(
+        getattr(copy, "decision_function", copy.predict)(new), decision, atol=1e-9
+    )
+
+
+def test_matrices_and_functions_need_no_device(stand_in):
+    X, y = data(200)
+    SVC(kernel="precomputed", device="cuda").fit(X @ X.T, y > 4)
+    SVC(kernel=lambda A, B: A @ B.T, device="cuda").fit(X, y > 4).predict(X)
+    SVC(device="auto").fit(X, y > 4).predict(X)
+    assert stand_in == []
+
+
+class OnDevice:
+    """Looks like an array in the memory of a GPU."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def get(self):
+        return self.array
+
+
+def test_results_come_back_in_kind(stand_in, monkeypatch):
+    cupy = SimpleNamespace(from_dlpack=lambda array: array, asarray=OnDevice)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, OnDevice.__module__.partition(".")[0], cupy)
+    X, y = data()
+    machine = SVR(device="auto").fit(OnDevice(X), OnDevice(y), sample_weight=OnDevice(np.ones(700)))
+    assert len(stand_in) == 1
+    assert type(machine.dual_coef_) is np.ndarray
+    found = machine.predict(OnDevice(X))
+    assert type(found) is OnDevice
+    assert len(stand_in) == 2
+    np.testing.assert_allclose(found.get(), SVR().fit(X, y).predict(X), atol=0.01)
+    names = SVC(device="auto").fit(OnDevice(X), np.where(y > 4, "far", "near"))
+    assert set(names.predict(OnDevice(X))) == {"far", "near"}
+    inside = OneClassSVM(device="auto", nu=0.1).fit(OnDevice(X))
+    assert type(inside.score_samples(OnDevice(X))) is OnDevice
+    assert type(machine.predict(X)) is np.ndarray
+    assert len(stand_in) == 6
+
+
+# ------------------------------------------------------------------ what is missing
+
+
+def test_without_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    X, y = data(50)
+    with pytest.raises(ImportError, match=r"device=\"cuda\" needs cupy.*pairstep\[cuda\]"):
+        SVR(device="cuda").fit(X, y)
+
+
+def test_without_a_device(monkeypatch):
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def count():
+        raise CUDARuntimeError("cudaErrorNoDevice")
+
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    X, y = data(50)
+    machine = SVR(device="cuda")
+    with pytest.raises(RuntimeError, match=r"NVIDIA GPU.*cudaErrorNoDevice.*device=\"cpu\""):
+        machine.fit(X, y)
+    assert not hasattr(machine, "support_")
+
+
+def test_without_tensor_units(monkeypatch):
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
+    old = SimpleNamespace(compute_capability="75")
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda: old))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with pytest.raises(RuntimeError, match=r"capability 8\.0 or more.*has 7\.5.*device=\"cpu\""):
+        SVR(device="cuda").fit(*data(50))
+
+
+def test_the_device_has_a_name():
+    with pytest.raises(ValueError, match="'device' parameter of SVC"):
+        SVC(device="gpu").fit([[0.0], [1.0]], [0, 1])

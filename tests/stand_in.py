@@ -1,0 +1,56 @@
+"""NumPy in the place of a device."""
+
+from contextlib import nullcontext
+
+import numpy as np
+
+from pairstep.gpu.device import PAD, SLAB, Packed
+
+
+class StandIn:
+    """Answers what the oracle asks of a device."""
+
+    xp = np
+
+    def __init__(self, free=2**34):
+        self.free = free
+        self.packed = 0
+
+    def at_work(self):
+        return nullcontext()
+
+    def free_bytes(self):
+        return self.free
+
+    def fetch(self, array):
+        return array
+
+    def pack(self, X, rows, center, dtype):
+        self.packed += 1
+        some = (X if rows is None else X[rows]).astype(np.float64) - center
+        values = np.zeros(
+            (-(-X.shape[1] // SLAB) * SLAB, max(-(-len(some) // PAD), 1) * PAD), dtype
+        )
+        values[: X.shape[1], : len(some)] = some.T
+        squares = np.zeros(values.shape[1], dtype)
+        squares[: len(some)] = (some**2).sum(axis=1)
+        return Packed(values, squares, len(some))
+
+    def kernel_matrix(self, kernel, points, queries):
+        p, q = points.count, queries.count
+        products = points.values[:, :p].T @ queries.values[:, :q]
+        if kernel.name == "rbf":
+            distances = points.squares[:p, None] + queries.squares[:q] - 2 * products
+            return np.exp(-kernel.gamma * np.maximum(distances, 0)).astype(np.float64)
+        if kernel.name == "linear":
+            return products.astype(np.float64)
+        inner = kernel.gamma * products + kernel.coef0
+        return inner**kernel.degree if kernel.name == "poly" else np.tanh(inner)
+
+    def add_sums(self, kernel, points, queries, weights, sums):
+        assert sums.shape == (len(weights), points.count)
+        assert weights.shape[1] == queries.count
+        sums += weights @ self.kernel_matrix(kernel, points, queries).T
+
+    def outliers(self, prices, count, with_free):
+        return None
