@@ -102,6 +102,15 @@ def test_fits_agree_with_the_processor(device, machine):
     np.testing.assert_array_equal(again.dual_coef_, there.dual_coef_)
 
 
+def test_stripes(device, monkeypatch):
+    X, y = data()
+    whole = SVR(device="cuda").fit(X, y)
+    monkeypatch.setattr(Cuda, "free_bytes", lambda self: X.nbytes)
+    striped = SVR(device="cuda").fit(X, y)
+    assert set(striped.optimality_.status) == {"optimal"}
+    np.testing.assert_allclose(striped.predict(X), whole.predict(X), atol=0.01)
+
+
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_arrays_on_the_device(device, library):
     there = pytest.importorskip(library)

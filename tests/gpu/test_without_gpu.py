@@ -127,7 +127,7 @@ def test_several_duals_side_by_side():
 
 
 def test_small_duals_are_the_processors(monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 500)
+    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 250)  # for each of two threads
     X, duals = posed()
     few = c_classification(np.arange(100), np.arange(100, 300), limits(1.0, np.ones(700)))
     device = StandIn()
@@ -138,8 +138,10 @@ def test_small_duals_are_the_processors(monkeypatch):
     assert len(found[1].z) == 700
     assert device.packed > 0
     idle = StandIn()
-    solved(X, RBF, few, device=idle)
+    solved(X, RBF, few, few, device=idle)
     assert idle.packed == 0
+    solved(X, RBF, few, device=idle)
+    assert idle.packed > 0
 
 
 # ------------------------------------------------------------------ data that do not fit

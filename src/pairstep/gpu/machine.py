@@ -23,7 +23,8 @@ from .device import Device
 from .oracle import KernelOracle, add_kernel, rounding_of
 from .points import Data, Points
 
-# Duals with fewer variables than this are solved sooner by the processor.
+# Duals with fewer variables than this are solved sooner by the processor; of many duals those with
+# fewer than so many for each thread, for they are solved side by side there.
 SMALL = 5_000
 
 # Duals that are solved side by side: each keeps a thread of the processor busy.
@@ -94,8 +95,9 @@ def solve_duals(
     X is as native code takes it.
     """
     ends = time.perf_counter() + seconds
-    large = [pose for pose in posed if len(pose[0].z) >= SMALL]
-    small = [pose for pose in posed if len(pose[0].z) < SMALL]
+    least = SMALL * min(len(posed), threads)
+    large = [pose for pose in posed if len(pose[0].z) >= least]
+    small = [pose for pose in posed if len(pose[0].z) < least]
     outcomes: dict[int, Outcome] = {}
     if small:
         limits: dict[str, Any] = {

@@ -344,7 +344,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         failed = [s for s in ended if s.status != Status.STOPPED]
         if failed:
             worst = max(failed, key=lambda s: s.kkt_violation)
-            warnings.warn(self._warning(worst, len(failed)), ConvergenceWarning, stacklevel=4)
+            warnings.warn(self._warning(worst, len(failed)), ConvergenceWarning, stacklevel=5)
 
     def _warning(self, worst: Solution, failed: int) -> str:
         advice = "Consider pre-processing your data with StandardScaler or MinMaxScaler."

@@ -114,7 +114,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
                 f"ensemble=False)` instead of `{name}(probability=True)`",
                 FutureWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         duals = self._pair_duals(targets, weights)
         if not self._effective_probability:

@@ -1,6 +1,6 @@
 """A start from samples, for oracles that live elsewhere; `cpp/engine/sample.cpp` is the native one.
 
-A machine with limits C on n rows resembles one with limits 4 C on every fourth of them. Fitted
+A machine with limits C on n rows resembles one with limits 8 C on every eighth of them. Fitted
 loosely, that one tells which variables of the whole will be empty and which will be full.
 """
 
@@ -16,16 +16,16 @@ from .._validation import Array
 from ..constraints import Indices
 from .machine import Dual
 
-ONE_IN = 4  # of so many rows one is in the sample
+ONE_IN = 8  # of so many rows one is in the sample
 SMALLEST = 2000  # a sample has at least so many variables
-LOOSELY = 100  # samples are solved to so many times the tolerance
+LOOSELY = 300  # samples are solved to so many times the tolerance
 WORTH = 0.02  # the share of variables that must be full for a start to pay
 
 
 def start_from_samples(
     dual: Dual, solve: Callable[[Dual], bool], price: Callable[[Dual, Dual], Array]
 ) -> None:
-    """Move a large dual to where machines fitted to samples of it say, each larger by four.
+    """Move a large dual to where machines fitted to samples of it say, each larger than the last.
 
     `solve` solves a dual loosely, in place, and says whether to go on; ``price(sample, dual)``
     gives the gradients of `dual` where the variables of `sample` are the only ones. Nothing is
