@@ -20,8 +20,9 @@ from ..svm.sample import LOOSELY, start_from_samples
 from .matrix import ClusterMatrix
 from .oracle import ClusterOracle
 
-# Duals with so few variables are solved by the coordinator, to which their rows are sent.
-LOCAL = 8000
+# Duals with so few variables are solved by the coordinator, to which their rows are sent: so is the
+# smallest of the samples that a large one starts from.
+LOCAL = 16_000
 
 
 @dataclass
