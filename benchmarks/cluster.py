@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import os
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ def main() -> None:
     if folder is None:
         print("PAIRSTEP_DATA is not set: there is no data to fit")
         return
+    warnings.filterwarnings("ignore", "Sending large graph")  # from one computer to itself
     if arguments.latency:
         add_latency(arguments.latency)
     print(HEAD.format("data", "who", "seconds", "ratio", "rounds", "MB sent", "MB back",

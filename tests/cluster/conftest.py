@@ -1,14 +1,22 @@
-"""Clusters that tests share; without dask there is nothing to test."""
+"""Clusters that tests share; without dask only the native share is tested."""
+
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
-from clusters import cluster_of
+collect_ignore = []
+if find_spec("distributed") is None:
+    collect_ignore = [
+        path.name for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_share"
+    ]
 
 
 @pytest.fixture(scope="session")
 def client():
     """For tests that leave it as it was."""
+    from clusters import cluster_of
+
     with cluster_of(2) as client:
         yield client
 
@@ -16,6 +24,8 @@ def client():
 @pytest.fixture
 def fresh_client():
     """For tests that kill its workers."""
+    from clusters import cluster_of
+
     with cluster_of(2) as client:
         yield client
 

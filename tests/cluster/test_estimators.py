@@ -75,7 +75,7 @@ def test_other_data(kind):
 
 def test_a_start_from_samples_over_shares(monkeypatch):
     monkeypatch.setattr("pairstep.dask.machine.LOCAL", 1000)
-    X, y, _ = problem(16_500)
+    X, y, _ = problem(9000)
     ours = pairstep.dask.SVC(C=10.0, gamma=0.2).fit(*lazy(X, y))
     local = svm.SVC(C=10.0, gamma=0.2).fit(X, y)
     assert ours.optimality_.kkt_violation <= 1e-3

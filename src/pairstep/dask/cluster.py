@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -76,7 +76,6 @@ class Shares:
 
     def __post_init__(self) -> None:
         self.silence = parse_timedelta(dask.config.get("pairstep.timeout", SILENCE))
-        self.dead: set[str] = set()  # workers that have been lost
         workers = self._workers()
         if not workers:
             raise RuntimeError("the cluster has no workers")
@@ -176,11 +175,14 @@ class Shares:
         raise RuntimeError(f"workers were lost {ATTEMPTS} times in a row: the fit is given up")
 
     def _bury(self, line: Line) -> None:
-        """Give up on a worker: dask may think that it is still there, with data that it has."""
-        self.dead.add(line.worker)
+        """Have dask give up on a worker too: it may think that it is still there, with its data."""
         self._let_go(line)
-        if line.worker in self._workers(self.dead - {line.worker}):
-            self.client.run_on_scheduler(_remove, line.worker)
+        if line.worker in self._workers():
+            self.client.sync(
+                self.client.scheduler.unregister,
+                address=line.worker, stimulus_id=f"pairstep-lost-{time.time()}",
+            )  # fmt: skip
+        line.worker = ""
 
     def _replacement(self) -> str:
         """The worker for a lost share: one that has none, else the one with the fewest rows."""
@@ -189,7 +191,7 @@ class Shares:
         for line in self.lines:
             load[line.worker] += line.end - line.begin
         while True:
-            workers = self._workers(self.dead)
+            workers = self._workers()
             idle = [worker for worker in workers if worker not in load]
             if idle:
                 return idle[0]
@@ -200,7 +202,7 @@ class Shares:
             raise RuntimeError("the cluster has no workers left")
         return min(workers, key=lambda worker: load[worker])
 
-    def _workers(self, without: Set[str] = frozenset()) -> dict[str, int]:
+    def _workers(self) -> dict[str, int]:
         """Workers by their addresses, and their numbers of threads."""
         if self.client.status != "running":
             raise self._scheduler_is_gone()
@@ -208,7 +210,7 @@ class Shares:
             workers = self.client.nthreads()
         except OSError as error:
             raise self._scheduler_is_gone() from error
-        return {worker: workers[worker] for worker in sorted(workers) if worker not in without}
+        return dict(sorted(workers.items()))
 
     def _scheduler_is_gone(self) -> Exception:
         return ConnectionError(
@@ -217,7 +219,10 @@ class Shares:
 
     def _put(self, lines: Sequence[Line]) -> None:
         """Start the tasks of shares on their workers, and open lines to them."""
-        self.client.run(receive, workers=[line.worker for line in lines], on_error="ignore")
+        workers = [line.worker for line in lines]
+        for refusal in self.client.run(receive, workers=workers, on_error="return").values():
+            if isinstance(refusal, BaseException) and not _is_lost(refusal):
+                raise refusal  # such as that pairstep is not installed there
         names = {line.number: f"pairstep-share-{line.number}-{uuid.uuid4().hex}" for line in lines}
         for line in lines:
             parts = list(self.X[line.begin : line.end].to_delayed().ravel())
@@ -248,10 +253,6 @@ class Shares:
 
 def _is_lost(answer: Any) -> bool:
     return isinstance(answer, LOST)
-
-
-async def _remove(address: str, dask_scheduler: Any) -> None:
-    await dask_scheduler.remove_worker(address, stimulus_id=f"pairstep-lost-{time.time()}")
 
 
 def _bytes(message: Any) -> int:

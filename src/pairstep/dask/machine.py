@@ -16,13 +16,17 @@ from ..result import Status
 from ..rules import RULES
 from ..svm import machine
 from ..svm.machine import STATUSES, Dual, Kernel, Solution
-from ..svm.sample import LOOSELY, start_from_samples
+from ..svm.sample import start_from_samples
 from .matrix import ClusterMatrix
 from .oracle import ClusterOracle
 
 # Duals with so few variables are solved by the coordinator, to which their rows are sent: so is the
 # smallest of the samples that a large one starts from.
 LOCAL = 16_000
+
+# Samples are that many times larger than the one before, and solved to so many times the tolerance:
+# what is saved in a sample costs rounds later.
+TIMES, LOOSELY = 4, 100
 
 
 @dataclass
@@ -89,7 +93,7 @@ class Work:
                 _, used, _ = self._over_shares(sample, LOOSELY * self.tol, used)
             return not self.stopped and self.seconds_left() > 0
 
-        start_from_samples(dual, solve, self._price)
+        start_from_samples(dual, solve, self._price, TIMES)
         return used
 
     def _price(self, sample: Dual, whole: Dual) -> Array:
