@@ -128,7 +128,30 @@ def test_clone_and_pickle(client):
 
 
 @pytest.mark.usefixtures("over_shares")
-def test_limits_and_callbacks_hold():
+def test_progress_is_told(caplog):
+    X, y, _ = problem(1000)
+    with caplog.at_level("INFO", "pairstep"):
+        pairstep.dask.SVC(C=10.0).fit(*lazy(X, y))
+    lines = [record.message for record in caplog.records if record.name == "pairstep"]
+    assert any("0 of 1 solved" in line for line in lines[:-1])
+    assert "1 of 1 solved" in lines[-1]
+    assert "support vectors" in lines[-1]
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_a_warm_start_goes_on_from_the_last_fit():
+    X, y, _ = problem(1500)
+    machine = pairstep.dask.SVC(C=10.0, tol=1e-2, warm_start=True).fit(*lazy(X, y))
+    loose = machine.n_iter_[0]
+    machine.fit(*lazy(X, y))
+    assert machine.n_iter_[0] < loose / 10
+    machine.set_params(tol=1e-4).fit(*lazy(X, y))
+    local = svm.SVC(C=10.0, tol=1e-4).fit(X, y)
+    assert np.allclose(machine.decision_function(X), local.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_limits_hold():
     X, y, _ = problem(1500)
     dX, dy = lazy(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter"):

@@ -11,6 +11,7 @@ import numpy as np
 from distributed import Client, default_client
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import svm
@@ -154,6 +155,11 @@ class ClusterMachine(SupportVectorMachine):
         """
         return self._lazily("predict", X)
 
+    @available_if(lambda self: hasattr(self._local, "decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Evaluate the decision function of the plain machine, lazily as `predict` does."""
+        return self._lazily("decision_function", X)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # which belongs to its process
 
@@ -166,32 +172,11 @@ class ClusterMachine(SupportVectorMachine):
         return type(self)(client=self.client, **parameters)
 
 
-class Decisions:
-    """What machines that decide have beside their predictions."""
-
-    _lazily: Any
-
-    def decision_function(self, X: Any) -> Any:
-        """Evaluate the decision function, lazily for dask collections.
-
-        Parameters
-        ----------
-        X : dask.array.Array, dask.dataframe.DataFrame or array_like
-            Samples.
-
-        Returns
-        -------
-        dask.array.Array or ndarray
-            What the plain machine decides.
-        """
-        return self._lazily("decision_function", X)
-
-
-class SVC(Decisions, ClusterMachine, svm.SVC, local=svm.SVC):
+class SVC(ClusterMachine, svm.SVC, local=svm.SVC):
     """Support vector classification over a cluster."""
 
 
-class NuSVC(Decisions, ClusterMachine, svm.NuSVC, local=svm.NuSVC):
+class NuSVC(ClusterMachine, svm.NuSVC, local=svm.NuSVC):
     """Nu-support vector classification over a cluster."""
 
 
@@ -203,7 +188,7 @@ class NuSVR(ClusterMachine, svm.NuSVR, local=svm.NuSVR):
     """Nu-support vector regression over a cluster."""
 
 
-class OneClassSVM(Decisions, ClusterMachine, svm.OneClassSVM, local=svm.OneClassSVM):
+class OneClassSVM(ClusterMachine, svm.OneClassSVM, local=svm.OneClassSVM):
     """Unsupervised detection of outliers over a cluster."""
 
 
