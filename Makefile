@@ -66,7 +66,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask]"
 	touch $@
 
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt

@@ -206,7 +206,7 @@ def check_picture(out: Path) -> None:
 
 def test_every_example_is_checked() -> None:
     scripts = {path.stem for path in EXAMPLES.glob("[!_]*.py")}
-    assert scripts == set(CHECKS)
+    assert scripts - {"cluster"} == set(CHECKS)  # that one is in cluster/test_example.py
 
 
 @pytest.mark.slow

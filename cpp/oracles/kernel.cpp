@@ -11,9 +11,6 @@ namespace {
 // Below this share of active accounts it pays to go on without the others.
 constexpr double WORTH_SHRINKING = 0.7;
 
-// Rows of a block that one thread copies at once.
-constexpr Index ROWS_AT_ONCE = 64;
-
 Index padding(Index n, Index panel) { return (n + panel - 1) / panel * panel - n; }
 
 template <class Real>
@@ -88,30 +85,12 @@ template <class Real>
 void KernelOracle<Real>::block(const std::vector<Index>& members, bool exact, double* hessian) {
   if (exact) {
     const std::vector<Index> rows = rows_of(members);
-    return assemble(Points<double>(dual_.data, rows.data(), Index(rows.size())), hessian);
+    const Points<double> some(dual_.data, rows.data(), Index(rows.size()));
+    return kernel_block(dual_.kernel, some, room_, hessian, team());
   }
   std::vector<Index> places;
   for (const Index i : members) places.push_back(level().place(i));
-  assemble(level().points.take(places), hessian);
-}
-
-template <class Real>
-template <class Value>
-void KernelOracle<Real>::assemble(const Points<Value>& some, double* hessian) {
-  const Index q = some.count(), stride = some.padded();
-  const std::vector<Value> blocks = some.blocks();
-  const std::size_t bytes = std::size_t(q) * std::size_t(stride) * sizeof(Value);
-  const auto room = static_cast<Value*>(room_.fit(bytes));
-  std::vector<Value*> rows(std::size_t(q), nullptr);
-  for (Index r = 0; r < q; ++r) rows[r] = room + r * stride;
-  Tiles<Value> job{dual_.kernel, &some, &some, blocks.data()};
-  job.rows = rows.data();
-  run_tiles(job, team());
-  const Index parts = (q + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-  team().run(parts, [&](Index part) {
-    for (Index r = part * ROWS_AT_ONCE; r < std::min(q, (part + 1) * ROWS_AT_ONCE); ++r)
-      std::copy_n(rows[r], q, hessian + r * q);
-  });
+  kernel_block(dual_.kernel, level().points.take(places), room_, hessian, team());
 }
 
 template <class Real>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernel_sums.hpp"
+#include "kernel_block.hpp"
 #include "prices.hpp"
 #include "row_cache.hpp"
 
@@ -53,8 +53,6 @@ class KernelOracle final : public LocalOracle {
 
   Level& level() { return *levels_.back(); }
   std::vector<Index> rows_of(const std::vector<Index>& accounts) const;
-  template <class Value>
-  void assemble(const Points<Value>& some, double* hessian);
   // Row by row of the kernel matrix: sums[c] += sum_k weights[k] K(rows[k], columns[c]).
   template <class Value>
   void add(const std::vector<Index>& rows, const std::vector<double>& weights,
@@ -62,8 +60,7 @@ class KernelOracle final : public LocalOracle {
 
   const KernelDual dual_;
   Arena arena_;  // shared by the caches of all levels: only the deepest one is in use
-  // For the tiles of a block: fresh memory would cost as much as they do.
-  Arena room_;
+  Arena room_;   // for the tiles of a block
   std::vector<std::unique_ptr<Level>> levels_;
   double rounding_ = 0.0;        // of one kernel value, at most
   double usual_rounding_ = 0.0;  // between points of the usual size: outliers are few

@@ -13,9 +13,15 @@ template <class Real>
 class RowCache {
  public:
   // Rows of `length` values (a multiple of what the tiles write at once) for `count` positions.
-  RowCache(const Arena& arena, Index length, Index count)
-      : arena_(&arena), length_(length), slot_of_(count, -1) {
-    capacity_ = std::min(count, Index(arena.bytes() / (std::size_t(length) * sizeof(Real))));
+  RowCache(const Arena& arena, Index length, Index count) : arena_(&arena), length_(length) {
+    reach(count);
+  }
+
+  // There are so many positions now, not fewer than before.
+  void reach(Index count) {
+    const std::size_t bytes = std::size_t(std::max<Index>(length_, 1)) * sizeof(Real);
+    slot_of_.resize(std::size_t(count), -1);
+    capacity_ = std::min(count, Index(arena_->bytes() / bytes));
     owner_.reserve(capacity_);
     used_.reserve(capacity_);
   }

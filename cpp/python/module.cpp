@@ -350,6 +350,7 @@ void cholesky_solve_(const Matrix& factor, const InOutMatrix& b) {
 }  // namespace
 
 void register_machines(nb::module_& m);       // machines.cpp
+void register_shares(nb::module_& m);         // shares.cpp
 void register_probabilities(nb::module_& m);  // probabilities.cpp
 void register_solvers(nb::module_& m);        // solvers.cpp
 
@@ -488,5 +489,6 @@ NB_MODULE(_core, m) {
       [](const std::string& name) { return use_instruction_set(name.c_str()); }, "name"_a,
       "Choose an instruction set by name; False if this processor cannot run it.");
   register_machines(m);
+  register_shares(m);
   register_probabilities(m);
 }

@@ -131,13 +131,19 @@ class PythonOracle final : public Oracle {
 
   void survey(Index count, bool with_free, Survey& found) override {
     without_->with_gil([&] {
-      const auto [accounts, gradient, scale] = ask<std::tuple<Indices, In, double>>(
-          "survey", "survey must give (accounts, their gradients, scale)", count, with_free);
+      const nb::object answer = object_.attr("survey")(count, with_free);
+      std::tuple<Indices, In, double> exact;
+      std::tuple<Indices, In, double, double> rounded;
+      if (nb::try_cast(answer, exact)) rounded = std::tuple_cat(exact, std::tuple(0.0));
+      else if (!nb::try_cast(answer, rounded))
+        throw nb::type_error("survey must give (accounts, their gradients, scale)");
+      const auto& [accounts, gradient, scale, noise] = rounded;
       require(accounts.shape(0) == gradient.shape(0),
               "survey must give a gradient for each account");
       found.accounts.assign(accounts.data(), accounts.data() + accounts.shape(0));
       found.gradient.assign(gradient.data(), gradient.data() + gradient.shape(0));
       found.scale = scale;
+      found.noise = noise;
       for (const Index i : found.accounts)
         require(i >= 0 && i < n_, "survey names an account out of range");
       for (const double g : found.gradient)
@@ -146,8 +152,9 @@ class PythonOracle final : public Oracle {
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     without_->with_gil([&] {
-      const Matrix block =
-          ask<Matrix>("block", "block must give a matrix", to_numpy(copy(members)));
+      Matrix block;
+      if (!nb::try_cast(object_.attr("block")(to_numpy(copy(members))), block))
+        throw nb::type_error("block must give a matrix");
       require(block.shape(0) == members.size() && block.shape(1) == members.size(),
               "block must be square, a row per member");
       std::copy_n(block.data(), members.size() * members.size(), hessian);
@@ -160,15 +167,25 @@ class PythonOracle final : public Oracle {
   void verify() override {
     without_->with_gil([&] { object_.attr("verify")(); });
   }
+  Index shrink(const std::vector<Market>& markets) override {
+    Index left = 0;
+    without_->with_gil([&] {
+      if (!nb::hasattr(object_, "shrink")) return;
+      std::vector<double> prices;
+      for (const Market& market : markets) {
+        prices.push_back(market.dearest);
+        prices.push_back(market.cheapest);
+      }
+      left =
+          nb::cast<Index>(object_.attr("shrink")(to_numpy(std::move(prices), {markets.size(), 2})));
+    });
+    return left;
+  }
+  void unshrink() override {
+    without_->with_gil([&] { object_.attr("unshrink")(); });
+  }
 
  private:
-  // What the object answers; where that is something else, say what it must be.
-  template <class Answer, class... Arguments>
-  Answer ask(const char* question, const char* must_be, const Arguments&... arguments) {
-    Answer answer;
-    if (!nb::try_cast(object_.attr(question)(arguments...), answer)) throw nb::type_error(must_be);
-    return answer;
-  }
   template <class T>
   static std::vector<T> copy(const std::vector<T>& values) {
     return values;

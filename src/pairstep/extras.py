@@ -9,6 +9,7 @@ from typing import Any
 EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
+    "distributed": ("distributed", "dask"),
     "cupy": ("cupy", "cuda"),
 }
 

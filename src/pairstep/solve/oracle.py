@@ -26,15 +26,22 @@ Indices = NDArray[np.int64]
 class Oracle(Protocol):
     """What the block gear asks. Accounts are numbered from 0; groups are side by side.
 
-    The gear owns the point; an oracle is told of every change by `advance`.
+    The gear owns the point; an oracle is told of every change by `advance`. One that can leave out
+    accounts for a while has two more methods: ``shrink(markets)`` goes on with those that can trade
+    at these prices, the dearest and the cheapest of each group, and says how many these are (0
+    where it does not pay), and ``unshrink()`` takes the last shrinking back.
     """
 
-    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array, float]:
-        """The accounts worth a look: (accounts, their gradients, scale).
+    def survey(
+        self, count: int, with_free: bool
+    ) -> tuple[Indices, Array, float] | tuple[Indices, Array, float, float]:
+        """The accounts worth a look: (accounts, their gradients, scale), or with noise.
 
         At least the `count` dearest sellers and cheapest buyers of each group (accounts with the
         largest left derivative that can fall, the smallest right derivative that can rise) and, if
-        asked, every free account. The violation is judged against ``tol * scale``.
+        asked, every free account. The violation is judged against ``tol * scale``; a violation near
+        the noise, by which rounding may have put gradients off since they were verified, need not
+        fall any further.
         """
 
     def block(self, members: Indices) -> Array:

@@ -199,8 +199,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             told["metadata"] = {"sample_weight": sample_weight}
         context.call_on_fit_task_begin(**told)
         progress = FitProgress(self, context, self.tol, len(duals), bool(self.verbose))
-        solutions = solve(
-            K, fitted._kernel(), duals, tol=self.tol, max_iter=self._most_iterations(n),
+        solutions = fitted._solve(
+            K, duals, tol=self.tol, max_iter=self._most_iterations(n),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=self._cache_bytes(),
             threads=self._threads(n * (entries_of(K) + 16.0 * n)),
@@ -220,6 +220,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         self.__dict__ = fitted.__dict__
         context.call_on_fit_task_end(**told, reconstruction_attributes={})
         return self
+
+    def _solve(self, K: Any, duals: list[Dual], **how: Any) -> list[Solution]:
+        """Have the engine solve the duals."""
+        return solve(K, self._kernel(), duals, **how)
 
     def _validate_params(self) -> None:
         # Defaults are valid: what is left is seldom more than a few.
@@ -329,9 +333,10 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         """Keep coefficients, and the rows of X that they belong to."""
         if not (np.isfinite(coefficients).all() and np.isfinite(self.intercept_).all()):
             raise ValueError(NOT_FINITE)
-        self.dual_coef_ = type(X)(coefficients) if self._sparse else coefficients
         precomputed = self._kernel().name == "precomputed"
-        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
+        vectors = np.empty((0, 0)) if precomputed else X[support]
+        self.support_vectors_ = vectors
+        self.dual_coef_ = type(vectors)(coefficients) if self._sparse else coefficients
         self.__dict__["_laid_out"] = LaidOut()  # a prediction leaves a machine as it is
 
     def _report(self, solutions: list[Solution]) -> list[Solution]:

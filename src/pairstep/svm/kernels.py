@@ -31,8 +31,14 @@ def gamma_of(gamma: float | str, X: Any) -> float:
 
 def variance_of(X: Any) -> float:
     """The variance of all entries, zeros included, by their distances from the mean."""
-    variance, _ = _core.measure(native(X))
+    variance, _ = measure(X)
     return variance
+
+
+def measure(X: Any) -> tuple[float, float]:
+    """That, and the largest squared norm of a row; data that lie elsewhere tell it themselves."""
+    found: tuple[float, float] = X.measure() if hasattr(X, "measure") else _core.measure(native(X))
+    return found
 
 
 def center_of(X: Any) -> Array:
@@ -72,7 +78,7 @@ def symmetric(K: Any, name: str) -> Any:
 
 def require_finite(kernel: Kernel, X: Any) -> None:
     """Raise if the data are so large that the kernel overflows."""
-    _, largest = _core.measure(native(X))
+    _, largest = measure(X)
     if kernel.name == "poly":
         with np.errstate(over="ignore", invalid="ignore"):
             largest = (np.float64(kernel.gamma) * largest + abs(kernel.coef0)) ** kernel.degree

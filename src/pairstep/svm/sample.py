@@ -23,17 +23,20 @@ WORTH = 0.02  # the share of variables that must be full for a start to pay
 
 
 def start_from_samples(
-    dual: Dual, solve: Callable[[Dual], bool], price: Callable[[Dual, Dual], Array]
+    dual: Dual,
+    solve: Callable[[Dual], bool],
+    price: Callable[[Dual, Dual], Array],
+    times: int = ONE_IN,
 ) -> None:
-    """Move a large dual to where machines fitted to samples of it say, each larger than the last.
+    """Move a large dual to where machines fitted to samples of it say, each so many times larger.
 
     `solve` solves a dual loosely, in place, and says whether to go on; ``price(sample, dual)``
     gives the gradients of `dual` where the variables of `sample` are the only ones. Nothing is
     moved if few variables of a sample are full: then there is nothing to foretell.
     """
     one_in = 1
-    while len(dual.z) >= one_in * ONE_IN * SMALLEST:
-        one_in *= ONE_IN
+    while len(dual.z) >= one_in * times * SMALLEST:
+        one_in *= times
     if not (np.isfinite(dual.lower).all() and np.isfinite(dual.upper).all()):
         return
     known: Dual | None = None
@@ -46,7 +49,7 @@ def start_from_samples(
         if not solve(sample) or _share_full(sample) < WORTH:
             return
         known = sample
-        one_in //= ONE_IN
+        one_in //= times
     if known is not None:
         foretell(price(known, dual), dual)
 

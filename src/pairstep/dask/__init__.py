@@ -1,0 +1,26 @@
+"""One exact kernel machine over the workers of a dask cluster.
+
+Examples
+--------
+>>> import dask.array, pairstep.dask
+>>> from distributed import Client
+>>> X = dask.array.random.default_rng(0).normal(size=(400, 2), chunks=(100, 2))
+>>> y = X[:, 0] * X[:, 1] > 0
+>>> with Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+...     machine = pairstep.dask.SVC(C=10.0).fit(X, y)
+...     accuracy = (machine.predict(X) == y).mean().compute()
+>>> bool(accuracy > 0.95), machine.to_local()
+(True, SVC(C=10.0))
+"""
+
+from ..extras import needed
+
+OLDEST = "2025.1"
+
+_version = needed("distributed", "pairstep.dask").__version__
+if [int(part) for part in _version.split(".")[:2]] < [int(part) for part in OLDEST.split(".")]:
+    raise ImportError(f"pairstep.dask needs dask and distributed {OLDEST} or newer, got {_version}")
+
+from .estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM  # noqa: E402
+
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]

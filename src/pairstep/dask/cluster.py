@@ -1,0 +1,264 @@
+"""The coordinator's side: rows shared out among the workers of a cluster, and a line to each share.
+
+A share whose worker is lost, or is silent for too long, is put on another worker: dask brings its
+rows again, and whoever asks tells what else the new owner has to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import dask
+import numpy as np
+from dask.utils import parse_timedelta
+from distributed import Client, Future
+from distributed.comm import Comm, connect
+from distributed.protocol import Serialized
+from distributed.utils import wait_for
+
+from .. import log
+from .share import Answer, Calls, hold, packed, receive
+
+LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
+SILENCE = "30s"  # a share that says nothing for so long is lost: dask's setting pairstep.timeout
+RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
+ATTEMPTS = 5  # to put a share on a worker
+
+
+@dataclass
+class Line:
+    """A share as the coordinator knows it: rows from `begin` to `end`, on a worker."""
+
+    number: int
+    begin: int
+    end: int
+    worker: str = ""
+    future: Future | None = None
+    comm: Comm | None = None
+
+
+@dataclass
+class Traffic:
+    """What a fit has sent over the network.
+
+    Attributes
+    ----------
+    rounds : int
+        Messages to all shares, each of which has waited for all answers.
+    sent, received : int
+        Bytes of numbers to all shares, and from them.
+    recoveries : int
+        Shares that were lost and put on another worker.
+    """
+
+    rounds: int = 0
+    sent: int = 0
+    received: int = 0
+    recoveries: int = 0
+
+
+@dataclass
+class Shares:
+    """The rows of a dask array, balanced over the workers.
+
+    `restoring` tells what a new owner of a share has to be told before it can go on.
+    """
+
+    client: Client
+    X: Any
+    restoring: Callable[[Line], Calls] = lambda line: []
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def __post_init__(self) -> None:
+        self.silence = parse_timedelta(dask.config.get("pairstep.timeout", SILENCE))
+        workers = self._workers()
+        if not workers:
+            raise RuntimeError("the cluster has no workers")
+        rows = int(self.X.shape[0])
+        chosen = dict(list(workers.items())[: max(min(len(workers), rows), 1)])
+        ends = (np.cumsum(list(chosen.values())) * rows // sum(chosen.values())).tolist()
+        self.lines = [
+            Line(k, begin, end, worker)
+            for k, (begin, end, worker) in enumerate(
+                zip([0, *ends[:-1]], ends, chosen, strict=True)
+            )
+        ]
+
+    def __enter__(self) -> Self:
+        """Put every share on its worker."""
+        try:
+            self._put(self.lines)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all shares: their tasks end, and the workers' memory is free."""
+        for line in self.lines:
+            self._let_go(line)
+
+    def ask_all(self, calls: Calls, again: Calls | None = None) -> list[Answer]:
+        """Send all shares the same calls; their answers. See `ask`."""
+        return self.ask([calls] * len(self.lines), again)
+
+    def ask(self, each: Sequence[Calls], again: Calls | None = None) -> list[Answer]:
+        """Send each share its calls; their answers.
+
+        A share that had to be restored is asked `again`, because it has been told the present state
+        of the coordinator; its calls, if nothing else is said.
+        """
+        self.traffic.rounds += 1
+        answers = self._exchange(self.lines, each)
+        while lost := [line for line in self.lines if _is_lost(answers[line.number])]:
+            self._restore(lost)
+            calls = [each[line.number] if again is None else again for line in lost]
+            for line, answer in zip(lost, self._exchange(lost, calls), strict=True):
+                answers[line.number] = answer
+        return answers
+
+    def _exchange(self, lines: Sequence[Line], each: Sequence[Calls]) -> list[Answer]:
+        """Send each of some shares its calls; their answers, or why there is none."""
+        messages = {id(calls): packed(calls) for calls in each}  # one that goes to all only once
+        self.traffic.sent += sum(_bytes(calls) for calls in each)
+        answers: list[Any] = self.client.sync(
+            self._ask_at_once, lines, [messages[id(calls)] for calls in each]
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException) and not _is_lost(answer):
+                raise answer
+        self.traffic.received += _bytes(answers)
+        return answers
+
+    async def _ask_at_once(
+        self, lines: Sequence[Line], messages: Sequence[Serialized]
+    ) -> list[Any]:
+        return await asyncio.gather(
+            *(self._ask(line, message) for line, message in zip(lines, messages, strict=True)),
+            return_exceptions=True,
+        )
+
+    async def _ask(self, line: Line, message: Serialized) -> Answer:
+        if line.comm is None:
+            raise OSError(f"no line to {line.worker}")
+        await wait_for(line.comm.write(message), self.silence)
+        answer: Any = "at work"
+        while isinstance(answer, str):
+            answer = await wait_for(line.comm.read(), self.silence)
+            if line.future is not None and line.future.status == "error":
+                await line.future  # raises why the rows could not be had
+        if isinstance(answer, Exception):
+            raise answer
+        return list(answer)
+
+    def _restore(self, lost: Sequence[Line]) -> None:
+        for _ in range(ATTEMPTS):
+            for line in lost:
+                log.tell(f"share {line.number} on {line.worker} is lost", False)
+                self.traffic.recoveries += 1
+                self._bury(line)
+            for line in lost:
+                line.worker = self._replacement()
+            self._put(lost)
+            answers = self._exchange(lost, [self.restoring(line) for line in lost])
+            lost = [line for line, answer in zip(lost, answers, strict=True) if _is_lost(answer)]
+            if not lost:
+                return
+        raise RuntimeError(f"workers were lost {ATTEMPTS} times in a row: the fit is given up")
+
+    def _bury(self, line: Line) -> None:
+        """Have dask give up on a worker too: it may think that it is still there, with its data."""
+        self._let_go(line)
+        if line.worker in self._workers():
+            self.client.sync(
+                self.client.scheduler.unregister,
+                address=line.worker, stimulus_id=f"pairstep-lost-{time.time()}",
+            )  # fmt: skip
+        line.worker = ""
+
+    def _replacement(self) -> str:
+        """The worker for a lost share: one that has none, else the one with the fewest rows."""
+        deadline = time.monotonic() + RESTART
+        load = {line.worker: 0 for line in self.lines}
+        for line in self.lines:
+            load[line.worker] += line.end - line.begin
+        while True:
+            workers = self._workers()
+            idle = [worker for worker in workers if worker not in load]
+            if idle:
+                return idle[0]
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        if not workers:
+            raise RuntimeError("the cluster has no workers left")
+        return min(workers, key=lambda worker: load[worker])
+
+    def _workers(self) -> dict[str, int]:
+        """Workers by their addresses, and their numbers of threads."""
+        if self.client.status != "running":
+            raise self._scheduler_is_gone()
+        try:
+            workers = self.client.nthreads()
+        except OSError as error:
+            raise self._scheduler_is_gone() from error
+        return dict(sorted(workers.items()))
+
+    def _scheduler_is_gone(self) -> Exception:
+        return ConnectionError(
+            f"the dask scheduler of {self.client} is gone: a fit over the cluster cannot go on"
+        )
+
+    def _put(self, lines: Sequence[Line]) -> None:
+        """Start the tasks of shares on their workers, and open lines to them."""
+        workers = [line.worker for line in lines]
+        for refusal in self.client.run(receive, workers=workers, on_error="return").values():
+            if isinstance(refusal, BaseException) and not _is_lost(refusal):
+                raise refusal  # such as that pairstep is not installed there
+        names = {line.number: f"pairstep-share-{line.number}-{uuid.uuid4().hex}" for line in lines}
+        for line in lines:
+            parts = list(self.X[line.begin : line.end].to_delayed().ravel())
+            name = names[line.number]
+            task = dask.delayed(hold)(parts, name, dask_key_name=name)
+            line.future = self.client.compute(
+                task, workers=[line.worker], allow_other_workers=False
+            )
+        self.client.sync(self._connect_all, lines, names)
+
+    async def _connect_all(self, lines: Sequence[Line], names: dict[int, str]) -> None:
+        await asyncio.gather(*(self._connect(line, names[line.number]) for line in lines))
+
+    async def _connect(self, line: Line, name: str) -> None:
+        try:
+            line.comm = await connect(line.worker, **self.client.connection_args)
+            await line.comm.write({"op": "pairstep", "share": name})
+        except OSError:
+            line.comm = None
+
+    def _let_go(self, line: Line) -> None:
+        if line.comm is not None:
+            self.client.loop.add_callback(line.comm.abort)
+        if line.future is not None:
+            line.future.release()
+        line.comm = line.future = None
+
+
+def _is_lost(answer: Any) -> bool:
+    return isinstance(answer, LOST)
+
+
+def _bytes(message: Any) -> int:
+    """Of the arrays in a message."""
+    if isinstance(message, np.ndarray):
+        return int(message.nbytes)
+    if isinstance(message, (list, tuple)):
+        return sum(_bytes(part) for part in message)
+    return 0

@@ -1,0 +1,190 @@
+"""Machines over a cluster are those of one process."""
+
+import pickle
+
+import dask.array
+import dask.dataframe
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from clusters import cluster_of, lazy, problem
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+import pairstep.dask
+from pairstep import svm
+
+pytestmark = pytest.mark.usefixtures("client")
+
+
+def dual_objective(machine):
+    z = machine._dense_coefficients()[0]
+    vectors = machine.support_vectors_
+    K = rbf_kernel(vectors, gamma=machine._gamma)
+    return z @ K @ z / 2 - np.abs(z).sum()
+
+
+@pytest.mark.usefixtures("over_shares")
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("SVC", {"C": 3.0}),
+        ("NuSVC", {"nu": 0.4}),
+        ("SVR", {"epsilon": 0.2}),
+        ("NuSVR", {"nu": 0.4}),
+        ("OneClassSVM", {"nu": 0.2}),
+    ],
+)
+def test_each_machine_is_that_of_one_process(name, parameters):
+    X, y, score = problem(1200)
+    target = score if name in ("SVR", "NuSVR") else y
+    dX, dy = lazy(X, target)
+    ours = getattr(pairstep.dask, name)(tol=1e-6, **parameters).fit(dX, dy)
+    local = getattr(svm, name)(tol=1e-6, **parameters).fit(X, target)
+    assert ours.traffic_.rounds > 5
+    assert (ours.optimality_.kkt_violation <= 1e-6).all()
+    method = "decision_function" if hasattr(local, "decision_function") else "predict"
+    assert np.allclose(
+        getattr(ours, method)(dX).compute(), getattr(local, method)(X), rtol=0, atol=1e-4
+    )
+    assert type(ours.to_local()) is type(local)
+    assert np.array_equal(ours.predict(dX).compute(), ours.to_local().predict(X))
+
+
+@pytest.mark.usefixtures("over_shares")
+@pytest.mark.parametrize("kind", ["float32", "float64 on the way", "sparse"])
+def test_other_data(kind):
+    X, y, _ = problem(1000)
+    dtype = np.float64 if kind.startswith("float64") else np.float32
+    given = X.astype(np.float32) if kind == "float32" else X
+    (dX,) = lazy(given)
+    if kind == "sparse":
+        given = scipy.sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0.0))
+        (dX,) = lazy(given.toarray())
+        dX = dX.map_blocks(scipy.sparse.csr_matrix)
+    ours = pairstep.dask.SVC(C=5.0, gamma=0.3, tol=1e-5, dtype=dtype).fit(dX, y)
+    local = svm.SVC(C=5.0, gamma=0.3, tol=1e-5, dtype=dtype).fit(given, y)
+    assert dual_objective(ours) == pytest.approx(dual_objective(local), rel=1e-9)
+    assert type(ours.support_vectors_) is type(local.support_vectors_)
+    assert np.allclose(
+        ours.decision_function(dX).compute(), local.decision_function(given), atol=1e-3
+    )
+
+
+def test_a_start_from_samples_over_shares(monkeypatch):
+    monkeypatch.setattr("pairstep.dask.machine.LOCAL", 1000)
+    X, y, _ = problem(9000)
+    ours = pairstep.dask.SVC(C=10.0, gamma=0.2).fit(*lazy(X, y))
+    local = svm.SVC(C=10.0, gamma=0.2).fit(X, y)
+    assert ours.optimality_.kkt_violation <= 1e-3
+    assert dual_objective(ours) == pytest.approx(dual_objective(local), rel=1e-7)
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_classes_weights_and_names_of_a_dataframe():
+    X, y, _ = problem(900, classes=3)
+    names = np.array(["north", "south", "west"])[y]
+    weight = np.linspace(0.5, 2.0, len(X))
+    frame = pandas.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    dX = dask.dataframe.from_pandas(frame, npartitions=4)
+    dy = dask.dataframe.from_pandas(pandas.Series(names), npartitions=4)
+    ours = pairstep.dask.SVC(tol=1e-5).fit(dX, dy, sample_weight=lazy(weight)[0])
+    local = svm.SVC(tol=1e-5).fit(frame, names, sample_weight=weight)
+    assert list(ours.feature_names_in_) == list(frame.columns)
+    assert (ours.classes_ == local.classes_).all()
+    decisions = ours.decision_function(dX).compute()
+    assert np.allclose(decisions, local.decision_function(frame), atol=1e-3)
+    assert (ours.predict(dX).compute() == local.predict(frame)).mean() > 0.995
+    assert np.array_equal(ours.to_local().predict(frame), ours.predict(frame))
+
+
+def test_few_samples_are_fitted_by_the_coordinator():
+    X, y, _ = problem(300)
+    ours = pairstep.dask.SVC().fit(*lazy(X, y))
+    local = svm.SVC().fit(X, y)
+    assert np.allclose(ours.decision_function(X), local.decision_function(X), atol=1e-9)
+
+
+def test_rows_are_balanced(client):
+    X = problem(1001)[0]
+    shares = pairstep.dask.cluster.Shares(client, dask.array.from_array(X, chunks=(1001, 6)))
+    assert [line.end - line.begin for line in shares.lines] == [500, 501]
+
+
+def test_clone_and_pickle(client):
+    X, y, _ = problem(200)
+    machine = clone(pairstep.dask.SVC(client=client, C=2.0))
+    assert machine.client is client
+    assert machine.C == 2.0
+    machine.fit(*lazy(X, y))
+    again = pickle.loads(pickle.dumps(machine))
+    assert again.client is None
+    assert np.array_equal(again.predict(X), machine.predict(X))
+    local = pickle.loads(pickle.dumps(machine.to_local()))
+    assert type(local) is svm.SVC
+    assert "client" not in local.get_params()
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_progress_is_told(caplog):
+    X, y, _ = problem(1000)
+    with caplog.at_level("INFO", "pairstep"):
+        pairstep.dask.SVC(C=10.0).fit(*lazy(X, y))
+    lines = [record.message for record in caplog.records if record.name == "pairstep"]
+    assert any("0 of 1 solved" in line for line in lines[:-1])
+    assert "1 of 1 solved" in lines[-1]
+    assert "support vectors" in lines[-1]
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_a_warm_start_goes_on_from_the_last_fit():
+    X, y, _ = problem(1500)
+    machine = pairstep.dask.SVC(C=10.0, tol=1e-2, warm_start=True).fit(*lazy(X, y))
+    loose = machine.n_iter_[0]
+    machine.fit(*lazy(X, y))
+    assert machine.n_iter_[0] < loose / 10
+    machine.set_params(tol=1e-4).fit(*lazy(X, y))
+    local = svm.SVC(C=10.0, tol=1e-4).fit(X, y)
+    assert np.allclose(machine.decision_function(X), local.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_limits_hold():
+    X, y, _ = problem(1500)
+    dX, dy = lazy(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        pairstep.dask.SVC(C=100.0, tol=1e-9, max_iter=20).fit(dX, dy)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        pairstep.dask.SVC(C=1e5, tol=1e-12, time_limit=0.01).fit(dX, dy)
+
+
+def test_bad_input(client):
+    X, y, _ = problem(100)
+    dX, dy = lazy(X, y)
+    with pytest.raises(TypeError, match="X must be a dask array"):
+        pairstep.dask.SVC().fit(X, y)
+    with pytest.raises(ValueError, match="kernel must be the name"):
+        pairstep.dask.SVC(kernel="precomputed").fit(dX, dy)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        pairstep.dask.SVC().fit(dX, dy[:50])
+    with pytest.raises(ValueError, match="two dimensions"):
+        pairstep.dask.SVC().fit(dX[:, 0], dy)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        pairstep.dask.SVC().fit(lazy(X)[0], dy)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        pairstep.dask.SVC(clients=client)
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_an_encrypted_cluster():
+    pytest.importorskip("cryptography")
+    X, y, _ = problem(600)
+    with cluster_of(1, security=True) as client:
+        assert client.scheduler.address.startswith("tls://")
+        ours = pairstep.dask.SVC(client=client).fit(*lazy(X, y))
+    assert np.allclose(
+        ours.decision_function(X), svm.SVC().fit(X, y).decision_function(X), atol=0.01
+    )

@@ -1,0 +1,198 @@
+"""What may go wrong on a cluster while a machine is fitted, each with real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import dask
+import dask.array
+import distributed
+import numpy as np
+import pytest
+from clusters import lazy, problem
+from sklearn.metrics.pairwise import rbf_kernel
+
+import pairstep.dask
+from pairstep import svm
+from pairstep.dask.cluster import Shares
+
+pytestmark = pytest.mark.usefixtures("over_shares")
+
+X, Y, _ = problem(1500)
+PARAMETERS = {"C": 10.0, "gamma": 0.3, "tol": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return objective(svm.SVC(**PARAMETERS).fit(X, Y))
+
+
+def objective(machine):
+    (z,) = machine.dual_coef_
+    return z @ rbf_kernel(machine.support_vectors_, gamma=0.3) @ z / 2 - np.abs(z).sum()
+
+
+def process_of(client, worker):
+    return client.run(os.getpid, workers=[worker])[worker]
+
+
+class Fault:
+    """Does something before shares are sent a message: the first of its kind from `after` on."""
+
+    def __init__(self, monkeypatch, act, *, after=8, kind="advance"):
+        self.rounds, self.done = 0, False
+        ask = Shares.ask
+
+        def faulty(shares, each, again=None):
+            self.rounds += 1
+            due = self.rounds >= after and any(name == kind for name, *_ in each[0])
+            if due and not self.done:
+                self.done = True
+                act(shares)
+            return ask(shares, each, again)
+
+        monkeypatch.setattr(Shares, "ask", faulty)
+
+
+def kill(client, numbers, how=signal.SIGKILL):
+    def act(shares):
+        for number in numbers:
+            os.kill(process_of(client, shares.lines[number].worker), how)
+        time.sleep(0.05)
+
+    return act
+
+
+def check(machine, expected):
+    assert machine.optimality_.kkt_violation <= 1e-6
+    assert objective(machine) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [
+        ([1], "advance"),
+        *(
+            pytest.param(numbers, kind, marks=pytest.mark.slow)
+            for numbers, kind in (
+                ([0, 1], "advance"),
+                ([0], "verify"),
+                ([1], "begin"),
+                ([0], "gradient"),
+            )
+        ),
+    ],
+)
+def test_killed_workers(monkeypatch, fresh_client, expected, numbers, kind):
+    after = 1 if kind == "begin" else 8
+    fault = Fault(monkeypatch, kill(fresh_client, numbers), after=after, kind=kind)
+    machine = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
+    assert fault.done
+    assert machine.traffic_.recoveries == len(numbers)
+    check(machine, expected)
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs(monkeypatch, fresh_client, expected):
+    stopped = []
+
+    def act(shares):
+        stopped.append(process_of(fresh_client, shares.lines[0].worker))
+        os.kill(stopped[0], signal.SIGSTOP)
+
+    fault = Fault(monkeypatch, act)
+    try:
+        with dask.config.set({"pairstep.timeout": "2s"}):
+            machine = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
+    finally:
+        for process in stopped:
+            os.kill(process, signal.SIGCONT)
+    assert fault.done
+    assert machine.traffic_.recoveries == 1
+    check(machine, expected)
+
+
+@pytest.mark.slow
+def test_an_interrupt_frees_the_workers(monkeypatch, fresh_client):
+    Fault(monkeypatch, lambda _: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
+    deadline = time.monotonic() + 10
+    while any(fresh_client.run(_desks_in_use).values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert not any(fresh_client.processing().values())
+    monkeypatch.undo()
+    pairstep.dask.SVC(gamma=0.3).fit(*lazy(X[:300], Y[:300]))  # the cluster is as it was
+
+
+def _desks_in_use():
+    import gc
+
+    from pairstep.dask import share
+
+    gc.collect()
+    return len(share._desks) + sum(isinstance(thing, share.Rows) for thing in gc.get_objects())
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone(monkeypatch, tmp_path):
+    address_file = tmp_path / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0",
+         "--no-dashboard", "--scheduler-file", address_file],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "dask", "worker", "--scheduler-file", address_file, "--nthreads",
+         "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "5",
+         "--local-directory", tmp_path],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 20
+        while not address_file.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        with distributed.Client(scheduler_file=address_file, timeout=10) as client:
+            client.wait_for_workers(1, timeout=20)
+
+            def act(_):
+                scheduler.kill()
+                worker.kill()
+
+            Fault(monkeypatch, act)
+            with pytest.raises(ConnectionError, match=r"scheduler of .* is gone"):
+                pairstep.dask.SVC(client=client, **PARAMETERS).fit(*lazy(X, Y))
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_data_that_cannot_be_had(client):
+    def fail(block):
+        raise RuntimeError("the disk is full")
+
+    (dX,) = lazy(X)
+    broken = dX.map_blocks(fail, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        pairstep.dask.SVC(client=client).fit(broken, Y)
+
+
+def test_an_old_dask_is_refused():
+    script = """
+        import distributed
+        distributed.__version__ = "2023.5.1"
+        try:
+            import pairstep.dask
+        except ImportError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert "distributed 2025.1 or newer, got 2023.5.1" in done.stdout

@@ -1,0 +1,97 @@
+"""The oracle over shares against the whole problem in NumPy."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from clusters import lazy, problem
+from sklearn.metrics.pairwise import rbf_kernel
+
+from pairstep.dask.cluster import Shares
+from pairstep.dask.matrix import ClusterMatrix
+from pairstep.dask.oracle import ClusterOracle
+from pairstep.svm.duals import c_classification
+from pairstep.svm.machine import Kernel
+
+GAMMA = 0.3
+
+
+class Case:
+    def __init__(self, client):
+        self.X, y, _ = problem(1000)
+        self.shares = Shares(client, lazy(self.X)[0])
+        self.dual = c_classification(np.flatnonzero(y), np.flatnonzero(y == 0), np.ones(1000))
+        rows = self.X[self.dual.rows]
+        self.K = rbf_kernel(rows, rows, gamma=GAMMA)
+        self.random = np.random.default_rng(0)
+
+    def __enter__(self):
+        matrix = ClusterMatrix(self.shares.__enter__(), None)
+        matrix.open(Kernel("rbf", GAMMA))
+        self.oracle = ClusterOracle(
+            matrix, self.dual, tol=1e-3, cache_bytes=1 << 20, threads=1, single=False
+        )
+        return self
+
+    def __exit__(self, *_):
+        self.shares.close()
+
+    @property
+    def gradient(self):
+        return self.K @ self.dual.z + self.dual.linear
+
+    def move(self, among):
+        chosen = np.sort(self.random.choice(among, size=60, replace=False))
+        before = self.dual.z[chosen]
+        after = self.random.choice([0.0, 0.5, 1.0], size=60)
+        self.dual.z[chosen] = np.clip(
+            np.where(self.dual.linear[chosen] < 0, after, -after),
+            self.dual.lower[chosen], self.dual.upper[chosen],
+        )  # fmt: skip
+        moved = self.dual.z[chosen] != before
+        self.oracle.advance(chosen[moved], (self.dual.z[chosen] - before)[moved])
+
+    def check(self):
+        accounts, gradient, scale, noise = self.oracle.survey(20, True)
+        assert (scale, noise) == (1.0, 0.0)
+        assert np.allclose(gradient, self.gradient[accounts], atol=1e-10)
+        return accounts
+
+
+def test_answers(client):
+    with Case(client) as case:
+        case.move(np.arange(1000))
+        accounts = case.check()
+        z, price = case.dual.z, case.gradient
+        sellers = np.flatnonzero(z > case.dual.lower)
+        buyers = np.flatnonzero(z < case.dual.upper)
+        free = np.intersect1d(sellers, buyers)
+        best = sellers[np.argsort(-price[sellers])[:20]], buyers[np.argsort(price[buyers])[:20]]
+        assert {*best[0], *best[1], *free} <= {*accounts}
+        some = np.array([3, 500, 999])
+        assert np.allclose(case.oracle.block(some), case.K[np.ix_(some, some)])
+        case.oracle.verify()
+        assert np.allclose(case.oracle.gradient(), case.gradient, atol=1e-10)
+
+
+@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_shrinking(fresh_client, killed):
+    with Case(fresh_client) as case:
+        for _ in range(3):
+            case.move(np.arange(1000))
+        middle = np.median(case.gradient)
+        assert case.oracle.shrink(np.array([[np.inf, -np.inf]])) == 0  # all of them can trade
+        left = case.oracle.shrink(np.array([[middle - 0.4, middle + 0.4]]))
+        assert 2 <= left < 700
+        active = np.unique(case.check())
+        case.move(active)
+        if killed:
+            (pid,) = fresh_client.run(os.getpid, workers=[case.shares.lines[0].worker]).values()
+            os.kill(pid, signal.SIGKILL)
+        case.move(active)
+        case.check()
+        case.oracle.unshrink()
+        case.check()
+        assert np.allclose(case.oracle.gradient(), case.gradient, atol=1e-10)
+        assert case.shares.traffic.recoveries == killed

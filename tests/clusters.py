@@ -1,0 +1,35 @@
+"""Clusters of processes on this machine, and problems for them."""
+
+import contextlib
+
+import dask.array
+import distributed
+import numpy as np
+
+
+@contextlib.contextmanager
+def cluster_of(workers, **settings):
+    """A client of as many worker processes, of one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", death_timeout=20, **settings,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def problem(n, classes=2, seed=0):
+    """Samples and their classes, with some noise, as arrays and as collections."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 6))
+    score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n)
+    y = np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+    return X, y, score
+
+
+def lazy(*arrays):
+    """Arrays as collections, in uneven blocks."""
+    n = len(arrays[0])
+    return tuple(dask.array.from_array(a, chunks=(n // 3 + 7, *a.shape[1:])) for a in arrays)
