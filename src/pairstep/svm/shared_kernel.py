@@ -124,7 +124,7 @@ def continued(earlier: Solution, dual: Dual, ratio: float) -> None:
     if full > FEW * np.count_nonzero(z):
         curvature = z @ quadratic
         slope = dual.linear @ z + (0.0 if dual.kink is None else dual.kink @ np.abs(z))
-        best = -slope / curvature if curvature > 0 else 1.0
+        best = float(-slope / curvature) if curvature > 0 else 1.0
         multiple = min(max(best, multiple), ratio)
     dual.z = np.clip(z * multiple, dual.lower, dual.upper)
     dual.gradient = quadratic * multiple + dual.linear
