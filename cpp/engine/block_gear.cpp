@@ -21,7 +21,11 @@ constexpr int BALANCE_AFTER = 10;
 // Newton's method is tried once steps that left their blocks unsolved have cost as much as so many
 // tries of it would have since the violation was last halved. A large face, whose factorisations
 // are dear, so waits longer than a small one, and blocks that steps solve never ask for it.
-constexpr double FINISH_AFTER = 20;
+// Of a Hessian at hand the block is there for another try as soon as steps are in vain.
+constexpr double FINISH_AFTER = 20, FINISH_AFTER_AT_HAND = 2;
+
+// Members from which on a block of a Hessian at hand takes as long to copy as to solve.
+constexpr Index LARGE = 1000;
 
 // Below this share of the first violation the accounts that will be free in the end mostly are.
 constexpr double END_GAME = 0.01;
@@ -113,7 +117,7 @@ void BlockGear::note_progress() {
     return;
   }
   ++now.since;
-  now.finish |= now.forgone > FINISH_AFTER;
+  now.finish |= now.forgone > (task_.at_hand ? FINISH_AFTER_AT_HAND : FINISH_AFTER);
   with_free_ |= now.finish || now.since > BALANCE_AFTER;
 }
 
@@ -173,9 +177,15 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   // Where free accounts are balanced, rounding must not bend flat valleys.
   oracle_.block(set_.members, with_free_, hessian);
 
-  // A block that costs little is solved well, and one that is all there is to the end. Otherwise
-  // many rounds are better than much work on prices that the others will change.
-  const double share = q == point_.n ? 0.0 : task_.eager ? 0.02 : with_free_ ? 0.3 : 0.1;
+  // A block that costs little is solved well, as is one that costs more than the steps in it, and
+  // one that is all there is to the end. Otherwise many rounds are better than much work on prices
+  // that the others will change.
+  const bool dear = task_.at_hand && q > LARGE;
+  const double share = q == point_.n        ? 0.0
+                       : task_.eager        ? 0.02
+                       : with_free_ && dear ? 0.03
+                       : with_free_         ? 0.3
+                                            : 0.1;
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};

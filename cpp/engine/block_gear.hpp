@@ -20,6 +20,7 @@ struct BlockTask {
   bool eager;
   double beyond = 1.0;  // solve so many times further than asked for before looking closely
   std::size_t block_bytes = 1 << 27;  // for the Hessian of a working set
+  bool at_hand = false;  // whether blocks are copied from a Hessian that is there as a whole
 };
 
 // `imprecise`: the violation does not fall any further in the oracle's arithmetic.

@@ -31,7 +31,8 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
                   .rule = task.rule,
                   .eager = small,
                   .beyond = small ? FURTHER : 1.0,
-                  .block_bytes = task.cache_bytes / 4});
+                  .block_bytes = task.cache_bytes / 4,
+                  .at_hand = task.kernel.name == KernelName::precomputed});
   gear.iterations = dual.iterations;
   do {
     dual.status = gear.run(task.tol, task.max_iter, 1, pulse);

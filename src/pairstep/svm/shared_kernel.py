@@ -21,6 +21,7 @@ from .._validation import Array
 from ..constraints import Indices
 from .machine import Dual, Kernel, Solution, prepared, solve
 
+FEW = 0.2  # of the support vectors: if fewer are at their limits, a larger C changes little
 SHARE = 0.75  # of the memory that the matrix may take; the rest is for blocks of working sets
 
 
@@ -113,13 +114,17 @@ class SharedKernel:
 def continued(earlier: Solution, dual: Dual, ratio: float) -> None:
     """Start `dual` from the solution of the one whose limits were its own, divided by `ratio`.
 
-    From the best multiple of it that is sure to be within the limits: where most variables are at
-    their limits they will follow them, and where few are they will hardly move.
+    Where many variables are at their limits they will follow them: from the best multiple of the
+    solution that is sure to be within the limits. Where few are, the others will hardly move.
     """
     z, quadratic = earlier.z, earlier.gradient - dual.linear
-    curvature = z @ quadratic
-    slope = dual.linear @ z + (0.0 if dual.kink is None else dual.kink @ np.abs(z))
-    best = -slope / curvature if curvature > 0 else 1.0
-    multiple = min(max(best, min(ratio, 1.0)), ratio)
+    most = np.where(z > 0, dual.upper, dual.lower) / ratio
+    full = np.count_nonzero((z != 0) & (np.abs(z) >= (1 - 1e-9) * np.abs(most)))
+    multiple = min(ratio, 1.0)
+    if full > FEW * np.count_nonzero(z):
+        curvature = z @ quadratic
+        slope = dual.linear @ z + (0.0 if dual.kink is None else dual.kink @ np.abs(z))
+        best = float(-slope / curvature) if curvature > 0 else 1.0
+        multiple = min(max(best, multiple), ratio)
     dual.z = np.clip(z * multiple, dual.lower, dual.upper)
     dual.gradient = quadratic * multiple + dual.linear
