@@ -61,10 +61,10 @@ def test_workers_end_with_their_parent(running, tmp_path, number):
     wait_for(lambda: list(tmp_path.glob("out/.parts/*.npz")))
     os.kill(running.pid, number)
     code, errors = ending(running)
-    assert "Traceback" not in errors
-    if number == signal.SIGKILL:
+    if number == signal.SIGKILL:  # a worker that was about to answer may say that it could not
         assert code == -number
     else:
+        assert "Traceback" not in errors
         assert code == 128 + number
         assert errors.splitlines()[-1].startswith("Interrupted. Finished parts are in")
     assert {p.name for p in tmp_path.glob("out/*")} == {".parts"}
