@@ -4,6 +4,7 @@ Hypothesis tries the same examples in every run; PAIRSTEP_EXAMPLES=search tries 
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from hypothesis import settings
 from pairstep import _core
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Who starts tests in the background may have them ignore Ctrl-C, and all processes that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("pairstep", deadline=None, derandomize=True, max_examples=150)
 settings.register_profile("search", deadline=None, max_examples=5000)
