@@ -406,9 +406,9 @@ class SVRCV(Search):
     >>> import numpy as np
     >>> from pairstep.svm import SVRCV
     >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> search = SVRCV(Cs=[1.0, 100.0], gammas=[0.01, 1.0], random_state=0)
+    >>> search = SVRCV(Cs=[0.01, 1.0], gammas=[0.01, 1.0], random_state=0)
     >>> search.fit(X, np.sin(X).ravel()).best_params_
-    {'C': 100.0, 'epsilon': 0.1, 'gamma': 1.0}
+    {'C': 1.0, 'epsilon': 0.1, 'gamma': 1.0}
     """
 
     _machine = SVR
