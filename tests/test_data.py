@@ -1,6 +1,7 @@
 """Samples from files that anybody may have made."""
 
 import gzip
+import importlib.util
 import io
 import tracemalloc
 import zipfile
@@ -121,3 +122,17 @@ def test_the_first_line_may_have_names(path):
     assert samples.y.tolist() == ["x"]
     path.write_bytes(b"1.5,x\n")
     assert read_samples(path).names is None
+
+
+def test_parquet_without_pyarrow(path, monkeypatch):
+    polars = pytest.importorskip("polars")
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pyarrow" else there(name)
+    )
+    file = io.BytesIO()
+    polars.DataFrame({"a": [1.0, 2.0], "label": ["x", "y"]}).write_parquet(file)
+    assert attempt(path, file.getvalue()) == ""
+    samples = read_samples(path)
+    assert (samples.X.tolist(), samples.y.tolist()) == ([[1.0], [2.0]], ["x", "y"])
+    assert "not a parquet file" in attempt(path, file.getvalue()[:-9] + b"PAR1" + b"PAR1")

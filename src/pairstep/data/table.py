@@ -91,7 +91,10 @@ class Parquet:
             self.names, columns = table.column_names, table.columns
         elif importlib.util.find_spec("polars") is not None:
             polars: Any = importlib.import_module("polars")
-            table = polars.read_parquet(file)
+            try:
+                table = polars.read_parquet(file)
+            except polars.exceptions.PolarsError as error:
+                raise ValueError(f"not a parquet file: {error}") from None
             self.names, columns = table.columns, table.get_columns()
         else:
             raise ImportError("parquet files need pyarrow or polars: pip install pyarrow")
