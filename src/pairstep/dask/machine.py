@@ -100,7 +100,7 @@ class Work:
         """The gradients of `whole` where the variables of `sample` are the only ones."""
         z = np.zeros(len(whole.z))
         place = np.zeros(self.matrix.shape[0], np.int64)
-        for some, all_ in zip(_groups(sample), _groups(whole), strict=True):
+        for some, all_ in zip(sample.groups, whole.groups, strict=True):
             place[whole.rows[all_]] = np.arange(all_.start, all_.stop)
             z[place[sample.rows[some]]] = sample.z[some]
         return self._oracle(replace(whole, z=z), self.tol, True).gradient()
@@ -140,7 +140,7 @@ class Work:
         """As of a machine over those rows alone whose terms are looked at."""
         kink = np.zeros(len(dual.z)) if dual.kink is None else dual.kink
         looked_at = dual.z != 0
-        for group, price in zip(_groups(dual), multiplier, strict=True):
+        for group, price in zip(dual.groups, multiplier, strict=True):
             away = np.abs(np.abs(gradient[group] - price) - kink[group])
             looked_at[group.start + np.argmin(away)] = True
         some = np.flatnonzero(looked_at)
@@ -180,7 +180,3 @@ def solve(
         solutions.append(work.solve(replace(dual, z=np.array(dual.z, np.float64)), cold))
         work.solved += 1
     return solutions
-
-
-def _groups(dual: Dual) -> list[slice]:
-    return [slice(*ends) for ends in zip(dual.starts[:-1], dual.starts[1:], strict=True)]

@@ -130,7 +130,7 @@ def hold_out(dual: Dual, held: Indices) -> Dual:
         return replace(dual, lower=lower, upper=upper, z=dual.z.copy())
     share = (upper - lower).sum() / (dual.upper - dual.lower).sum()
     totals, z = dual.totals.copy(), dual.z.copy()
-    for k, group in enumerate(_groups(dual)):
+    for k, group in enumerate(dual.groups):
         limit, sign = upper[group] - lower[group], np.sign(totals[k])
         total = min(share * abs(totals[k]), float(limit.sum()))
         totals[k], z[group] = sign * total, sign * _filled(limit, total)
@@ -144,7 +144,7 @@ def continue_from(earlier: Dual, dual: Dual) -> None:
     bounds first: the nearest point would move all of them a little, and none would be at a bound.
     """
     size = 1 + max(dual.rows.max(initial=0), earlier.rows.max(initial=0))
-    for old, new, total in zip(_groups(earlier), _groups(dual), dual.totals, strict=True):
+    for old, new, total in zip(earlier.groups, dual.groups, dual.totals, strict=True):
         held = np.zeros(size)
         held[earlier.rows[old]] = earlier.z[old]
         lower, upper = dual.lower[new], dual.upper[new]
@@ -195,7 +195,3 @@ def _filled(limit: Array, total: float) -> Array:
 
 def _starts(*sizes: int) -> Indices:
     return np.array([0, *accumulate(sizes)], np.int64)
-
-
-def _groups(dual: Dual) -> list[slice]:
-    return [slice(*ends) for ends in zip(dual.starts[:-1], dual.starts[1:], strict=True)]

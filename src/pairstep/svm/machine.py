@@ -69,6 +69,11 @@ class Dual:
     kink: Array | None = None
     gradient: Array | None = None  # at the start, where it is known
 
+    @property
+    def groups(self) -> list[slice]:
+        """The variables of each group."""
+        return [slice(*ends) for ends in zip(self.starts[:-1], self.starts[1:], strict=True)]
+
     def point(self) -> Any:
         """As the engine takes it: it moves z."""
         pivot = None if self.kink is None else np.zeros(len(self.z))
