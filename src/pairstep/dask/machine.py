@@ -12,10 +12,9 @@ import numpy as np
 
 from .. import _core
 from .._validation import Array
-from ..result import Status
 from ..rules import RULES
 from ..svm import machine
-from ..svm.machine import STATUSES, Dual, Kernel, Solution
+from ..svm.machine import Dual, Kernel, Outcome, Solution
 from ..svm.sample import start_from_samples
 from .matrix import ClusterMatrix
 from .oracle import ClusterOracle
@@ -61,14 +60,11 @@ class Work:
         stop, n_iter, oracle = self._over_shares(dual, self.tol, used)
         gradient = oracle.gradient()
         violation, gap, _, scale, _, multiplier = _core.certify(dual.point(), gradient, dual.linear)
-        status = Status.OPTIMAL if violation <= self.tol else STATUSES.get(stop, Status.STALLED)
-        if status == Status.STOPPED and not self.stopped:
-            status = Status.TIME_LIMIT
-        rounding = np.zeros(len(multiplier))
-        # Only of prices that are small against their terms can the rounding of these matter.
-        if abs(multiplier.sum()) <= 1e-6 * scale * len(multiplier):
-            rounding = self._rounding(dual, gradient, multiplier)
-        return Solution(dual.z, gradient, violation, gap, multiplier, rounding, n_iter, status)
+        return machine.concluded(
+            dual, gradient, Outcome(stop, n_iter, violation, gap, scale, multiplier),
+            tol=self.tol, late=not self.stopped,
+            rounding=lambda: self._rounding(dual, gradient, multiplier),
+        )  # fmt: skip
 
     def _locally(self, dual: Dual, tol: float, cold: bool) -> Solution:
         rows, places = np.unique(dual.rows, return_inverse=True)

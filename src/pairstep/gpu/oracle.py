@@ -7,7 +7,6 @@ blocks of working sets and verified prices are always made of float64.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,9 +50,9 @@ class KernelOracle:
         xp = self.device.xp
         down, up, free = self._standing()
         chosen = free if with_free else xp.zeros(len(free), bool)
-        for begin, end in self._groups():
-            for score in (down[begin:end], -up[begin:end]):
-                chosen[begin + xp.argsort(score)[-count:]] = True
+        for group in self.dual.groups:
+            for score in (down[group], -up[group]):
+                chosen[group.start + xp.argsort(score)[-count:]] = True
         accounts = xp.flatnonzero(chosen)
         gradient = np.array(self.device.fetch(self.prices.gradient[accounts]))
         return np.array(self.device.fetch(accounts), np.int64), gradient
@@ -68,9 +67,6 @@ class KernelOracle:
             up = gradient + xp.where(x < 0, -kink, kink)
             free &= down == up
         return xp.where(x > lower, down, -math.inf), xp.where(x < upper, up, math.inf), free
-
-    def _groups(self) -> list[tuple[int, int]]:
-        return list(pairwise(self.dual.starts.tolist()))
 
     def block(self, members: Indices) -> Array:
         """Their part of the kernel matrix."""
@@ -98,8 +94,7 @@ class KernelOracle:
         while True:
             down, up, _ = self._standing()
             close = xp.zeros(len(exact), bool)
-            for begin, end in self._groups():
-                group = slice(begin, end)
+            for group in self.dual.groups:
                 close[group] = (down[group] >= down[group].max() - margin) | (
                     up[group] <= up[group].min() + margin
                 )

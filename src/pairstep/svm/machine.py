@@ -14,6 +14,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -72,7 +74,7 @@ class Dual:
     @property
     def groups(self) -> list[slice]:
         """The variables of each group."""
-        return [slice(*ends) for ends in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        return [slice(*ends) for ends in pairwise(self.starts.tolist())]
 
     def point(self) -> Any:
         """As the engine takes it: it moves z."""
@@ -175,24 +177,34 @@ def solve(
             device, data, center, kernel, posed, on_processor, threads=threads, single=single,
             rule=native_rule, seconds=time_limit, **limits,
         )  # fmt: skip
-    solutions = []
     late = time.perf_counter() - began >= time_limit
-    for (dual, own), outcome in zip(posed, outcomes, strict=True):
-        stop, n_iter, violation, gap, scale, multiplier = outcome
-        status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
-        if status == Status.STOPPED and late:
-            status = Status.TIME_LIMIT
-        # Only of prices that are small against their terms can the rounding of these matter.
-        small = abs(math.fsum(multiplier)) <= 1e-6 * scale * len(multiplier)
-        rounding = (
-            _rounding(data, center, kernel, dual, own, multiplier)
-            if small
-            else np.zeros(len(multiplier))
+    return [
+        concluded(
+            dual, own, outcome, tol=tol, late=late,
+            rounding=partial(_rounding, data, center, kernel, dual, own, outcome.multiplier),
         )
-        solutions.append(
-            Solution(dual.z, own, violation, gap, multiplier, rounding, n_iter, status)
-        )
-    return solutions
+        for (dual, own), outcome in zip(posed, outcomes, strict=True)
+    ]  # fmt: skip
+
+
+def concluded(
+    dual: Dual,
+    gradient: Array,
+    outcome: Outcome,
+    *,
+    tol: float,
+    late: bool,
+    rounding: Callable[[], Array],
+) -> Solution:
+    """What an engine's outcome means; `late`: it is the time limit that has stopped it."""
+    stop, n_iter, violation, gap, scale, multiplier = outcome
+    status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
+    if status == Status.STOPPED and late:
+        status = Status.TIME_LIMIT
+    # Only of prices that are small against their terms can the rounding of these matter.
+    small = abs(math.fsum(multiplier)) <= 1e-6 * scale * len(multiplier)
+    error = rounding() if small else np.zeros(len(multiplier))
+    return Solution(dual.z, gradient, violation, gap, multiplier, error, n_iter, status)
 
 
 def _rounding(
