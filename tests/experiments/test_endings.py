@@ -96,8 +96,8 @@ def test_a_killed_worker_is_told_in_a_line(running, tmp_path):
     os.kill(int(workers[0]), signal.SIGKILL)
     code, errors = ending(running)
     assert code == 2
-    last = errors.splitlines()[-1]
-    assert last.startswith("pairstep: a worker was killed")
+    # joblib's tracker of temporary folders ends after us, and may have a word to say then
+    assert "\npairstep: a worker was killed" in f"\n{errors}", errors
     assert "Traceback" not in errors
 
 
