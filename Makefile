@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast test-gpu test-oldest lint format reproduce test-sanitize test-threads clean
+.PHONY: test test-fast test-gpu test-oldest lint format reproduce docs test-sanitize test-threads clean
 
 test: $(VENV)/.installed lint
 	$(BIN)/python -m pytest
@@ -39,6 +39,11 @@ format: $(VENV)/.installed
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
+# The site, in docs/_build/html: without network once all is installed, and without a warning.
+docs: $(VENV)/.installed-docs
+	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 # With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
 # of scikit-learn's own suite that another version of it changed. Times, memory and forks are left out.
 test-oldest: $(VENV)-oldest/.installed
@@ -66,7 +71,11 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask,peers]"
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt

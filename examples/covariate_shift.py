@@ -1,4 +1,7 @@
-"""Covariate shift: weights that make the training sample look like where the model will be used.
+"""Covariate shift
+===============
+
+Weights that make the training sample look like where the model will be used.
 
 A line is fitted to a curve: which line is best depends on where it is needed. Kernel mean matching
 weighs the training points so that they resemble the target's inputs, whose outputs nobody knows.

@@ -1,4 +1,7 @@
-"""Index tracking: follow a stock index with few of its stocks, and see what happens next.
+"""Index tracking with few stocks
+==============================
+
+Follow a stock index with few of its stocks, and see what happens next.
 
 The weights of the portfolio are not negative, add up to one, and make its weekly returns nearest to
 the index's over the first half of 290 weeks. Then the smallest holding is sold for good and the

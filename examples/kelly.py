@@ -1,4 +1,7 @@
-"""Kelly's criterion: the portfolio whose wealth grows fastest.
+"""Kelly's criterion
+=================
+
+The portfolio whose wealth grows fastest.
 
 With the returns of m days in the rows of R, the growth rate of a portfolio that is rebalanced daily
 is mean(log(1 + Rx)). Its maximum over x >= 0, sum(x) = 1 is Kelly's portfolio, in hindsight: what

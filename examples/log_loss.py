@@ -1,4 +1,7 @@
-"""Stacking by log loss: how much to believe each of several classifiers.
+"""Stacking by log loss
+====================
+
+How much to believe each of several classifiers.
 
 Five models give each case a score, the logarithm of the odds that a tumour is benign. Their mix
 with weights that are not negative and add up to one is to have the smallest log loss on cases that

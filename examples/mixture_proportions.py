@@ -1,4 +1,7 @@
-"""Mixture proportions: how effects are distributed that are only seen through noise.
+"""Mixture proportions
+===================
+
+How effects are distributed that are only seen through noise.
 
 Two thousand effects are measured with an error of known size. Their distribution is taken as a
 mixture of many components, and its proportions maximise the likelihood of what was seen:

@@ -1,4 +1,7 @@
-"""Optimal design: where to measure, and how often.
+"""Optimal design
+==============
+
+Where to measure, and how often.
 
 A quadratic surface in two variables has six parameters. Measurements can be taken anywhere in a
 region that is no rectangle, for some settings are out of reach. The D-optimal design

@@ -1,4 +1,7 @@
-"""Photon counts: which elements a faint spectrum is a mix of.
+"""Photon counts
+=============
+
+Which elements a faint spectrum is a mix of.
 
 A detector counts photons in 300 channels. Each of twelve elements has a spectrum of its own, and
 what is counted is Poisson with the mean N Ax, x the shares of the elements. Most of them are not in

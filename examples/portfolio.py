@@ -1,7 +1,10 @@
-"""Portfolio choice: the mean-variance frontier, with and without the cost of getting there.
+"""Portfolios with trading costs
+=============================
+
+The mean-variance frontier, with and without the cost of getting there.
 
 An investor holds the same amount of each stock and looks a quarter ahead. Selling and buying costs
-a share of what is traded: a kink of the objective at the present holdings,
+a share of what is traded: a kink of the objective at the present holdings::
 
     aversion x'Cx / 2 - mean'x + cost sum_i |x_i - held_i|,    x >= 0, sum(x) = 1,
 

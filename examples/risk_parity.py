@@ -1,4 +1,7 @@
-"""Risk parity: a portfolio whose assets contribute equally to its risk.
+"""Risk parity
+===========
+
+A portfolio whose assets contribute equally to its risk.
 
 The contribution of asset i to the variance of a portfolio is x_i (Qx)_i. The minimum of
 x'Qx / 2 - sum_i log(x_i), without a sum to keep, makes all of them 1; divided by its sum it is the

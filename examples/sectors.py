@@ -1,6 +1,9 @@
-"""Sectors under one budget: what the limits of an investment policy cost, and which of them bind.
+"""Sectors under one budget
+========================
 
-A policy says how much of the whole each sector may hold, beside the budget itself:
+What the limits of an investment policy cost, and which of them bind.
+
+A policy says how much of the whole each sector may hold, beside the budget itself::
 
     minimise x'Cx / 2 - t mean'x,    x >= 0, sum(x) = 1, low <= sum of each sector <= high,
 

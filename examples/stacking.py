@@ -1,4 +1,7 @@
-"""Ensemble stacking: how much of each model goes into the mix.
+"""Ensemble stacking
+=================
+
+How much of each model goes into the mix.
 
 Six models of the progression of diabetes are averaged with weights that are not negative and add up
 to one: `SimplexRegressor` as the final estimator of scikit-learn's `StackingRegressor`. The

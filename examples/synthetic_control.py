@@ -1,4 +1,7 @@
-"""Synthetic control: what Proposition 99 did to smoking in California.
+"""Synthetic control
+=================
+
+What Proposition 99 did to smoking in California.
 
 In 1989 California raised its tax on cigarettes. Synthetic California is the mixture of other states
 (weights that are not negative and add up to one) nearest to California's sales before. What

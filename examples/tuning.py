@@ -1,4 +1,7 @@
-"""How to choose C and gamma: the scores of a whole grid, and the path of the best kernel.
+"""Choosing C and gamma
+====================
+
+The scores of a whole grid, and the path of the best kernel.
 
 `SVCCV` scores every C and gamma by cross-validation on one kernel matrix per gamma. The left panel
 is the surface of scores; the right one follows the machine of the best gamma from C to C: as errors

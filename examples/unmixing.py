@@ -1,4 +1,7 @@
-"""Hyperspectral unmixing: the shares of soil, tree and water in each pixel of the Samson scene.
+"""Hyperspectral unmixing
+======================
+
+The shares of soil, tree and water in each pixel of the Samson scene.
 
 The light of a pixel is a mixture of the materials in it, in shares that are not negative and add up
 to one: a least-squares problem on the simplex per pixel, 9025 of them in one call.

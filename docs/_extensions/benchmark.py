@@ -1,0 +1,111 @@
+"""The directive `benchmark`: a table, and a plot where one is wanted, from a committed JSON file.
+
+    ```{benchmark} qp
+    ```
+
+shows ``docs/benchmarks/qp.json``, which says what was measured, by which command, at which commit,
+on which machine and when:
+
+- ``title``, ``command``, ``commit``, ``machine``, ``date``: strings;
+- ``columns`` and ``rows``: the table, a list of cells (strings or numbers) per row;
+- ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, bars of a column by name,
+  on a logarithmic scale, with a line at 1.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from matplotlib.figure import Figure
+from sphinx.util.docutils import SphinxDirective
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+INK = {"light": "#333333", "dark": "#ced6dd"}
+BAR = {"light": "#0067A5", "dark": "#5EB1E6"}
+
+
+def shown(cell: Any) -> str:
+    """A cell of a table; thousands apart."""
+    if isinstance(cell, int):
+        return f"{cell:,}".replace(",", " ")
+    return "" if cell is None else str(cell)
+
+
+def table(benchmark: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown, numbers to the right."""
+    columns, rows = benchmark["columns"], benchmark["rows"]
+    numeric = [
+        all(isinstance(row[k], int | float | None) for row in rows) for k in range(len(columns))
+    ]
+    return [
+        f"| {' | '.join(columns)} |",
+        f"| {' | '.join('---:' if right else '---' for right in numeric)} |",
+        *(f"| {' | '.join(map(shown, row))} |" for row in rows),
+    ]
+
+
+def draw(benchmark: dict[str, Any], look: str, out: Path) -> None:
+    """Bars of one column, for a light page or a dark one."""
+    plot = benchmark["plot"]
+    name, bar = (benchmark["columns"].index(plot[key]) for key in ("name", "bar"))
+    rows = [row for row in benchmark["rows"] if isinstance(row[bar], int | float)][::-1]
+    figure = Figure(figsize=(7.2, 0.6 + 0.34 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    bars = axes.barh([row[name].replace("`", "") for row in rows], [row[bar] for row in rows],
+                     color=BAR[look], height=0.62)  # fmt: skip
+    axes.bar_label(bars, fmt="{:.3g}", padding=3, color=INK[look])
+    axes.axvline(1.0, color=INK[look], linewidth=1)
+    axes.set_xscale("log")
+    axes.margins(x=0.12)
+    axes.set_xlabel(plot["label"], color=INK[look])
+    axes.tick_params(colors=INK[look], which="both")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    figure.savefig(out, transparent=True)
+
+
+class Benchmark(SphinxDirective):
+    """Table, plot and origin of one benchmark."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Read the file anew: the page depends on it."""
+        name = self.arguments[0]
+        path = FOLDER / f"{name}.json"
+        self.env.note_dependency(str(path))
+        benchmark = json.loads(path.read_text(encoding="utf-8"))
+        lines = [f"**{benchmark['title']}**", ""]
+        if "plot" in benchmark:
+            pictures = Path(self.env.srcdir) / "_build" / "benchmarks"
+            pictures.mkdir(parents=True, exist_ok=True)
+            for look in INK:
+                draw(benchmark, look, pictures / f"{name}-{look}.svg")
+                lines += [
+                    f"```{{image}} /_build/benchmarks/{name}-{look}.svg",
+                    f":class: only-{look}",
+                    f":alt: {benchmark['plot']['label']}, by {benchmark['plot']['name']}",
+                    "```", "",
+                ]  # fmt: skip
+        origin = (
+            f"`{benchmark['command']}` · commit {benchmark['commit']} · {benchmark['machine']} · "
+            f"{benchmark['date']}"
+        )
+        lines += [*table(benchmark), "", ":::{div} benchmark-origin", origin, ":::"]
+        holder = nodes.container()
+        self.state.nested_parse(StringList(lines, source=str(path)), self.content_offset, holder)
+        return holder.children
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Tell sphinx of the directive."""
+    app.add_directive("benchmark", Benchmark)
+    return {"parallel_read_safe": True}
