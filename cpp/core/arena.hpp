@@ -1,11 +1,11 @@
 // Large pieces of memory.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <new>
+
+#include "pages.hpp"
 
 namespace pairstep {
 
@@ -37,12 +37,8 @@ class Arena {
   static constexpr std::align_val_t LINE{64};
 
   void map(std::size_t bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-    data_ = data;
+    data_ = take_pages(bytes);
+    if (!data_) throw std::bad_alloc();
     bytes_ = bytes;
     mapped_ = true;
   }
@@ -55,7 +51,7 @@ class Arena {
   }
 
   void give_back() {
-    if (data_ && mapped_) munmap(data_, bytes_);
+    if (data_ && mapped_) return_pages(data_, bytes_);
     else if (data_) ::operator delete(data_, LINE);
     data_ = nullptr;
     bytes_ = 0;

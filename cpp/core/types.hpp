@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -18,16 +17,15 @@ using Index = std::int64_t;
 class Aligned {
  public:
   explicit Aligned(Index n)
-      : data_(static_cast<double*>(std::aligned_alloc(64, (std::size_t(n) * 8 + 64) / 64 * 64))) {
-    if (!data_) throw std::bad_alloc();
-  }
+      : data_(static_cast<double*>(::operator new(std::size_t(n) * 8 + 64, LINE))) {}
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
-  ~Aligned() { std::free(data_); }
+  ~Aligned() { ::operator delete(data_, LINE); }
   double* data() { return data_; }
   double& operator[](Index i) { return data_[i]; }
 
  private:
+  static constexpr std::align_val_t LINE{64};
   double* data_;
 };
 

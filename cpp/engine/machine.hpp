@@ -18,7 +18,7 @@ struct Dual {
   const double* linear;
   const double* totals;
   bool gradient_known = false;  // whether the gradient at the start is there already
-  Certificate certificate;
+  Certificate certificate = {};
   double scale = 0.0;  // of the terms that cancel in the gradient
   Index iterations = 0;
   BlockStop status = BlockStop::optimal;

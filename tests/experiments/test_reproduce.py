@@ -69,8 +69,31 @@ def test_it_is_quick(quick):
 def test_every_figure_leaves_its_files(quick, name):
     folder, _ = quick
     assert (folder / f"{name}.csv").read_text().count("\n") > 10
-    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert ET.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
+    for theme in ("", "-dark"):
+        assert (folder / f"{name}{theme}.png").read_bytes().startswith(b"\x89PNG")
+        assert ET.parse(folder / f"{name}{theme}.svg").getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_light_and_dark_share_no_colour(quick, name):
+    """A colour that is written out in a figure would be the same in both."""
+    colours = [
+        set(re.findall(r"#[0-9a-f]{6}\b", (quick[0] / f"{name}{theme}.svg").read_text().lower()))
+        for theme in ("", "-dark")
+    ]
+    assert colours[0]
+    assert colours[1]
+    assert not colours[0] & colours[1]
+
+
+def test_the_words_of_the_paper_stand_apart(quick):
+    content = json.loads((quick[0] / "claims.json").read_text())
+    page = (quick[0] / "report.html").read_text()
+    beyond = page[page.index("Beyond the paper</th>") : page.index("<section")]
+    for claim in content["claims"]:
+        assert (f'id="{claim["name"]}"' in beyond) == (not claim["quote"])
+    assert "<blockquote>" not in beyond
+    assert page.count("<blockquote>") == sum(bool(c["quote"]) for c in content["claims"])
 
 
 def test_claims_say_what_was_found(quick):
@@ -83,6 +106,8 @@ def test_claims_say_what_was_found(quick):
         assert claim["how"]
         assert claim["found"]
         assert claim["figure"] in EXPERIMENTS
+        assert bool(claim["quote"]) == bool(claim["where"])  # the paper's own words, or ours
+        assert bool(claim["why"]) == (claim["holds"] is False)
     assert {name: found[name]["holds"] for name in ROBUST} == ROBUST
 
 

@@ -5,7 +5,20 @@ import pytest
 
 from pairstep.experiments import report, style, tables
 from pairstep.experiments.bounded import occurrence
-from pairstep.experiments.claims import iterations_to, percent, speed, spread
+from pairstep.experiments.claims import (
+    LITTLE,
+    TIE,
+    Claim,
+    alike,
+    better,
+    consistently_better,
+    except_where,
+    iterations_to,
+    percent,
+    ratios,
+    speed,
+    spread,
+)
 from pairstep.experiments.races import identified_at
 
 
@@ -45,6 +58,44 @@ def test_speed_is_a_ratio_of_iterations():
     assert speed(slow, slow) == 1
 
 
+def test_one_rule_for_ties():
+    assert not better(1.0)
+    assert not better(TIE)
+    assert better(TIE + 1e-9)
+    assert alike(LITTLE - 1e-9)
+    assert not alike(LITTLE)
+    assert not alike(1 / LITTLE)
+
+
+def test_consistent_is_at_every_level_not_in_the_mean():
+    assert consistently_better(np.array([1.0, 1.0, 1.2]))
+    assert consistently_better(np.array([0.995, 1.1]))  # a tie at one level does not count
+    assert not consistently_better(np.array([0.9, 3.0, 3.0, 3.0]))
+    assert not consistently_better(np.ones(5))
+    # Ahead at first, behind in the end: faster on the whole, but not consistently.
+    steady = 0.97 ** np.arange(1000)
+    fading = np.concatenate([0.9 ** np.arange(60), 0.9**60 * 0.98 ** np.arange(1, 900)])
+    assert better(speed(fading, steady))
+    assert not consistently_better(ratios(fading, steady))
+
+
+def claim(exceptions):
+    return Claim("n", "s", "", "", "figure1", exceptions, "Not so", "h", "f")
+
+
+def test_a_verdict_is_its_exceptions_and_says_why():
+    assert claim(()).holds is True
+    assert claim(()).why == ""
+    assert claim(None).holds is None
+    assert claim(None).why == ""
+    failed = claim(except_where(better, {"gs-q": [1.2, 1.0], "gs-1": [0.5, 2.0]}, ["a", "b"]))
+    assert failed.holds is False
+    assert failed.why == "Not so (gs-q, b: 1.00; gs-1, a: 0.50)."
+    assert claim(("1", "2", "3", "4", "5", "6")).why == "Not so (1; 2; 3; 4; and 2 more)."
+    assert failed.record()["holds"] is False
+    assert failed.record()["why"] == failed.why
+
+
 def test_iterations_to_levels():
     curve = np.array([8.0, 4.0, 5.0, 2.0, 1.0])
     assert iterations_to(np.array([8.0, 4.5, 2.0, 1.5]), curve).tolist() == [0, 1, 3, 4]
@@ -65,8 +116,8 @@ def test_words_for_numbers():
     assert [occurrence(k, 10**4) for k in (0, 1, 2, 9, 200)] == [
         "never", "once", "twice", "9 times", "2.0%",
     ]  # fmt: skip
-    assert report.words("L_i < 1/L2, n^2") == (
-        "<i>L</i><sub>i</sub> &lt; 1/<i>L</i><sub>2</sub>, n<sup>2</sup>"
+    assert report.words("L_i < 1/L2, n^2, x^{k+1}") == (
+        "<i>L</i><sub>i</sub> &lt; 1/<i>L</i><sub>2</sub>, n<sup>2</sup>, x<sup>k+1</sup>"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import LeastSquares, SumBox
-from .claims import Claim, speed, spread
+from .claims import Claim, mean, ratios, spread
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, least_squares
@@ -197,17 +197,23 @@ def three_panels(
     )  # fmt: skip
 
 
-def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]]:
-    """Compare the other rules with gs-s, seed by seed."""
+def compare(results: Results, scale: Scale, bounds: str) -> dict[str, list[Array]]:
+    """Compare the other rules with gs-s, seed by seed and level by level."""
 
     def fall(seed: int, rule: str) -> Array:
         return results[part_of(scale, bounds, seed, rule)]["suboptimality"]
 
     return {
-        rule: [speed(fall(seed, rule), fall(seed, "gs-s")) for seed in scale.seeds]
+        rule: [ratios(fall(seed, rule), fall(seed, "gs-s")) for seed in scale.seeds]
         for rule in RULES
         if rule != "gs-s"
     }
+
+
+def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]]:
+    """Compare the other rules with gs-s, seed by seed."""
+    levels = compare(results, scale, bounds)
+    return {rule: [mean(each) for each in of_rule] for rule, of_rule in levels.items()}
 
 
 def speeds_in_words(found: dict[str, list[float]]) -> str:

@@ -21,7 +21,7 @@ def page(
     about: Mapping[str, Any],
     claims: Sequence[Mapping[str, Any]],
     experiments: Iterable[Experiment],
-    drawn: Mapping[str, Sequence[str]],
+    drawn: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> str:
     """Write the page."""
     experiments = list(experiments)
@@ -43,7 +43,7 @@ def page(
 
 def group_of(claim: Mapping[str, Any]) -> str:
     """Tell what a claim is about."""
-    if claim["source"] == "Beyond the paper":
+    if not claim["quote"]:
         return BEYOND
     return THEOREMS if claim["name"].startswith("theorem") else SEEN
 
@@ -79,11 +79,26 @@ def row(claim: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     return f"""<tr id="{claim["name"]}">
 <td class="verdict {mark}"><span>{verdict}</span></td>
 <td><p class="statement">{words(claim["statement"])}</p>
-<p class="source">{html.escape(claim["source"])} · {link}</p></td>
-<td><p>{words(claim["found"])}</p>
+{said(claim)}</td>
+<td>{failed(claim)}<p>{words(claim["found"])} <span class="source">{link}</span></p>
 <details><summary>How it was measured</summary><p>{words(claim["how"])}</p>
 {numbers(claim["numbers"])}</details></td>
 </tr>"""
+
+
+def said(claim: Mapping[str, Any]) -> str:
+    """Quote the paper, where the claim is its own."""
+    if not claim["quote"]:
+        return ""
+    return (
+        f"<blockquote>“{words(claim['quote'])}” "
+        f"<cite>{html.escape(claim['where'])}</cite></blockquote>"
+    )
+
+
+def failed(claim: Mapping[str, Any]) -> str:
+    """Say why a claim does not hold, where it does not."""
+    return f'<p class="why">{words(claim["why"])}</p>\n' if claim["why"] else ""
 
 
 def numbers(value: Mapping[str, Any]) -> str:
@@ -111,11 +126,14 @@ def listed(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
 
 
-def section(e: Experiment, panels: Sequence[str], claims: Sequence[Mapping[str, Any]]) -> str:
+def section(
+    e: Experiment, panels: Sequence[Mapping[str, str]], claims: Sequence[Mapping[str, Any]]
+) -> str:
     """One figure: its panels, which a narrow screen stacks, and its caption."""
     images = "\n".join(
-        f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" '
-        f'alt="{html.escape(f"{e.title}, panel {k}")}" width="430" height="330">'
+        '<picture><source media="(prefers-color-scheme: dark)" '
+        f'srcset="{embedded(svg["dark"])}"><img src="{embedded(svg["light"])}" '
+        f'alt="{html.escape(f"{e.title}, panel {k}")}" width="430" height="330"></picture>'
         for k, svg in enumerate(panels, 1)
     )
     if not panels:
@@ -132,6 +150,11 @@ def section(e: Experiment, panels: Sequence[str], claims: Sequence[Mapping[str, 
 <figcaption>{words(e.caption)} <span class="files">{files}</span></figcaption>
 </figure>
 </section>"""
+
+
+def embedded(svg: str) -> str:
+    """Write an image as an address that holds it."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def provenance(about: Mapping[str, Any]) -> str:
@@ -151,13 +174,13 @@ def provenance(about: Mapping[str, Any]) -> str:
 
 
 def words(text: str) -> str:
-    """Escape, and set the few bits of mathematics: L_i, mu_2, f*, n^2."""
+    """Escape, and set the few bits of mathematics: L_i, mu_2, f*, n^2, x^{k+1}."""
     escaped = html.escape(text, quote=False)
     escaped = re.sub(r"\bmu_(\w)\b", r"<i>μ</i><sub>\1</sub>", escaped)
     escaped = re.sub(r"\b([Laxgz])_([ij]|\d)\b", r"<i>\1</i><sub>\2</sub>", escaped)
     escaped = re.sub(r"\bL([12])\b", r"<i>L</i><sub>\1</sub>", escaped)
     escaped = RULE_NAMES.sub(lambda name: name[0].replace("-", "\N{NON-BREAKING HYPHEN}"), escaped)
-    return re.sub(r"\^(\d)", r"<sup>\1</sup>", escaped)
+    return re.sub(r"\^(?:\{(.*?)\}|(\w))", r"<sup>\1\2</sup>", escaped)
 
 
 def short(title: str) -> str:
@@ -169,7 +192,7 @@ STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --soft: #5b6470; --line: #e3e3df;
   --paper: #fcfcfa; --card: #ffffff; --link: #0067a5; --yes: #00694d; --no: #a63d00; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e4e0; --soft: #a0a6ad; --line: #33373c; --paper: #16181b; --card: #ffffff;
+  :root { --ink: #e4e4e0; --soft: #a0a6ad; --line: #33373c; --paper: #16181b; --card: #1d2024;
     --link: #7cb8e4; --yes: #4cc39b; --no: #f0915a; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; scroll-behavior: smooth; }
@@ -199,6 +222,9 @@ th, td { padding: .85rem 1.25rem .85rem 0; border-bottom: 1px solid var(--line);
 .yes { color: var(--yes); } .yes span::before { content: "✓"; }
 .no { color: var(--no); } .no span::before { content: "✗"; }
 .open { color: var(--soft); } .open span::before { content: "–"; }
+blockquote { margin: .2rem 0 0; padding-left: .8rem; border-left: 2px solid var(--line);
+  color: var(--soft); font-size: .92rem; } blockquote cite { font-style: normal; }
+blockquote cite::before { content: "— "; } .why { color: var(--no); }
 .source, details, figcaption, dl, .absent { color: var(--soft); font-size: .92rem; }
 summary { cursor: pointer; } details p { margin-top: .3rem; }
 section { margin: 0 0 3.5rem; scroll-margin-top: 1.5rem; } figure { margin: 0; }

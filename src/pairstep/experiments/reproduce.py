@@ -25,6 +25,7 @@ from . import (
     report,
     scaling,
     simplex,
+    style,
     support_vectors,
     theorems,
     weights,
@@ -32,7 +33,6 @@ from . import (
 from .experiment import Experiment, Scale
 from .parts import run
 from .progress import progress
-from .style import compose, render
 from .tables import read, write
 from .workers import in_parallel
 
@@ -50,6 +50,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         weights.EXPERIMENT,
     )
 }
+
+THEMES = {"light": "", "dark": "-dark"}  # and how the names of files in them end
+Drawn = dict[str, list[dict[str, str]]]  # panels by experiment, each as SVG by theme
 
 
 def reproduce(
@@ -91,7 +94,7 @@ def reproduce(
         for experiment in chosen:
             for name, table in experiment.tables(results, scale).items():
                 write(folder / f"{name}.csv", table)
-            claims += [asdict(claim) for claim in experiment.claims(results, scale)]
+            claims += [claim.record() for claim in experiment.claims(results, scale)]
         about: dict[str, Any] = {
             "command": command,
             "version": __version__,
@@ -122,7 +125,7 @@ def redraw(out: str | os.PathLike[str]) -> Path:
     return write_report(folder, content, draw(folder, content["about"]["figures"]))
 
 
-def write_report(folder: Path, content: dict[str, Any], drawn: dict[str, list[str]]) -> Path:
+def write_report(folder: Path, content: dict[str, Any], drawn: Drawn) -> Path:
     """Write the page."""
     experiments = [EXPERIMENTS[name] for name in content["about"]["figures"]]
     path = folder / "report.html"
@@ -132,11 +135,11 @@ def write_report(folder: Path, content: dict[str, Any], drawn: dict[str, list[st
 
 def draw(
     folder: Path, names: Iterable[str], done: Callable[[str], None] = lambda label: None
-) -> dict[str, list[str]]:
-    """Draw figures from their CSV files; returns the panels of each as SVG, for the report."""
+) -> Drawn:
+    """Draw figures from their CSV files; returns the panels of each, for the report."""
     drawn = {}
 
-    def keep(answer: tuple[str, list[str]]) -> None:
+    def keep(answer: tuple[str, list[dict[str, str]]]) -> None:
         name, drawn[name] = answer
         done(f"drawing {name}")
 
@@ -144,19 +147,23 @@ def draw(
     return drawn
 
 
-def draw_one(folder: Path, name: str) -> tuple[str, list[str]]:
-    """Draw one figure as PNG and SVG, and each of its panels as SVG."""
+def draw_one(folder: Path, name: str) -> tuple[str, list[dict[str, str]]]:
+    """Draw one figure as PNG and SVG, and each of its panels as SVG, all in light and dark."""
     experiment = EXPERIMENTS[name]
     paths = {stem: folder / f"{stem}.csv" for stem in (name, f"{name}_timing")}
     tables = {stem: read(path) for stem, path in paths.items() if path.exists()}
     if name not in tables:
         return name, []
     panels = experiment.panels(tables)
-    figure = compose(panels, experiment.columns, experiment.label_room)
-    for kind in ("svg", "png"):
-        write_at_once(folder / f"{name}.{kind}", render(figure, kind))
-    alone = (compose([panel], 1, experiment.label_room) for panel in panels)
-    return name, [render(figure, "svg").decode() for figure in alone]
+    room, kinds = experiment.label_room, ("svg", "png")
+    for theme, ending in THEMES.items():
+        figures = style.draw(panels, experiment.columns, room, theme, kinds)
+        for kind, figure in zip(kinds, figures, strict=True):
+            write_at_once(folder / f"{name}{ending}.{kind}", figure)
+    return name, [
+        {theme: style.draw([panel], 1, room, theme, ["svg"])[0].decode() for theme in THEMES}
+        for panel in panels
+    ]
 
 
 def machine() -> str:

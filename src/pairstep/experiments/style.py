@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 4.3, 3.3  # inches, of one panel
 LEFT, BOTTOM, TOP = 0.72, 0.56, 0.42  # inches around the axes; the right depends on the labels
 
-# Dark variants of the palette of Okabe and Ito: apart for all kinds of colour vision, and dark
-# enough for text. Rules of one family share a colour.
-BLUE, RED, GREEN, PURPLE = "#0067A5", "#C44E00", "#007A5A", "#A63A79"
-GREY, BLACK, OCHRE = "#767676", "#222222", "#94690A"
+# The palette of Okabe and Ito, darker on white and lighter on black: apart for all kinds of colour
+# vision, with enough contrast for text. Rules of one family share a colour. Colours are named by
+# their place in the palette, which matplotlib looks up when it draws: a figure has no other colours
+# of its own, so that it can be drawn in either.
+BLUE, RED, GREEN, PURPLE, GREY, BLACK, OCHRE = (f"C{k}" for k in range(7))
+PALETTES = {
+    "light": ("#0067A5", "#C44E00", "#007A5A", "#A63A79", "#767676", "#222222", "#94690A"),
+    "dark": ("#6CB6EC", "#F28E4E", "#3FC19A", "#E58CBD", "#9A9A9A", "#E4E4E0", "#D9AE45"),
+}
+PAPER = {"light": "#FFFFFF", "dark": "#1D2024"}
+LINES = {"light": ("#555555", "#E6E6E6"), "dark": ("#B0B5BB", "#383D43")}  # axes and grid
 COLOURS = {
     "random": GREY,
     "random-lipschitz": BLACK,
@@ -53,15 +60,11 @@ SETTINGS: dict[Any, Any] = {
     "axes.labelsize": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
     "axes.linewidth": 0.8,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
     "xtick.labelsize": 10,
     "ytick.labelsize": 10,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#E6E6E6",
     "grid.linewidth": 0.7,
     "lines.linewidth": 2.0,
     "lines.solid_capstyle": "round",
@@ -69,6 +72,20 @@ SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "pairstep",
     "path.simplify": True,
 }
+
+
+def settings(theme: str) -> dict[Any, Any]:
+    """Give matplotlib's settings for a theme, "light" or "dark"."""
+    from cycler import cycler
+
+    palette, (axes, grid) = PALETTES[theme], LINES[theme]
+    colours = dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), axes)
+    colours |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), palette[5])
+    colours |= dict.fromkeys(
+        ("figure.facecolor", "axes.facecolor", "savefig.facecolor"), PAPER[theme]
+    )
+    return SETTINGS | colours | {"grid.color": grid, "axes.prop_cycle": cycler(color=palette)}
+
 
 LINE = 0.085  # the height of a line of labels, as a share of the axes
 
@@ -115,35 +132,41 @@ def leader(ax: Axes, point: Array, height: float, label: str, colour: str) -> No
     ax.text(1.07, height, label, color=colour, transform=ax.transAxes, va="center", fontsize=10.5)
 
 
+def draw(
+    panels: Sequence[Panel], columns: int, label_room: float, theme: str, kinds: Sequence[str]
+) -> list[bytes]:
+    """Draw panels side by side, and give the figure in some formats."""
+    from matplotlib import rc_context
+
+    with rc_context(settings(theme)):
+        figure = compose(panels, columns, label_room)
+        return [render(figure, kind) for kind in kinds]
+
+
 def compose(panels: Sequence[Panel], columns: int, label_room: float) -> Figure:
     """Draw panels side by side, with so many inches for the labels on the right of each."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     total = WIDTH * columns, HEIGHT * rows
     width, height = WIDTH - LEFT - label_room, HEIGHT - BOTTOM - TOP
-    with rc_context(SETTINGS):
-        figure = Figure(figsize=total, facecolor="white")
-        for k, panel in enumerate(panels):
-            row, column = divmod(k, columns)
-            left, bottom = column * WIDTH + LEFT, (rows - 1 - row) * HEIGHT + BOTTOM
-            ax = figure.add_axes(
-                (left / total[0], bottom / total[1], width / total[0], height / total[1])
-            )
-            ax.set_title(panel.title)
-            panel.draw(ax)
-            ax.minorticks_off()
+    figure = Figure(figsize=total)
+    for k, panel in enumerate(panels):
+        row, column = divmod(k, columns)
+        left, bottom = column * WIDTH + LEFT, (rows - 1 - row) * HEIGHT + BOTTOM
+        ax = figure.add_axes(
+            (left / total[0], bottom / total[1], width / total[0], height / total[1])
+        )
+        ax.set_title(panel.title)
+        panel.draw(ax)
+        ax.minorticks_off()
     return figure
 
 
 def render(figure: Figure, kind: str) -> bytes:
     """Give a figure as SVG or PNG, without a date, so that the same figure gives the same bytes."""
-    from matplotlib import rc_context
-
     buffer = io.BytesIO()
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
-    with rc_context(SETTINGS):
-        figure.savefig(buffer, format=kind, dpi=160, metadata=metadata)
+    figure.savefig(buffer, format=kind, dpi=160, metadata=metadata)
     return buffer.getvalue()

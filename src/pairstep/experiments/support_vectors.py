@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import Quadratic, SumBox, minimize
 from ..extras import needed
-from .claims import Claim
+from .claims import TIES, Claim, better
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 FILES = {"svmguide1": "svmguide1.gz", "splice": "splice.gz", "a9a": "a9a.gz"}
 RULES = "gs-s", "gs-q", "gs-1", "libsvm"
 STEPS = "1/L2", "exact"
+QUOTE = (
+    "In our experiments, we found that GS-1 identified the support vectors more quickly than other "
+    "rules and that most GS-1 updates only updated 2 or 3 coordinates."
+)
+SECTION = "Section 3.3"
 C = 1.0
 
 
@@ -174,7 +179,7 @@ def crossing(ax: Axes, rows: Table, height: float) -> Array:
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check the paper's sentence, with its step and with the step that solvers use."""
+    """Check the paper's sentence with its step, and past it with the step that solvers use."""
     there = [data for data in FILES if data_file(data)]
     if not there:
         return [not_measured()]
@@ -200,16 +205,21 @@ def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
         differ[data] = {
             rule: int(np.count_nonzero(m["state"] != of["gs-1"]["state"])) for rule, m in of.items()
         }
-    first = first_of(found)
     named = {"1/L2": "the theory's step", "exact": "exact steps, as solvers use"}[step]
     return Claim(
         f"gs-1-identifies-support-vectors-{'exact' if step == 'exact' else 'theory'}",
         f"gs-1 identifies the support vectors in fewer iterations than other rules ({named}).",
-        "Section 3.3",
+        *(("", "") if step == "exact" else (QUOTE, SECTION)),
         "support_vectors",
-        all(rule == "gs-1" for rule in first.values()),
+        tuple(
+            f"{data}: {rival} {of[rival]}, gs-1 {of['gs-1']}"
+            for data, of in found.items()
+            for rival in [min((r for r in RULES if r != "gs-1"), key=lambda r: of[r])]
+            if not better(of[rival] / max(of["gs-1"], 1))
+        ),
+        "The last support vectors are known as soon, or sooner, by another rule",
         "RBF kernel, C = 1, KKT violation 1e-6 (relative): the iteration from which on no variable "
-        "enters or leaves a bound, fewest for gs-1 on every data set.",
+        f"enters or leaves a bound, fewest for gs-1 on every data set. {TIES}.",
         f"Fewest iterations: {listed(found)}. For all but 1% of the variables: {listed(nearly)}. "
         f"Least time: {', '.join(f'{data} {rule}' for data, rule in first_of(seconds).items())}.",
         {
@@ -241,9 +251,11 @@ def not_measured() -> Claim:
     return Claim(
         "gs-1-identifies-support-vectors",
         "gs-1 identifies the support vectors in fewer iterations than other rules.",
-        "Section 3.3",
+        QUOTE,
+        SECTION,
         "support_vectors",
         None,
+        "",
         "On real SVM duals.",
         "Not measured: set PAIRSTEP_DATA to a folder with svm/"
         + ", svm/".join(FILES.values())

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import Quadratic, SumBox, minimize, theory
 from ..result import Progress
-from .claims import Claim
+from .claims import Claim, by_seed, except_where
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, balance, box_optimum
@@ -22,6 +22,30 @@ if TYPE_CHECKING:
 
 N = 12  # small enough for an exact mu_1
 RULES = {"greedy": False, "random": False, "gs-q": True, "gs-1": True}  # whether bounds are on
+# What the paper proves of each, or takes from others, and where.
+THEOREMS = {
+    "greedy": (
+        "the iterations of the 2-coordinate update with alpha^k = 1/L2 and the greedy rule "
+        "satisfy: f(x^k) - f(x*) <= (1 - 2 mu_1/L2)^k (f(x^0) - f*).",
+        "Section 2.3, Theorem 2.2 (eq:greedyEqnRate)",
+    ),
+    "random": (
+        "If we sample the two coordinates i_k and j_k from a uniform distribution, then it is "
+        "known that the 2-coordinate descent method satisfies E[f(x^k)] - f(x*) <= "
+        "(1 - mu_2/(n^2 L2))^k (f(x^0) - f*).",
+        "Section 2.4 (eq:random)",
+    ),
+    "gs-q": (
+        "the iterations of the 2-coordinate update ... and the greedy GS-q rule satisfy: "
+        "f(x^k) - f(x*) <= (1 - mu_2/(L2 (n-1)))^k (f(x^0) - f*).",
+        "Section 3.2, Theorem 3.1",
+    ),
+    "gs-1": (
+        "the iterations of the update x^{k+1} = x^k + d^k with the greedy rule and "
+        "alpha_k = 1/L1 = 2/L2 satisfy: f(x^k) - f(x*) <= (1 - 2 mu_1/L2)^k (f(x^0) - f*).",
+        "Section 3.3, Theorem 3.2 (eq:greedyRate)",
+    ),
+}
 HALF = 0.5  # of the width of the bounds
 
 
@@ -144,9 +168,10 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             Claim(
                 f"theorem-{rule}",
                 f"The convergence theorem of {rule} holds at every iteration.",
-                {"greedy": "Theorem 1", "random": "eq. (random)"}.get(rule, "Section 3"),
+                *THEOREMS[rule],
                 "theory",
-                all(a >= b * (1 - 1e-9) for a, b in zip(least, bounds, strict=True)),
+                except_where(at_least_one, {"share over bound": slack}, by_seed(scale.seeds)),
+                "Some iteration falls short of the theorem",
                 f"{N} variables{' in a box' if box else ''}, exact L2, mu_1 and mu_2: the {what} "
                 "as a share of f - f* is at least the theorem's, at every iteration and for every "
                 "seed.",
@@ -163,9 +188,11 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "random-bound-is-loose",
             "Without bounds, random selection satisfies 1 - mu_2/((n-1) L2): the paper's rate with "
             "n^2 is loose by a factor of about n.",
-            "Beyond the paper",
+            "",
+            "",
             "theory",
-            min(over) >= 1 - 1e-9,
+            except_where(at_least_one, {"share over bound": over}, by_seed(scale.seeds)),
+            "Some expected decrease falls short of the sharper bound",
             "The mean decrease over all pairs is |Pg|^2/(2(n-1)L2), Pg the gradient less its mean. "
             "Measured: the smallest expected share over this sharper bound is at least 1.",
             f"Smallest expected share over the sharp bound: {', '.join(f'{x:.3g}' for x in over)}. "
@@ -175,6 +202,11 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         )
     )
     return found
+
+
+def at_least_one(ratio: float) -> bool:
+    """Tell whether a bound is kept, up to rounding."""
+    return ratio >= 1 - 1e-9
 
 
 EXPERIMENT = Experiment(
