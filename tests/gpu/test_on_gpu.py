@@ -66,7 +66,7 @@ def test_surveys(device, starts, kinked, ties):
     arrays = map(xp.asarray, (gradient, x, lower, upper))
     oracle = object.__new__(KernelOracle)
     oracle.device, oracle.prices = device, Prices(*arrays, kink, xp.asarray(starts))
-    down, up, free = (array.get() for array in oracle._standing())
+    down, up, free = (array.get() for array in oracle.standing())
     accounts, found = device.outliers(oracle.prices, count, True)
     np.testing.assert_array_equal(found, gradient[accounts])
     assert len(set(accounts)) == len(accounts)
