@@ -22,7 +22,7 @@ from .oracle import KernelOracle
 
 # Numbers that the processor may read in pair steps and copy for them before Newton's method is
 # tried: it does so in less than a second. So many times more each time that was in vain.
-ALLOWANCE = 4e8
+ALLOWANCE = 1e8
 DEARER = 2.0
 
 # Violators in a working set, at most, half of them sellers; where more variables are free, as many.
@@ -32,6 +32,9 @@ VIOLATORS = 8192
 # is factorised, and the factor.
 SHARE = 0.5
 MATRICES = 3
+
+# Whose price is wrong by so much of the violation is a violator.
+SLACK = 0.05
 
 # Exchanges in a working set, and how many may pass without fewer variables being wrong.
 EXCHANGES, PATIENCE = 12, 2
@@ -52,7 +55,7 @@ ROUNDS_IN_VAIN = 2
 
 HALVINGS = 100  # of the interval that the price of a projection lies in
 
-ROUNDING = 1e-12  # of a sum of changes, against their size
+ROUNDING = 1e-12  # of changes and of what they sum to, against their size
 TINY = 1e-300
 
 
@@ -68,6 +71,7 @@ class Block:
     high: Any
     groups: Any  # a column for each: 1.0 for its members
     level: Array  # the price at which each group trades
+    whole: bool  # whether no violator was left out
 
 
 class Newton:
@@ -94,21 +98,21 @@ class Newton:
         """
         used, in_vain, best = 0, 0, math.inf
         systems = Systems(self.oracle.device)
-        first = math.inf
+        first, level = _markets(self.oracle)
+        violation = first
         while True:
-            violation, level = _markets(self.oracle)
-            first = min(first, violation) if math.isinf(first) else first
             in_vain = 0 if violation < 0.9 * best else in_vain + 1
             best = min(best, violation)
             self.done = violation <= self.goal
             if self.done or in_vain > ROUNDS_IN_VAIN or used >= most or not goes_on(violation):
                 break
-            block = _working_set(self.oracle, level, self.goal)
+            block = _working_set(self.oracle, level, max(self.goal / 4, SLACK * violation))
             step, count = _step(systems, block, violation, most - used)
             used += count
             if step is None:
                 break
             _move(self.oracle, block, step)
+            violation, level = _markets(self.oracle)
         self.spent = 0.0
         if not (self.done or violation < 0.5 * first):
             self.allowance *= DEARER
@@ -130,7 +134,7 @@ def _markets(oracle: KernelOracle) -> tuple[float, Array]:
     return violation, np.array(level)
 
 
-def _working_set(oracle: KernelOracle, level: Array, goal: float) -> Block:
+def _working_set(oracle: KernelOracle, level: Array, least: float) -> Block:
     """The free variables, and those whose prices are furthest on the wrong side of the level."""
     device, xp = oracle.device, oracle.device.xp
     gradient, x, lower, upper, kink, _ = oracle.prices
@@ -141,12 +145,13 @@ def _working_set(oracle: KernelOracle, level: Array, goal: float) -> Block:
     price = groups @ xp.asarray(level)
     sells, buys = down - price, price - up
     gain = xp.maximum(sells, buys)
-    wanted = free | (gain > goal / 4)
+    wanted = free | (gain > least)
     most = int(math.sqrt(SHARE * device.free_bytes() / (8 * MATRICES)))
     count = int(free.sum())
     kept = min(count, most // 2)
     side = min(max(VIOLATORS, count), most - kept) // 2
-    if int(wanted.sum()) > kept + 2 * side:
+    whole = int(wanted.sum()) <= kept + 2 * side
+    if not whole:
         chosen = xp.zeros(len(x), bool)
         for score, number in (
             (xp.where(free, gain, -math.inf), kept),
@@ -165,8 +170,9 @@ def _working_set(oracle: KernelOracle, level: Array, goal: float) -> Block:
         price = price + xp.where(above, 1.0, -1.0) * kink[accounts]
     members = np.array(device.fetch(accounts), np.int64)
     return Block(
-        members, oracle.matrix(members), x[accounts], price, low, high, groups[accounts], level
-    )
+        members, oracle.matrix(members), x[accounts], price, low, high, groups[accounts], level,
+        whole,
+    )  # fmt: skip
 
 
 def _step(systems: Systems, block: Block, violation: float, most: int) -> tuple[Any, int]:
@@ -195,10 +201,10 @@ def _step(systems: Systems, block: Block, violation: float, most: int) -> tuple[
         change = xp.clip(change, block.low - block.z, block.high - block.z)
         free = (free & ~below & ~above) | back
     step = _projected(xp, block, change)
-    slope, bend = float(block.price @ step), float(step @ (matrix @ step))
-    if not slope < 0:
+    fall = float((block.groups @ xp.asarray(block.level) - block.price) @ step)
+    if not fall > 0:
         return None, solved
-    return min(1.0, -slope / max(bend, TINY)) * step, solved
+    return min(1.0, fall / max(float(step @ (matrix @ step)), TINY)) * step, solved
 
 
 class Systems:
@@ -220,7 +226,8 @@ class Systems:
             if found is not None:
                 return found
             self.stiff = True
-        return self._by_factorisation(block, free, change, ridge)
+        # Factorisations are dear, and those who were left out will undo what they find.
+        return self._by_factorisation(block, free, change, ridge) if block.whole else None
 
     def _by_conjugate_gradients(
         self, block: Block, free: Any, change: Any, ridge: float, close: float
@@ -296,7 +303,12 @@ def _projected(xp: Any, block: Block, change: Any) -> Any:
 
 def _move(oracle: KernelOracle, block: Block, step: Any) -> None:
     xp, device = oracle.device.xp, oracle.device
-    z = np.array(device.fetch(xp.clip(block.z + step, block.low, block.high)))
+    z = xp.clip(block.z + step, block.low, block.high)
+    # Who is at a bound but for rounding would be a violator without room.
+    span = block.high - block.low
+    close = xp.where(xp.isfinite(span), ROUNDING * span, 0.0)
+    z = xp.where(z - block.low <= close, block.low, z)
+    z = np.array(device.fetch(xp.where(block.high - z <= close, block.high, z)))
     delta = z - oracle.dual.z[block.accounts]
     moved = delta != 0
     oracle.dual.z[block.accounts] = z

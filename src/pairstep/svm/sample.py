@@ -32,8 +32,7 @@ def start_from_samples(
 
     `solve` solves a dual loosely, in place, and says whether to go on; ``price(sample, dual)``
     gives the gradients of `dual` where the variables of `sample` are the only ones. Nothing is
-    moved if few variables of a sample are full: then there is nothing to foretell. Nor will there
-    be for the next one, with limits so many times smaller, if few variables come near those.
+    moved if few variables of a sample are full: then there is nothing to foretell.
     """
     one_in = 1
     while len(dual.z) >= one_in * times * SMALLEST:
@@ -47,9 +46,9 @@ def start_from_samples(
             return
         if known is not None:
             foretell(price(known, sample), sample)
-        if not solve(sample) or _share_full(sample, 1 / times) < WORTH:
+        if not solve(sample) or _share_full(sample) < WORTH:
             return
-        known = sample if _share_full(sample) >= WORTH else None
+        known = sample
         one_in //= times
     if known is not None:
         foretell(price(known, dual), dual)
@@ -98,7 +97,6 @@ def foretell(gradient: Array, dual: Dual) -> None:
     _core.settle(dual.z, dual.lower, dual.upper, dual.starts, dual.totals)
 
 
-def _share_full(dual: Dual, of: float = 1.0) -> float:
-    """The share of variables that are full, or would be if limits were so much of what they are."""
+def _share_full(dual: Dual) -> float:
     z = dual.z
-    return float(np.mean((z != 0) & ((z <= of * dual.lower) | (z >= of * dual.upper))))
+    return float(np.mean((z != 0) & ((z == dual.lower) | (z == dual.upper))))
