@@ -21,7 +21,7 @@ test-fast: $(VENV)/.installed
 # On a machine with an NVIDIA GPU; PYTHON may be one that has CuPy already.
 test-gpu: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[cuda]"
-	$(BIN)/python -m pytest -m gpu
+	$(BIN)/python -m pytest -m gpu tests/gpu
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import numpy as np
+import scipy.linalg
 
 from pairstep.gpu.device import PAD, SLAB, Packed
 
@@ -51,6 +52,12 @@ class StandIn:
         assert sums.shape == (len(weights), points.count)
         assert weights.shape[1] == queries.count
         sums += weights @ self.kernel_matrix(kernel, points, queries).T
+
+    def solve(self, matrix, right):
+        try:
+            return scipy.linalg.solve(matrix, right, assume_a="pos")
+        except np.linalg.LinAlgError:
+            return None
 
     def outliers(self, prices, count, with_free):
         return None

@@ -4,6 +4,7 @@ import math
 import pickle
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,11 @@ from stand_in import StandIn
 
 import pairstep.gpu.device
 import pairstep.gpu.machine
+import pairstep.gpu.newton
 import pairstep.svm.sample
+from pairstep.gpu.gram import Computed
+from pairstep.gpu.newton import Newton
+from pairstep.gpu.oracle import KernelOracle
 from pairstep.gpu.points import Data, Points
 from pairstep.result import Status
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -103,7 +108,8 @@ def test_gradients_are_those_of_the_problem(dtype):
         np.testing.assert_allclose(found.gradient, K @ found.z + dual.linear, rtol=0, atol=error)
 
 
-def test_float64_goes_on_where_float32_does_not_reach_the_tolerance():
+def test_float64_goes_on_where_float32_does_not_reach_the_tolerance(monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.newton, "ALLOWANCE", math.inf)
     X, duals = posed(300)
     types = set()
 
@@ -142,6 +148,119 @@ def test_small_duals_are_the_processors(monkeypatch):
     assert idle.packed == 0
     solved(X, RBF, few, device=idle)
     assert idle.packed > 0
+
+
+# ------------------------------------------------------------------ a kernel matrix that is given
+
+
+@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_a_given_matrix_is_as_good_as_a_computed_one(machine):
+    X, duals = posed(300)
+    dual = duals[machine]
+    K = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+    there = solved(K, Kernel("precomputed"), dual, device=StandIn(), tol=1e-6)
+    here = solved(X, RBF, dual, tol=1e-6)
+    assert there.status == Status.OPTIMAL
+    assert abs(value(dual, there) - value(dual, here)) <= 1e-6 * abs(value(dual, here))
+    rows = np.ix_(dual.rows, dual.rows)
+    np.testing.assert_allclose(there.gradient, K[rows] @ there.z + dual.linear, atol=1e-10)
+
+
+def test_a_matrix_that_does_not_fit_is_the_processors():
+    X, duals = posed(300)
+    K, dual = X @ X.T, duals["SVC"]
+    small = StandIn(free=8 * K.size)
+    small.solve = None
+    found, expected = (
+        solved(K, Kernel("precomputed"), dual, device=device) for device in (small, None)
+    )
+    np.testing.assert_array_equal(found.z, expected.z)
+
+
+def test_machines_take_given_matrices(stand_in):
+    X, y = data(300)
+    there, here = (
+        SVC(kernel="precomputed", device=device, tol=1e-6).fit(X @ X.T, y > 4)
+        for device in ("cuda", "cpu")
+    )
+    assert len(stand_in) == 1
+    found, expected = (machine.decision_function(X @ X.T) for machine in (there, here))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+# ------------------------------------------------------------------ Newton's method
+
+
+def dense(dual, X):
+    return np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))[np.ix_(dual.rows, dual.rows)]
+
+
+@pytest.mark.parametrize(
+    ("iterations", "violators", "memory"),
+    [(0, 8192, 2**34), (10**6, 8192, 2**34), (10**6, 100, 2**34), (10**6, 100, 2**20)],
+)
+@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_newton_alone_finds_the_optimum(machine, iterations, violators, memory, monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.newton, "ITERATIONS", iterations)
+    monkeypatch.setattr(pairstep.gpu.newton, "VIOLATORS", violators)
+    X, duals = posed(400)
+    dual = replace(duals[machine], z=duals[machine].z.copy())
+    gram = Computed(StandIn(memory), Data(StandIn(), X, None), RBF, single=False)
+    oracle = KernelOracle(gram, dual, gram.points(dual.rows, "float64"), 1e-6)
+    newton = Newton(oracle, 1e-6)
+    values = []
+
+    def goes_on(violation):
+        gradient = oracle.prices.gradient
+        values.append(value(dual, SimpleNamespace(z=dual.z, gradient=gradient)))
+        return True
+
+    while not newton.done and len(values) < 300:
+        newton.descend(10**6, goes_on)
+    assert newton.done
+    assert (np.diff(values) <= 1e-9 * np.abs(values[0])).all()
+    assert (dual.z >= dual.lower).all()
+    assert (dual.z <= dual.upper).all()
+    sums = [math.fsum(group) for group in np.split(dual.z, dual.starts[1:-1])]
+    np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
+    truth = dense(dual, X) @ dual.z + dual.linear
+    np.testing.assert_allclose(oracle.prices.gradient, truth, atol=1e-9)
+    here = solved(X, RBF, duals[machine], tol=1e-6)
+    assert abs(values[-1] - value(dual, here)) <= 1e-4 * max(abs(values[-1]), 1)
+
+
+def test_newton_leaves_what_is_not_convex():
+    X, duals = posed(200)
+    dual = replace(duals["SVC"], z=duals["SVC"].z.copy())
+
+    class Indefinite(StandIn):
+        def kernel_matrix(self, kernel, points, queries):
+            return -super().kernel_matrix(kernel, points, queries)
+
+    gram = Computed(Indefinite(), Data(StandIn(), X, None), RBF, single=False)
+    oracle = KernelOracle(gram, dual, gram.points(dual.rows, "float64"), 1e-3)
+    newton = Newton(oracle, 1e-3)
+    newton.descend(10**6, lambda violation: True)
+    assert not newton.done
+    assert newton.allowance > pairstep.gpu.newton.ALLOWANCE
+
+
+def test_newton_is_due_when_pair_steps_have_cost_enough(monkeypatch):
+    X, duals = posed()
+    plain = solved(X, RBF, duals["SVR"], device=StandIn(), tol=1e-8)
+    monkeypatch.setattr(pairstep.gpu.newton, "ALLOWANCE", 0.0)
+    solving = []
+
+    class Noting(StandIn):
+        def solve(self, matrix, right):
+            solving.append(len(matrix))
+            return super().solve(matrix, right)
+
+    helped = solved(X, RBF, duals["SVR"], device=Noting(), tol=1e-8)
+    assert solving
+    assert helped.status == plain.status == Status.OPTIMAL
+    assert helped.n_iter < plain.n_iter
+    np.testing.assert_allclose(helped.gradient, plain.gradient, atol=1e-5)
 
 
 # ------------------------------------------------------------------ data that do not fit
@@ -335,9 +454,8 @@ def test_machines_agree_with_the_processor(machine, stand_in):
     )
 
 
-def test_matrices_and_functions_need_no_device(stand_in):
+def test_functions_need_no_device(stand_in):
     X, y = data(200)
-    SVC(kernel="precomputed", device="cuda").fit(X @ X.T, y > 4)
     SVC(kernel=lambda A, B: A @ B.T, device="cuda").fit(X, y > 4).predict(X)
     SVC(device="auto").fit(X, y > 4).predict(X)
     assert stand_in == []

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol
 
@@ -80,6 +81,12 @@ class Device(Protocol):
         self, kernel: Kernel, points: Packed, queries: Packed, weights: Any, sums: Any
     ) -> None:
         """sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
+
+    def solve(self, matrix: Any, right: Any) -> Any | None:
+        """Solve a symmetric system with several right sides; None if it is not positive definite.
+
+        The matrix may be overwritten.
+        """
 
     def outliers(self, prices: Prices, count: int, with_free: bool) -> tuple[Any, Array] | None:
         """Accounts and gradients as a survey wants them, or None where they are too many.
@@ -179,6 +186,15 @@ class Cuda:
             )  # fmt: skip
             if not in_place:
                 sums[first : first + OUTPUTS] += parts.sum(axis=0)
+
+    def solve(self, matrix: Any, right: Any) -> Any | None:
+        """Solve a symmetric system by cuSOLVER; None if it is not positive definite."""
+        cupyx, lapack = import_module("cupyx"), import_module("cupyx.lapack")
+        with cupyx.errstate(linalg="raise"):
+            try:
+                return lapack.posv(matrix.T, right)
+            except np.linalg.LinAlgError:
+                return None
 
     def outliers(self, prices: Prices, count: int, with_free: bool) -> tuple[Any, Array] | None:
         """Accounts and gradients as a survey wants them, or None where they are too many."""

@@ -39,10 +39,29 @@ __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
                                 const Real (&others)[SLAB][EDGE + PADDING],
                                 Real (&products)[EACH][EACH]) {
   const int feature = threadIdx.x % 4, place = threadIdx.x % 32 / 4;
+  const auto query = [&](int k, int j) {
+    return others[k][threadIdx.x / 32 % 4 * 16 + 8 * j + place];
+  };
+#if __CUDA_ARCH__ >= 900
+  // Two products on top of each other and two side by side are one instruction.
+  static_assert(SLAB == 8 && EACH == 4);
+#pragma unroll
+  for (int i = 0; i < EACH; i += 2) {
+    const Real a[4] = {some[feature][point_at(i)], some[feature][point_at(i + 1)],
+                       some[feature + 4][point_at(i)], some[feature + 4][point_at(i + 1)]};
+#pragma unroll
+    for (int j = 0; j < 2; ++j)
+      asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+          "{%8, %9}, {%0, %1, %2, %3};"
+          : "+d"(products[i][2 * j]), "+d"(products[i][2 * j + 1]), "+d"(products[i + 1][2 * j]),
+            "+d"(products[i + 1][2 * j + 1])
+          : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(query(feature, j)),
+            "d"(query(feature + 4, j)));
+  }
+#else
 #pragma unroll
   for (int k = feature; k < SLAB; k += 4) {
-    const Real b[2] = {others[k][threadIdx.x / 32 % 4 * 16 + place],
-                       others[k][threadIdx.x / 32 % 4 * 16 + 8 + place]};
+    const Real b[2] = {query(k, 0), query(k, 1)};
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
       const Real a = some[k][point_at(i)];
@@ -53,6 +72,7 @@ __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
             : "d"(a), "d"(b[j]));
     }
   }
+#endif
 }
 #else
 // Two vectors of points, half a tile apart, times two of queries.

@@ -20,7 +20,9 @@ from ..constraints import Indices
 from ..svm.machine import Dual, Kernel, Outcome, Outcomes, Posed
 from ..svm.sample import LOOSELY, start_from_samples
 from .device import Device
-from .oracle import KernelOracle, add_kernel, rounding_of
+from .gram import Computed, Given, Gram
+from .newton import Newton
+from .oracle import KernelOracle
 from .points import Data, Points
 
 # Duals with fewer variables than this are solved sooner by the processor; of many duals those with
@@ -32,9 +34,16 @@ SIDE_BY_SIDE = 8
 
 BLOCK_BYTES = 2**27  # for the block of a working set, on the processor
 
-ROUNDS = 50  # of the block gear between two questions whether to go on: part of a second
+ROUNDS = 5  # of the block gear between two questions whether to go on: part of a second
+
+BEYOND = 0.8  # of the tolerance, for what float32 is off by
 
 ROWS = 2**17  # of new samples that are decided on at once
+
+# So many of them are decided on in float32 and in float64; the largest of the differences may be so
+# many times smaller than what is allowed.
+LOOKED_AT = 512
+SAFELY = 4
 
 KeepGoing = Callable[[float, int, int], bool]
 
@@ -50,15 +59,12 @@ class OnProcessor(Protocol):
 class Work:
     """What the duals of a fit have in common, and how far they have come."""
 
-    device: Device
-    data: Data
-    kernel: Kernel
+    gram: Gram
     on_processor: OnProcessor
     tol: float
     max_iter: int
     ends: float  # by time.perf_counter
     rule: int
-    single: bool
     cold: bool
     stop: threading.Event = field(default_factory=threading.Event)
     violation: float = 0.0
@@ -71,6 +77,10 @@ class Work:
     def goes_on(self, *_: object) -> bool:
         """Whether there is time left."""
         return self.seconds_left() > 0
+
+    def note(self, violation: float, iterations: int) -> None:
+        """How far a dual has come."""
+        self.violation, self.iterations = violation, iterations
 
 
 def solve_duals(
@@ -98,6 +108,8 @@ def solve_duals(
     least = SMALL * min(len(posed), threads)
     large = [pose for pose in posed if len(pose[0].z) >= least]
     small = [pose for pose in posed if len(pose[0].z) < least]
+    if kernel.name == "precomputed" and not Given.fits(device, X):
+        large, small = [], list(posed)
     outcomes: dict[int, Outcome] = {}
     if small:
         limits: dict[str, Any] = {
@@ -111,9 +123,9 @@ def solve_duals(
     if large:
         side_by_side = min(len(large), SIDE_BY_SIDE, threads)
         with device.at_work():
-            data = Data(device, X, center)
+            gram = _gram(device, X, center, kernel, single)
         share = partial(on_processor, threads=threads // side_by_side)
-        work = Work(device, data, kernel, share, tol, max_iter, ends, rule, single, cold)
+        work = Work(gram, share, tol, max_iter, ends, rule, cold)
         with ThreadPoolExecutor(side_by_side) as pool:
             futures = [pool.submit(_solve, work, *pose) for pose in large]
             try:
@@ -127,6 +139,12 @@ def solve_duals(
             (id(pose), future.result()) for pose, future in zip(large, futures, strict=True)
         )
     return [outcomes[id(pose)] for pose in posed]
+
+
+def _gram(device: Device, X: Any, center: Array | None, kernel: Kernel, single: bool) -> Gram:
+    if kernel.name == "precomputed":
+        return Given(device, X)
+    return Computed(device, Data(device, X, center), kernel, single)
 
 
 def _watch(
@@ -144,7 +162,7 @@ def _watch(
 
 
 def _solve(work: Work, dual: Dual, gradient: Array) -> Outcome:
-    with work.device.at_work():
+    with work.gram.device.at_work():
         used = 0
         if work.cold:
             used = _start(work, dual)
@@ -162,14 +180,12 @@ def _start(work: Work, dual: Dual) -> int:
         return work.goes_on()
 
     def price(sample: Dual, whole: Dual) -> Array:
-        xp = work.device.xp
-        gradient = xp.array(whole.linear)
+        device = work.gram.device
+        gradient = device.xp.array(whole.linear)
         support = np.flatnonzero(sample.z)
-        add_kernel(
-            work.device, work.data, work.kernel, sample.rows[support], sample.z[None, support],
-            Points(work.data, whole.rows, "float32"), gradient[None],
-        )  # fmt: skip
-        return np.array(work.device.fetch(gradient))
+        points = work.gram.points(whole.rows, work.gram.dtypes[0])
+        work.gram.add(sample.rows[support], sample.z[None, support], points, gradient[None])
+        return np.array(device.fetch(gradient))
 
     start_from_samples(dual, solve, price)
     return used
@@ -184,20 +200,24 @@ def _solve_from_here(work: Work, dual: Dual, gradient: Array, tol: float, used: 
         return outcome._replace(n_iter=outcome.n_iter + used)
     point = dual.point()
     stop = _core.BlockStop.imprecise
-    for dtype in ("float32", "float64") if work.single else ("float64",):
-        points = Points(work.data, dual.rows, dtype)
-        if stop != _core.BlockStop.imprecise or math.isinf(rounding_of(work.kernel, points)):
+    for dtype in work.gram.dtypes:
+        points = work.gram.points(dual.rows, dtype)
+        if stop != _core.BlockStop.imprecise or math.isinf(work.gram.rounding(points)):
             continue
-        oracle = KernelOracle(work.device, work.data, work.kernel, dual, points, tol)
+        oracle = KernelOracle(work.gram, dual, points, tol)
         gear = _core.BlockSolve(oracle, point, dual.totals, work.rule, False, BLOCK_BYTES)
-        stop = _core.BlockStop.paused
+        newton = Newton(oracle, BEYOND * tol)
+        stop, rounds, steps = _core.BlockStop.paused, ROUNDS, 0
         while stop == _core.BlockStop.paused:
-            stop = gear.run(tol, work.max_iter - used, ROUNDS, work.seconds_left())
-            work.violation, work.iterations = gear.violation, used + gear.iterations
+            stop = gear.run(tol, work.max_iter - used, rounds, work.seconds_left())
+            work.note(gear.violation, used + gear.iterations)
+            if stop == _core.BlockStop.paused and newton.is_due(gear.iterations - steps, rounds):
+                used += newton.descend(work.max_iter - used - gear.iterations, work.goes_on)
+            rounds, steps = 1 if newton.done else ROUNDS, gear.iterations
         if stop != _core.BlockStop.optimal:
             gear.conclude()
         used += gear.iterations
-        gradient[:] = work.device.fetch(oracle.prices.gradient)
+        gradient[:] = work.gram.device.fetch(oracle.prices.gradient)
         if gear.violation <= tol:
             stop = _core.BlockStop.optimal
         elif not work.goes_on():
@@ -212,35 +232,31 @@ def add_decisions(
 ) -> None:  # fmt: skip
     """Add `coefficients` times the kernel of each row of X with the support rows, a row each.
 
-    In float32 where that keeps their error within `allowed`; of each group of support rows apart.
+    Of each group of support rows apart. In float32 where the errors of a sample of the rows say
+    that it keeps those of all within `allowed`.
     """
     count, outputs = coefficients.shape
     groups = [0, count] if starts is None else starts.tolist()
+
+    def decisions(rows: Indices, dtype: str) -> Array:
+        some = device.xp.zeros((len(sums), len(rows)))
+        points = Points(new, rows, dtype)
+        for k, (begin, end) in enumerate(pairwise(groups)):
+            gram.add(
+                np.arange(begin, end), coefficients[begin:end].T, points,
+                some[k * outputs : (k + 1) * outputs],
+            )  # fmt: skip
+        return np.array(device.fetch(some))
+
     with device.at_work():
-        known, new = Data(device, support, center), Data(device, X, center)
-        dtype = (
-            "float32"
-            if _float32_suffices(kernel, known, new, coefficients, groups, allowed)
-            else "float64"
-        )
+        new = Data(device, X, center)
+        gram = Computed(device, Data(device, support, center), kernel, allowed > 0)
+        every = max(new.shape[0] // LOOKED_AT, 1)
+        looked_at = np.arange(0, new.shape[0], every)
+        dtype = "float64"
+        if allowed > 0 and every > 1:
+            error = np.abs(decisions(looked_at, "float32") - decisions(looked_at, "float64")).max()
+            dtype = "float32" if SAFELY * error <= allowed else "float64"
         for first in range(0, new.shape[0], ROWS):
-            rows = slice(first, min(first + ROWS, new.shape[0]))
-            points = Points(new, np.arange(rows.start, rows.stop), dtype)
-            some = device.xp.zeros((len(sums), rows.stop - rows.start))
-            for k, (begin, end) in enumerate(pairwise(groups)):
-                add_kernel(
-                    device, known, kernel, np.arange(begin, end), coefficients[begin:end].T,
-                    points, some[k * outputs : (k + 1) * outputs],
-                )  # fmt: skip
-            sums[:, rows] += device.fetch(some)
-
-
-def _float32_suffices(
-    kernel: Kernel, known: Data, new: Data, coefficients: Array, groups: list[int], allowed: float
-) -> bool:
-    if not allowed > 0:
-        return False
-    largest = max(known.largest_square(), new.largest_square())
-    error = _core.float32_rounding(kernel.native, largest)
-    sizes = [np.abs(coefficients[begin:end]).sum(axis=0).max() for begin, end in pairwise(groups)]
-    return error is not None and error * max(sizes) <= allowed
+            rows = np.arange(first, min(first + ROWS, new.shape[0]))
+            sums[:, rows] += decisions(rows, dtype)

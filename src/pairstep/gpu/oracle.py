@@ -1,4 +1,4 @@
-"""The block gear's four questions, answered by kernel tiles on the device.
+"""The block gear's four questions, answered on the device.
 
 Prices are kept in float64. Kernel values on the way are of the oracle's type, float32 or float64;
 blocks of working sets and verified prices are always made of float64.
@@ -11,31 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from ..svm.machine import Dual, Kernel
-from .device import Device, Packed, Prices
-from .points import Data, Points
-
-QUERIES = 2**16  # that are sent to all points at once
+from ..svm.machine import Dual
+from .device import Prices
+from .gram import Gram
 
 
 class KernelOracle:
     """Answers for one dual, ``z'Kz/2 + linear'z + kink |z|`` over some rows of the data."""
 
-    def __init__(
-        self, device: Device, data: Data, kernel: Kernel, dual: Dual, points: Points, tol: float
-    ):
-        self.device, self.data, self.kernel, self.dual, self.tol = device, data, kernel, dual, tol
+    def __init__(self, gram: Gram, dual: Dual, points: Any, tol: float):
+        self.device, self.gram, self.dual, self.tol = gram.device, gram, dual, tol
         self.points = points
-        xp = device.xp
+        self.rounding = gram.rounding(points)
+        self.block_size = 0  # of the last working set
+        xp = self.device.xp
         self.linear = xp.asarray(dual.linear)
         self.prices = Prices(
             self.linear.copy(), xp.array(dual.z), xp.asarray(dual.lower), xp.asarray(dual.upper),
             None if dual.kink is None else xp.asarray(dual.kink), xp.asarray(dual.starts),
         )  # fmt: skip
-        self.rounding = rounding_of(kernel, points)
         support = np.flatnonzero(dual.z)
         self._add(support, dual.z[support], self.points, self.prices.gradient)
 
@@ -48,7 +44,7 @@ class KernelOracle:
 
     def _by_sorting(self, count: int, with_free: bool) -> tuple[Indices, Array]:
         xp = self.device.xp
-        down, up, free = self._standing()
+        down, up, free = self.standing()
         chosen = free if with_free else xp.zeros(len(free), bool)
         for group in self.dual.groups:
             for score in (down[group], -up[group]):
@@ -57,7 +53,7 @@ class KernelOracle:
         gradient = np.array(self.device.fetch(self.prices.gradient[accounts]))
         return np.array(self.device.fetch(accounts), np.int64), gradient
 
-    def _standing(self) -> tuple[Any, Any, Any]:
+    def standing(self) -> tuple[Any, Any, Any]:
         """Prices at which accounts sell and buy (infinite where they cannot), and who is free."""
         xp = self.device.xp
         gradient, x, lower, upper, kink, _ = self.prices
@@ -70,8 +66,12 @@ class KernelOracle:
 
     def block(self, members: Indices) -> Array:
         """Their part of the kernel matrix."""
-        some = self.data.pack(self.dual.rows[members], "float64")
-        return np.asarray(self.device.fetch(self.device.kernel_matrix(self.kernel, some, some)))
+        self.block_size = len(members)
+        return np.asarray(self.device.fetch(self.matrix(members)))
+
+    def matrix(self, members: Indices) -> Any:
+        """The same, where it is made."""
+        return self.gram.block(self.dual.rows[members])
 
     def advance(self, moved: Indices, delta: Array) -> None:
         """Add the kernel of all points with those that have moved."""
@@ -92,7 +92,7 @@ class KernelOracle:
         error = 0.0
         margin = max(self.tol, 8 * float(np.abs(weights).max(initial=0.0)) * self.rounding)
         while True:
-            down, up, _ = self._standing()
+            down, up, _ = self.standing()
             close = xp.zeros(len(exact), bool)
             for group in self.dual.groups:
                 close[group] = (down[group] >= down[group].max() - margin) | (
@@ -106,53 +106,12 @@ class KernelOracle:
             truth = self.linear[chosen]
             accounts = np.array(self.device.fetch(chosen), np.int64)
             if len(accounts) > 0:
-                points = Points(self.data, self.dual.rows[accounts], "float64")
+                points = self.gram.points(self.dual.rows[accounts], "float64")
                 self._add(support, weights, points, truth)
                 error = max(error, float(xp.abs(truth - gradient[chosen]).max()))
                 gradient[chosen] = truth
             margin = max(margin, 8 * error)
 
-    def _add(self, accounts: Indices, weights: Array, points: Points, sums: Any) -> None:
+    def _add(self, accounts: Indices, weights: Array, points: Any, sums: Any) -> None:
         """sums[p] += sum_k weights[k] k(account k, point p)."""
-        add_kernel(
-            self.device, self.data, self.kernel, self.dual.rows[accounts], weights[None],
-            points, sums[None],
-        )  # fmt: skip
-
-
-def rounding_of(kernel: Kernel, points: Points) -> float:
-    """How far off a kernel value may be, at most; infinite where float32 is not worth a start."""
-    if points.dtype == "float64":
-        return 0.0
-    largest = max(float(some.squares[: some.count].max()) for _, some in points)
-    error = _core.float32_rounding(kernel.native, largest)
-    return math.inf if error is None else error
-
-
-def add_kernel(
-    device: Device,
-    data: Data,
-    kernel: Kernel,
-    rows: Indices,
-    weights: Array,
-    points: Points,
-    sums: Any,
-) -> None:
-    """sums[o, p] += sum_k weights[o, k] k(row k of data, point p), in the type of the points."""
-    for first in range(0, len(rows), QUERIES):
-        some = slice(first, first + QUERIES)
-        queries = data.pack(rows[some], points.dtype)
-        weight = device.xp.asarray(weights[:, some])
-        if kernel.name == "linear" and len(weights) == 1:
-            queries, weight = _combined(device, queries, weight)
-        for part, stripe in points:
-            device.add_sums(kernel, stripe, queries, weight, sums[:, part])
-
-
-def _combined(device: Device, queries: Packed, weights: Any) -> tuple[Packed, Any]:
-    """The one point that is the weighted sum of all: an inner product is linear."""
-    xp = device.xp
-    used = queries.values[:, : queries.count]
-    values = xp.zeros((len(used), queries.values.shape[1]), queries.values.dtype)
-    values[:, 0] = (used * weights).sum(axis=1)
-    return Packed(values, xp.zeros_like(queries.squares), 1), xp.ones((1, 1))
+        self.gram.add(self.dual.rows[accounts], weights[None], points, sums[None])

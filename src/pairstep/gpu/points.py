@@ -16,6 +16,8 @@ from .device import SLAB, Device, Packed
 # Of the memory that is free, so much may be used by the data, and so much by points.
 SHARE = 0.25
 
+BLOCK_BYTES = 2**28  # of rows that are sent at once
+
 
 class Data:
     """A matrix, dense or CSR, whose rows the device is given when it needs them.
@@ -40,7 +42,16 @@ class Data:
                 "stays sparse"
             )
         if dense <= SHARE * free:
-            self.on_device = device.xp.asarray(_dense(X))
+            self.on_device = self._sent()
+
+    def _sent(self) -> Any:
+        """All rows on the device; sparse ones become dense block by block on the way."""
+        xp = self.device.xp
+        rows = max(BLOCK_BYTES // (8 * max(self.shape[1], 1)), 1)
+        sent = xp.empty(self.shape, _entry(self.X))
+        for first in range(0, self.shape[0], rows):
+            sent[first : first + rows] = xp.asarray(_dense(self.X[first : first + rows]))
+        return sent
 
     def pack(self, rows: Indices | slice, dtype: str) -> Packed:
         """Some rows as points."""
@@ -50,11 +61,6 @@ class Data:
         if isinstance(rows, slice):
             return self.device.pack(self.on_device[rows], None, self.center, dtype)
         return self.device.pack(self.on_device, xp.asarray(rows), self.center, dtype)
-
-    def largest_square(self) -> float:
-        """The largest squared norm of a row."""
-        points = Points(self, np.arange(self.shape[0]), "float64")
-        return max(float(some.squares[: some.count].max()) for _, some in points)
 
 
 class Points:
@@ -83,4 +89,8 @@ class Points:
 def _dense(X: Any) -> Any:
     if scipy.sparse.issparse(X):
         X = X.toarray()
-    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
+    return np.ascontiguousarray(X, _entry(X))
+
+
+def _entry(X: Any) -> type[np.floating[Any]]:
+    return np.float32 if X.dtype == np.float32 else np.float64

@@ -309,9 +309,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         return int(min(self.cache_size, LARGEST / 2**20) * 2**20)
 
     def _device(self) -> Any:
-        """The device to use, if not the processor: kernels at hand as matrices need none."""
+        """The device to use, if not the processor: what a callable computes is the processor's."""
         wanted = self.device == "cuda" or (self.device == "auto" and given_on_device.get())
-        if not wanted or self._kernel().name == "precomputed":
+        if not wanted or callable(self.kernel):
             return None
         from ..gpu.device import Cuda
 
