@@ -154,13 +154,13 @@ class CrossValidation:
             for k in range(len(candidates)):
                 if wanted(k, split):
                     yield Evaluation(k, split, math.nan, 0.0, 0.0, error)
-        for gamma, of_gamma in grouped(range(len(candidates)), candidates, ["gamma"]):
+        for gamma, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
             for folds in self._by_kernel(gamma.get("gamma", self.whole.gamma)):
                 if not any(wanted(k, fold.split) for k in of_gamma for fold in folds):
                     continue
                 shared = self._shared_by(folds)
                 others = [name for name in candidates[0] if name not in ("C", "gamma")]
-                for _, path in grouped(of_gamma, candidates, others):
+                for _, path in _grouped(of_gamma, candidates, others):
                     for fold in folds:
                         fold.last = None
                     for k in sorted(path, key=lambda k: candidates[k]["C"]):
@@ -235,7 +235,7 @@ class CrossValidation:
             yield Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
 
 
-def grouped(
+def _grouped(
     indices: Iterable[int], candidates: Sequence[Candidate], names: list[str]
 ) -> list[tuple[Candidate, list[int]]]:
     """Candidates that agree in these parameters, with what they have there."""

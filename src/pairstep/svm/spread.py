@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from .cross_validation import Candidate, CrossValidation, Evaluation, grouped
+from .cross_validation import Candidate, CrossValidation, Evaluation, _grouped
 
 
 def evaluate(
@@ -25,7 +25,7 @@ def evaluate(
     ends = time.time() + seconds  # the clock that computers agree on
     splits = range(len(validation.splits))
     tasks = []
-    for _, of_gamma in grouped(range(len(candidates)), candidates, ["gamma"]):
+    for _, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
         if pairs := [(k, split) for k in of_gamma for split in splits if wanted(k, split)]:
             # The data are arguments of their own, so that joblib finds them scattered; all others
             # are too small to be, or in lists, which joblib sends with each task.
