@@ -106,6 +106,7 @@ class CrossValidation:
         self.errors: dict[int, str] = {}  # of splits on which no machine can be trained
         every = np.arange(_num_samples(X))
         self.splits = [(every[train], every[test]) for train, test in splits]
+        self.given = machine, X, y, self.splits, scorer, fit_parameters, score_parameters
         self.order = self._order(targets)
         place = np.argsort(self.order)
         for split, (train, test) in enumerate(self.splits):

@@ -90,7 +90,8 @@ PARAMETERS = {
     scoring : str or callable, optional
         A scorer of scikit-learn; by default the `score` of the machine.
     n_jobs : int, optional
-        Threads to use; by default all that are available, as in the machine itself.
+        Threads to use; by default all that are available, as in the machine itself. Under
+        ``joblib.parallel_config(backend="dask")`` each gamma is a task for one of the workers.
     refit : bool or callable
         Whether to fit the best machine to all samples; a function takes `cv_results_` and gives the
         index of the best candidate.

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .. import log
 from ..extras import needed
+from . import spread
 from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
 from .classification import SVC
 from .compatibility import CallbackSupportMixin, with_callbacks
@@ -212,8 +213,8 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         heard = log.heard(bool(self.verbose))
         failed: list[Solution] = []
         stopped = False
-        for evaluation in validation.evaluate(
-            candidates, lambda k, split: (k, split) not in found, seconds
+        for evaluation in spread.evaluate(
+            validation, candidates, lambda k, split: (k, split) not in found, seconds
         ):
             k, split = evaluation.candidate, evaluation.split
             task = context.subcontext(task_name="candidate-split-evaluation")

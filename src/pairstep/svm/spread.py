@@ -1,0 +1,52 @@
+"""A search's work on the workers of a cluster, by joblib: a task for each kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
+
+from .cross_validation import Candidate, CrossValidation, Evaluation, _grouped
+
+
+def evaluate(
+    validation: CrossValidation,
+    candidates: Sequence[Candidate],
+    wanted: Callable[[int, int], bool],
+    seconds: float,
+) -> Iterator[Evaluation]:
+    """Evaluate candidates as `validation` does, on a cluster if joblib was told to use one."""
+    if not _joblib_has_a_cluster():
+        yield from validation.evaluate(candidates, wanted, seconds)
+        return
+    ends = time.time() + seconds  # the clock that computers agree on
+    splits = range(len(validation.splits))
+    tasks = []
+    for _, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
+        if pairs := [(k, split) for k in of_gamma for split in splits if wanted(k, split)]:
+            # The data are arguments of their own, so that joblib finds them scattered; all others
+            # are too small to be, or in lists, which joblib sends with each task.
+            tasks.append(delayed(_evaluate)(candidates, pairs, ends, *validation.given))
+    for found in Parallel(return_as="generator_unordered")(tasks):
+        yield from found
+
+
+def _joblib_has_a_cluster() -> bool:
+    """Whether its backend is one that takes all workers it has, unless told otherwise."""
+    backend, _ = get_active_backend()
+    return bool(backend.default_n_jobs != 1)
+
+
+def _evaluate(
+    candidates: Sequence[Candidate], pairs: list[tuple[int, int]], ends: float, *given: Any
+) -> list[Evaluation]:
+    """Evaluate these pairs of candidate and split; on a worker."""
+    validation = CrossValidation(*given)
+
+    def wanted(k: int, split: int) -> bool:
+        return (k, split) in pairs
+
+    return list(validation.evaluate(candidates, wanted, max(ends - time.time(), 0.0)))
