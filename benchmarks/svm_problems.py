@@ -10,7 +10,7 @@ import bz2
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,6 @@ class Problem:
     estimator: str
     load: Callable[[Path], Data]
     params: dict[str, Any] = field(default_factory=dict)
-    smaller: str = ""  # the same problem with fewer rows: tells what to expect
     precompute: float = 0.0  # gamma of the kernel matrix that is handed over, if one is
 
     def data(self, folder: Path, largest: int | None = None) -> Data:
@@ -82,6 +81,7 @@ def svmlight(folder: Path, train: str, test: str = "", sparse: bool = False) -> 
     return Data(X, y, read(test, X.shape[1])[0] if test else None)
 
 
+@cache  # covtype takes longer to read than some fits of it, and has four
 def table(folder: Path, name: str) -> np.ndarray:
     with gzip.open(folder / name, "rt") as file:
         return np.loadtxt(file, delimiter=",", skiprows=1)
@@ -184,8 +184,8 @@ abalone = partial(svmlight, train="regression/abalone.trn.bz2")
 # ---------------------------------------------------------------------------------------- the list
 
 
-def rbf(name: str, load: Callable, C: float, gamma: float, smaller: str = "") -> Problem:
-    return Problem(name, "rbf", "SVC", load, {"C": C, "gamma": gamma}, smaller)
+def rbf(name: str, load: Callable, C: float, gamma: float) -> Problem:
+    return Problem(name, "rbf", "SVC", load, {"C": C, "gamma": gamma})
 
 
 def other(name: str, estimator: str, load: Callable, precompute: float = 0.0, **params) -> Problem:
@@ -203,9 +203,9 @@ PROBLEMS = [
     rbf("a9a-C100", a9a, 100, 0.05),
     rbf("ijcnn1", ijcnn1, 32, 2),
     rbf("covtype-20k", partial(covtype, count=20_000), 10, 1),
-    rbf("covtype-100k", partial(covtype, count=100_000), 10, 1, smaller="covtype-20k"),
+    rbf("covtype-100k", partial(covtype, count=100_000), 10, 1),
     rbf("mnist-6k", partial(mnist, count=6_000), 10, 0.02),
-    rbf("mnist-60k", partial(mnist, count=60_000), 10, 0.02, smaller="mnist-6k"),
+    rbf("mnist-60k", partial(mnist, count=60_000), 10, 0.02),
     rbf("letter", letter, 10, 1),
     rbf("cod-rna", cod_rna, 32, 0.125),
     rbf("phishing", phishing, 10, 0.1),
