@@ -40,7 +40,7 @@ reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
 # The site, in docs/_build/html: without network once all is installed, and without a warning.
-docs: $(VENV)/.installed-docs
+docs: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
@@ -71,11 +71,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask,peers]"
-	touch $@
-
-$(VENV)/.installed-docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask,peers,docs]"
 	touch $@
 
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt

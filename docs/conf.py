@@ -48,7 +48,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"start": [], "changelog": [], "glossary": []}
+html_sidebars = {page: [] for page in ("start", "benchmarks", "changelog", "glossary")}
+html_context = {"default_mode": "auto"}
 copyright = "the pairstep developers, BSD-3-Clause"
 
 numpydoc_show_class_members = False
@@ -72,6 +73,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,
+    "reset_modules": (),  # the examples share one look
     "write_computation_times": False,
     "min_reported_time": 1e9,
 }

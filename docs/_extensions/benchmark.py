@@ -25,6 +25,7 @@ matplotlib.use("Agg")
 from docutils import nodes
 from docutils.statemachine import StringList
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -59,11 +60,14 @@ def draw(benchmark: dict[str, Any], look: str, out: Path) -> None:
     rows = [row for row in benchmark["rows"] if isinstance(row[bar], int | float)][::-1]
     figure = Figure(figsize=(7.2, 0.6 + 0.34 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    bars = axes.barh([row[name].replace("`", "") for row in rows], [row[bar] for row in rows],
-                     color=BAR[look], height=0.62)  # fmt: skip
-    axes.bar_label(bars, fmt="{:.3g}", padding=3, color=INK[look])
+    names, values = zip(*((row[name].replace("`", ""), row[bar]) for row in rows), strict=True)
+    bars = axes.barh(names, [value - 1 for value in values], left=1, color=BAR[look], height=0.62)
+    axes.bar_label(bars, [f"{value:g}" for value in values], padding=3, color=INK[look])
     axes.axvline(1.0, color=INK[look], linewidth=1)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.margins(x=0.12)
     axes.set_xlabel(plot["label"], color=INK[look])
     axes.tick_params(colors=INK[look], which="both")
