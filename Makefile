@@ -10,7 +10,8 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast test-gpu test-oldest lint format reproduce docs test-sanitize test-threads clean
+.PHONY: test test-fast test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
+  test-threads bench bench-baseline clean
 
 test: $(VENV)/.installed lint
 	$(BIN)/python -m pytest
@@ -44,6 +45,28 @@ docs: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+# Our own times beside those of benchmarks/regressions/baseline.json, which must be of this machine:
+# without a change, `make bench-baseline` makes it so. It names what is a quarter slower.
+BENCH = $(BIN)/python -m pytest -p no:cacheprovider benchmarks/regressions --benchmark-warmup=on
+BASELINE := benchmarks/regressions/baseline.json
+
+bench: $(VENV)/.installed
+	$(BENCH) --benchmark-compare=$(BASELINE) --benchmark-compare-fail=median:25% \
+	  --benchmark-columns=min,median,iqr,rounds
+
+bench-baseline: $(VENV)/.installed
+	$(BENCH) --benchmark-json=$(BASELINE)
+
+# With another interpreter or compiler, as in `make test-python PYTHON=python3.14t CXX=clang++`. Not all
+# that the other tests compare with is to be had there.
+test-python: $(VENV)-python/.installed
+	$(VENV)-python/bin/python tests/smoke.py
+	$(VENV)-python/bin/python -m pytest -m "not slow" -p no:cacheprovider $(PORTABLE)
+
+PORTABLE := tests/rules tests/svm/test_engine.py tests/svm/test_machine.py tests/svm/test_tiles.py \
+  $(addprefix tests/test_,batch.py block.py constraints.py few_columns.py minimize.py oracle.py path.py \
+    races.py small.py smooth.py threads.py)
+
 # With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
 # of scikit-learn's own suite that another version of it changed. Times, memory and forks are left out.
 test-oldest: $(VENV)-oldest/.installed
@@ -74,6 +97,13 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask,peers,docs]"
 	touch $@
 
+$(VENV)-python/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet pytest hypothesis pandas --editable ".[sklearn]" \
+	  -C build-dir=build/python
+	touch $@
+
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade pip
@@ -92,4 +122,4 @@ $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads
+	rm -rf build $(VENV) $(VENV)-python $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads

@@ -1,9 +1,13 @@
 """What is declared of the package is so: versions, extras, types."""
 
+import importlib.metadata
+import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -12,32 +16,46 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import pairstep
-from pairstep import _core
 
 ROOT = Path(__file__).parents[1]
 CLIENT = Path(__file__).with_name("client.py")
 
 
-def build_wheel(folder):
-    """The package as it is here, in a wheel: what a build would make, without compiling again."""
-    name = f"pairstep-{pairstep.__version__}"
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    points = "".join(f"{command} = {place}\n" for command, place in scripts.items())
-    about = {
-        "METADATA": f"Metadata-Version: 2.1\nName: pairstep\nVersion: {pairstep.__version__}\n",
-        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n",
-        "entry_points.txt": f"[console_scripts]\n{points}",
-    }
-    path = folder / f"{name}-py3-none-any.whl"
-    package = Path(pairstep.__file__).parent
-    with zipfile.ZipFile(path, "w") as wheel:
-        for file in sorted(package.rglob("*.py")):
-            wheel.write(file, file.relative_to(package.parent))
-        wheel.write(_core.__file__, f"pairstep/{Path(_core.__file__).name}")
-        for file, text in about.items():
-            wheel.writestr(f"{name}.dist-info/{file}", text)
-        wheel.writestr(f"{name}.dist-info/RECORD", "")
-    return path
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The sdist of what git tracks, and the wheel that is made from it."""
+    folder = tmp_path_factory.mktemp("built")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not in a checkout")
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).exists():
+            (folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / "tree" / name)
+    at_hand = all(map(importlib.util.find_spec, ("scikit_build_core", "nanobind")))
+    command = [sys.executable, "-m", "build", "--outdir", folder / "dist", folder / "tree"]
+    done = subprocess.run(
+        command + ["--no-isolation"] * at_hand,
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (sdist,), (wheel,) = (folder.glob(f"dist/*{kind}") for kind in (".tar.gz", ".whl"))
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def fresh(built, tmp_path_factory):
+    """The bin folder of an environment that has the wheel."""
+    folder = tmp_path_factory.mktemp("fresh")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # What it depends on is here already, so that nothing has to be fetched.
+    (site / "dependencies.pth").write_text("\n".join(p for p in sys.path if "site-packages" in p))
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python"]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", built[1]], check=True)
+    return folder / "bin"
 
 
 @pytest.fixture(scope="module")
@@ -77,28 +95,53 @@ def test_the_client_runs_and_uses_the_whole_surface():
 
 
 @pytest.mark.slow
-def test_the_path_of_a_new_user(tmp_path):
-    """Install, train on a svmlight file, predict, see the accuracy."""
-    environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    (site,) = environment.glob("lib/python*/site-packages")
+@pytest.mark.unsanitized
+def test_the_sdist_has_what_a_build_needs_and_the_wheel_what_a_user_needs(built):
+    sdist, wheel = built
+    with tarfile.open(sdist) as file:
+        sources = {name.partition("/")[2] for name in file.getnames()}
+    assert {"CMakeLists.txt", "LICENSE", "cpp/core/types.hpp", "tests/smoke.py"} <= sources
+    assert not [name for name in sources if name.startswith((".ci", ".github", "docs/"))]
+    with zipfile.ZipFile(wheel) as file:
+        installed = set(file.namelist())
+        (metadata,) = (file.read(name).decode() for name in installed if "METADATA" in name)
+    package = {name for name in installed if name.startswith("pairstep/")}
+    tracked = {f"pairstep/{p.relative_to(ROOT / 'src/pairstep')}"
+               for p in (ROOT / "src/pairstep").rglob("*")
+               if p.suffix in (".py", ".pyi", ".cu", ".typed")}  # fmt: skip
+    assert package - tracked == {name for name in package if name.startswith("pairstep/_core.")}
+    assert tracked <= package
+    assert all(name.startswith(("pairstep/", "pairstep-")) for name in installed)
+    assert any(name.endswith("licenses/LICENSE") for name in installed)
+    assert f"\nVersion: {pairstep.__version__}\n" in metadata
+
+
+@pytest.mark.slow
+@pytest.mark.unsanitized
+def test_the_wheel_works_in_a_fresh_environment(fresh, tmp_path):
+    done = subprocess.run(
+        [fresh / "python", ROOT / "tests/smoke.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(fresh.parent) in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.unsanitized
+def test_the_path_of_a_new_user(fresh, tmp_path):
+    """Train on a svmlight file, predict, see the accuracy."""
     script = """
         set -e
-        python -m pip --python venv/bin/python install --quiet --no-deps --no-build-isolation "$1"
-        PATH="$PWD/venv/bin:$PATH"
         pairstep --version
         pairstep train train.svm model
         pairstep predict test.svm model predictions
     """
-    # What it depends on is here already, so that nothing has to be fetched.
-    (site / "dependencies.pth").write_text("\n".join(p for p in sys.path if "site-packages" in p))
     X, y = load_iris(return_X_y=True)
     dump_svmlight_file(X[::2], y[::2], str(tmp_path / "train.svm"), zero_based=False)
     dump_svmlight_file(X[1::2], y[1::2], str(tmp_path / "test.svm"), zero_based=False)
-    wheel = build_wheel(tmp_path)
     done = subprocess.run(
-        ["bash", "-c", script, "bash", wheel], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PATH": f"{fresh}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     version, trained, accuracy = done.stdout.splitlines()
@@ -106,6 +149,12 @@ def test_the_path_of_a_new_user(tmp_path):
     assert "support vectors of 75 samples" in trained
     assert re.fullmatch(r"accuracy 0\.9\d+ \(\d+ of 75\)", accuracy)
     assert len((tmp_path / "predictions").read_text().splitlines()) == 75
+
+
+def test_the_version_is_told_once():
+    assert importlib.metadata.version("pairstep") == pairstep.__version__
+    assert f"\nversion: {pairstep.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert not re.search(r'^version = "', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
 @pytest.mark.slow

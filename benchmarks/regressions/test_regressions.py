@@ -1,0 +1,86 @@
+"""Our own times against those of an earlier tree: `make bench`, and `make bench-baseline` before.
+
+pytest-benchmark and not asv: the question is whether this tree is slower than another on this
+machine, and asv would build every commit in an environment of its own, minutes of C++ each. A time
+says something only beside one of the same machine: `baseline.json` tells which one that was.
+
+Each benchmark is one thing that users wait for, of milliseconds; what it computes is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pairstep
+from pairstep import svm
+
+Benchmark = Any
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def covariance(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Sample covariances of 2 n returns with a common factor."""
+    returns = 0.01 * (rng.standard_normal((2 * n, n)) + rng.standard_normal((2 * n, 1)))
+    return np.cov(returns, rowvar=False)
+
+
+def classes(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes that overlap."""
+    X = rng.standard_normal((rows, 20))
+    return X, (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(rows) > 0).astype(int)
+
+
+@pytest.mark.parametrize("rule", ["gs-s", "gs-q", "gs-1", "gs-q-lipschitz", "gs-1-lipschitz"])
+def test_a_choice_among_100_000(benchmark: Benchmark, rng: np.random.Generator, rule: str) -> None:
+    g, x = rng.standard_normal(100_000), rng.uniform(-1, 1, 100_000)
+    lipschitz = rng.uniform(1, 2, 100_000) if rule.endswith("lipschitz") else None
+    move = benchmark(pairstep.propose, rule, g, x, -1.0, 1.0, alpha=1.0, lipschitz=lipschitz)
+    assert move.decrease > 0
+
+
+@pytest.mark.parametrize("n", [10, 100, 500])
+def test_a_portfolio(benchmark: Benchmark, rng: np.random.Generator, n: int) -> None:
+    Q, c = covariance(rng, n), -0.001 * rng.standard_normal(n)
+    assert benchmark(pairstep.solve_qp, Q, c, upper=0.2).status == "optimal"
+
+
+def test_a_frontier(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    Q, mean = covariance(rng, 50), 0.001 * rng.standard_normal(50)
+    assert len(benchmark(pairstep.efficient_frontier, Q, mean).x) > 10
+
+
+def test_unmixing_2000_pixels(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    A = rng.uniform(size=(100, 6))
+    shares = rng.dirichlet(np.ones(6), 2000).T
+    result = benchmark(pairstep.simplex_lstsq, A, A @ shares)
+    assert np.abs(result.x - shares).max() < 1e-6
+
+
+def test_a_mixture(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    f = pairstep.MixtureLikelihood(rng.exponential(size=(2000, 50)))
+    assert benchmark(pairstep.minimize, f, pairstep.Simplex()).status == "optimal"
+
+
+@pytest.mark.parametrize("rows", [60, 2000])
+def test_a_fit(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
+    X, y = classes(rng, rows)
+    assert benchmark(svm.SVC().fit, X, y).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_a_prediction(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
+    X, y = classes(rng, 2000)
+    assert benchmark(svm.SVC().fit(X, y).predict, X[:rows]).shape == (rows,)
+
+
+def test_a_search(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    X, y = classes(rng, 400)
+    search = svm.SVCCV(Cs=[0.1, 1, 10], gammas=[0.01, 0.1], cv=3)
+    assert benchmark(search.fit, X, y).best_score_ > 0.6

@@ -1,0 +1,48 @@
+"""What a wheel must do wherever it is installed: `python tests/smoke.py`, without pytest."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+
+import pairstep
+from pairstep import _core, svm
+
+
+def solves() -> None:
+    """An optimum within its bounds, by every instruction set and rule."""
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((40, 20))
+    Q, c = B.T @ B, rng.standard_normal(20)
+    for instruction_set in _core.instruction_sets():
+        assert _core.use_instruction_set(instruction_set)
+        result = pairstep.solve_qp(Q, c, upper=0.3)
+        assert result.status == "optimal", (instruction_set, result)
+        assert abs(math.fsum(result.x) - 1) <= math.ulp(1.0)
+        assert result.x.min() >= 0
+        assert result.x.max() <= 0.3
+    for rule in ("gs-s", "gs-q", "gs-1", "gs-1-lipschitz", "libsvm"):
+        f = pairstep.LeastSquares(B, B[:, 0])
+        assert pairstep.minimize(f, pairstep.Simplex(), rule=rule).x.argmax() == 0, rule
+
+
+def fits() -> None:
+    """A machine that learns, on more than one thread."""
+    X = np.random.default_rng(0).standard_normal((300, 5))
+    y = X[:, 0] ** 2 + X[:, 1] > 0.5
+    assert svm.SVC(C=10).fit(X, y).score(X, y) > 0.95
+
+
+def answers() -> None:
+    """The command line."""
+    command = [sys.executable, "-m", "pairstep", "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == f"pairstep {pairstep.__version__}"
+
+
+if __name__ == "__main__":
+    solves()
+    fits()
+    answers()
+    print(f"pairstep {pairstep.__version__} works here: {_core.__file__}")
