@@ -7,8 +7,8 @@ Data are float32. Seconds of a fit are from NumPy arrays to a fitted machine, tr
 is fitted twice: the first may compile kernels, which CuPy then keeps on disk. The violation is the
 machine's own, recomputed in float64 on the device. With `--processor` the same fit runs on all
 processors, within the budget: a ratio with > is a lower bound. With `--subset` scikit-learn fits so
-many of the rows, and we do. Predictions are of training rows, in float64 where float32 might be off
-by more than tol: for d features and s support vectors a row counts 2 s d operations.
+many of the rows, and we do. Predictions are of training rows, in float64 where float32 is off by
+more than an eighth of tol: for d features and s support vectors a row counts 2 s d operations.
 """
 
 from __future__ import annotations

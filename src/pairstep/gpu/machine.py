@@ -67,6 +67,7 @@ class Work:
     rule: int
     cold: bool
     stop: threading.Event = field(default_factory=threading.Event)
+    turn: threading.Lock = field(default_factory=threading.Lock)  # to fill the device's memory
     violation: float = 0.0
     iterations: int = 0
 
@@ -212,7 +213,8 @@ def _solve_from_here(work: Work, dual: Dual, gradient: Array, tol: float, used: 
             stop = gear.run(tol, work.max_iter - used, rounds, work.seconds_left())
             work.note(gear.violation, used + gear.iterations)
             if stop == _core.BlockStop.paused and newton.is_due(gear.iterations - steps, rounds):
-                used += newton.descend(work.max_iter - used - gear.iterations, work.goes_on)
+                with work.turn:
+                    used += newton.descend(work.max_iter - used - gear.iterations, work.goes_on)
             rounds, steps = 1 if newton.done else ROUNDS, gear.iterations
         if stop != _core.BlockStop.optimal:
             gear.conclude()

@@ -292,8 +292,8 @@ def _projected(xp: Any, block: Block, change: Any) -> Any:
     within = bool(((change >= least) & (change <= largest)).all())
     if within and float(xp.abs(block.groups.T @ change).max()) <= ROUNDING * size:
         return change
-    far = xp.maximum(xp.abs(change - least), xp.abs(change - largest)).max()
-    low, high = -far * xp.ones(block.groups.shape[1]), far * xp.ones(block.groups.shape[1])
+    high = xp.abs(change).max() * xp.ones(block.groups.shape[1])
+    low = -high
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         sums = block.groups.T @ xp.clip(change + block.groups @ middle, least, largest)

@@ -80,8 +80,8 @@ PARAMETERS = {
     device : {"cpu", "cuda", "auto"}
         Where fits and decisions are computed: "cuda" is an NVIDIA GPU, through CuPy
         (``pip install 'pairstep[cuda]'``); "auto" takes it for arrays that are there already, of
-        CuPy or PyTorch, and gives results of their kind. Small duals, precomputed kernels and
-        kernels that are functions are solved by the processor in any case. May be set after `fit`.
+        CuPy or PyTorch, and gives results of their kind. Small duals, kernels that are functions
+        and decisions by precomputed ones are the processor's in any case. May be set after `fit`.
 """,
     "search": """\
     cv : int, splitter or iterable
