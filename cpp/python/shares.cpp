@@ -46,15 +46,14 @@ class Library {
     if (store_.count() == 0) store_.data().lay_out_like(data_for(kernel_, X, center_));
     store_.append(rows);
   }
-  nb::object block(const Indices& places, bool exact, int threads) {
+  void fill_block(const Indices& places, bool exact, int threads, const InOutMatrix& out) {
     require_within(places, store_.count());
-    const Index q = Index(places.shape(0));
-    std::vector<double> hessian(std::size_t(q * q));
+    require(out.shape(0) == places.shape(0) && out.shape(1) == places.shape(0),
+            "out must be square, a row per place");
     with_team(threads, [&](Team& team) {
-      if (exact) kernel_block(kernel_, points<double>(places), room_, hessian.data(), team);
-      else kernel_block(kernel_, points<float>(places), room_, hessian.data(), team);
+      if (exact) kernel_block(kernel_, points<double>(places), room_, out.data(), team);
+      else kernel_block(kernel_, points<float>(places), room_, out.data(), team);
     });
-    return to_numpy(std::move(hessian), {std::size_t(q), std::size_t(q)});
   }
   // Some rows, as they came.
   nb::object take(const Indices& places) const {
@@ -204,7 +203,7 @@ void register_shares(nb::module_& m) {
   nb::class_<Library>(m, "Library", "Rows of data that lie elsewhere.")
       .def(nb::init<KernelFunction, std::optional<In>>(), "kernel"_a, "center"_a.none())
       .def("append", &Library::append, "X"_a, "More rows, of the same type as those before.")
-      .def("block", &Library::block, "places"_a, "exact"_a, "threads"_a,
+      .def("fill_block", &Library::fill_block, "places"_a, "exact"_a, "threads"_a, "out"_a,
            "The kernel of some rows with each other, from float64 or float32.")
       .def("take", &Library::take, "places"_a, "Some rows, as they came.");
   nb::class_<ShareOfRows>(m, "Share", "A share of a kernel machine; see cpp/oracles/share.hpp.")

@@ -151,13 +151,18 @@ class PythonOracle final : public Oracle {
     });
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
+    const std::size_t q = members.size();
     without_->with_gil([&] {
+      if (nb::hasattr(object_, "fill_block")) {
+        const nb::ndarray<nb::numpy, double> out(hessian, {q, q}, nb::none());
+        object_.attr("fill_block")(to_numpy(copy(members)), out);
+        return;
+      }
       Matrix block;
       if (!nb::try_cast(object_.attr("block")(to_numpy(copy(members))), block))
         throw nb::type_error("block must give a matrix");
-      require(block.shape(0) == members.size() && block.shape(1) == members.size(),
-              "block must be square, a row per member");
-      std::copy_n(block.data(), members.size() * members.size(), hessian);
+      require(block.shape(0) == q && block.shape(1) == q, "block must be square, a row per member");
+      std::copy_n(block.data(), q * q, hessian);
     });
   }
   void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {

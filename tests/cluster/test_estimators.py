@@ -2,8 +2,10 @@
 
 import pickle
 
+import dask
 import dask.array
 import dask.dataframe
+import distributed
 import numpy as np
 import pandas
 import pytest
@@ -188,3 +190,53 @@ def test_an_encrypted_cluster():
     assert np.allclose(
         ours.decision_function(X), svm.SVC().fit(X, y).decision_function(X), atol=0.01
     )
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_a_callback_of_scikit_learn_stops_the_fit():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
+    tasks = []
+
+    class Enough:
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, **kwargs):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            tasks.append(context)
+            return True
+
+        def teardown(self, estimator, context):
+            pass
+
+    X, y, _ = problem(1500)
+    machine = pairstep.dask.SVC(C=1e5, tol=1e-10, time_limit=60).set_callbacks(Enough())
+    machine.fit(*lazy(X, y))
+    assert tasks
+    assert machine.optimality_.kkt_violation > 1e-10
+
+
+@pytest.mark.usefixtures("over_shares")
+def test_names_on_the_dashboard_and_laziness(client):
+    """What the dashboard shows are the keys of tasks."""
+    X, y, _ = problem(600)
+    dX, dy = lazy(X, y)
+    seen = []
+
+    class Listener(distributed.SchedulerPlugin):
+        def transition(self, key, start, finish, *_, **__):
+            seen.append(str(key))
+
+    client.cluster.scheduler.add_plugin(Listener(), name="listener")
+    try:
+        machine = pairstep.dask.SVC(client=client).fit(dX, dy)
+        assert all(any(f"pairstep-share-{k}-" in key for key in seen) for k in (0, 1))
+        lazily = [machine.decision_function(dX), machine.predict(dX)]
+        names = ["pairstep-decision_function-", "pairstep-predict-"]
+        assert not any(name in key for name in names for key in seen)
+        dask.compute(*lazily)
+        assert all(any(name in key for key in seen) for name in names)
+    finally:
+        client.cluster.scheduler.remove_plugin("listener")

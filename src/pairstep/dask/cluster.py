@@ -186,7 +186,7 @@ class Shares:
 
     def _replacement(self) -> str:
         """The worker for a lost share: one that has none, else the one with the fewest rows."""
-        deadline = time.monotonic() + RESTART
+        began = time.monotonic()
         load = {line.worker: 0 for line in self.lines}
         for line in self.lines:
             load[line.worker] += line.end - line.begin
@@ -195,12 +195,12 @@ class Shares:
             idle = [worker for worker in workers if worker not in load]
             if idle:
                 return idle[0]
-            if time.monotonic() > deadline:
-                break
+            waited = time.monotonic() - began
+            if workers and waited > RESTART:
+                return min(workers, key=lambda worker: load[worker])
+            if waited > max(RESTART, self.silence):
+                raise RuntimeError("the cluster has no workers left")
             time.sleep(0.1)
-        if not workers:
-            raise RuntimeError("the cluster has no workers left")
-        return min(workers, key=lambda worker: load[worker])
 
     def _workers(self) -> dict[str, int]:
         """Workers by their addresses, and their numbers of threads."""

@@ -105,10 +105,10 @@ class ClusterMatrix:
         self.stored.append(new)
         return [("append", self.library.take(self.places[new]))], self.slots[rows]
 
-    def block(self, rows: Indices, exact: bool, threads: int) -> Array:
+    def fill_block(self, rows: Indices, exact: bool, threads: int, out: Array) -> None:
         """The kernel of some rows with each other."""
         self.require(rows)
-        return self.library.block(self.places[rows], exact, threads)
+        self.library.fill_block(self.places[rows], exact, threads, out)
 
     def local(self, rows: Indices) -> Any:
         """Some rows as native code takes them."""

@@ -132,11 +132,11 @@ class ClusterOracle:
         noise = self.usual_rounding * math.sqrt(float((z * z).sum()))
         return *self.found, 1.0, noise
 
-    def block(self, members: Indices) -> Array:
-        """Compute it here: the rows of members have come with the survey."""
+    def fill_block(self, members: Indices, out: Array) -> None:
+        """Compute the block here: the rows of members have come with the survey."""
         self.count = max(USUAL, len(members) // 8)
         exact = self.with_free or not self.single
-        return self.matrix.block(self.dual.rows[members], exact, self.threads)
+        self.matrix.fill_block(self.dual.rows[members], exact, self.threads, out)
 
     def advance(self, moved: Indices, delta: Array) -> None:
         """Tell all shares."""

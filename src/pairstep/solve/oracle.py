@@ -29,7 +29,8 @@ class Oracle(Protocol):
     The gear owns the point; an oracle is told of every change by `advance`. One that can leave out
     accounts for a while has two more methods: ``shrink(markets)`` goes on with those that can trade
     at these prices, the dearest and the cheapest of each group, and says how many these are (0
-    where it does not pay), and ``unshrink()`` takes the last shrinking back.
+    where it does not pay), and ``unshrink()`` takes the last shrinking back. One whose blocks are
+    dear to copy has ``fill_block(members, out)`` in place of `block`; `out` is the gear's own.
     """
 
     def survey(
