@@ -32,6 +32,7 @@ VIOLATORS = 8192
 # is factorised, and the factor.
 SHARE = 0.5
 MATRICES = 3
+SMALLEST = 64  # members, in any case
 
 # Whose price is wrong by so much of the violation is a violator.
 SLACK = 0.05
@@ -107,7 +108,7 @@ class Newton:
             if self.done or in_vain > ROUNDS_IN_VAIN or used >= most or not goes_on(violation):
                 break
             block = _working_set(self.oracle, level, max(self.goal / 4, SLACK * violation))
-            step, count = _step(systems, block, violation, most - used)
+            step, count = _step(systems, block, violation, most - used, goes_on)
             used += count
             if step is None:
                 break
@@ -146,7 +147,7 @@ def _working_set(oracle: KernelOracle, level: Array, least: float) -> Block:
     sells, buys = down - price, price - up
     gain = xp.maximum(sells, buys)
     wanted = free | (gain > least)
-    most = int(math.sqrt(SHARE * device.free_bytes() / (8 * MATRICES)))
+    most = max(int(math.sqrt(SHARE * device.free_bytes() / (8 * MATRICES))), SMALLEST)
     count = int(free.sum())
     kept = min(count, most // 2)
     side = min(max(VIOLATORS, count), most - kept) // 2
@@ -175,7 +176,9 @@ def _working_set(oracle: KernelOracle, level: Array, least: float) -> Block:
     )  # fmt: skip
 
 
-def _step(systems: Systems, block: Block, violation: float, most: int) -> tuple[Any, int]:
+def _step(
+    systems: Systems, block: Block, violation: float, most: int, goes_on: Callable[[float], bool]
+) -> tuple[Any, int]:
     """Where to move, None if nowhere, and how many systems were solved to find out."""
     xp, matrix = systems.device.xp, block.matrix
     ridge = RIDGE * violation / float((block.high - block.low).max())
@@ -196,7 +199,7 @@ def _step(systems: Systems, block: Block, violation: float, most: int) -> tuple[
         wrong = int((below | above | back).sum())
         in_vain = 0 if wrong < fewest else in_vain + 1
         fewest = min(fewest, wrong)
-        if wrong == 0 or in_vain > PATIENCE:
+        if wrong == 0 or in_vain > PATIENCE or not goes_on(violation):
             break
         change = xp.clip(change, block.low - block.z, block.high - block.z)
         free = (free & ~below & ~above) | back
