@@ -9,6 +9,7 @@ from sybil.parsers.markdown import CodeBlockParser
 
 collect_ignore_glob = ["docs/*.py", "docs/*/*.py"]  # what builds the site has no doctests
 PEERS = (
+    "cvxopt",
     "cvxpy",
     "dask",
     "libsvm",
