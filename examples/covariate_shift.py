@@ -23,7 +23,7 @@ from _data import Array, find
 from _picture import BLACK, BLUE, GREEN, GREY, PALE, RED, label, panels, run, save
 from sklearn.linear_model import LinearRegression
 
-from pairstep.kernel_mean_matching import KernelMeanMatching
+from pairstep import KernelMeanMatching
 
 DRAWS, SIZE = 20, 300
 Draw = tuple[Array, Array, Array, Array]  # X and y of the training sample, X and y of the target

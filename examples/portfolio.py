@@ -24,7 +24,6 @@ from _data import Array, find, made_up_market, numbers
 from _picture import BLACK, BLUE, GREEN, GREY, RED, label, panels, run, save
 
 import pairstep
-from pairstep.solve.path import path
 
 WEEKS = 13
 AVERSIONS = np.geomspace(100.0, 0.7, 60)
@@ -54,7 +53,7 @@ def frontier(mean: Array, covariance: Array, held: Array, cost: float) -> Array:
     def objective(aversion: float) -> pairstep.Kinked:
         return pairstep.Kinked(pairstep.Quadratic(aversion * covariance, -mean), cost, held)
 
-    results = list(path(objective, pairstep.Simplex(), over=AVERSIONS, x0=held))
+    results = list(pairstep.path(objective, pairstep.Simplex(), over=AVERSIONS, x0=held))
     for result in results:
         assert result.status == pairstep.Status.OPTIMAL, result.message
     return np.array([result.x for result in results])

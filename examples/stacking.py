@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from pairstep.simplex import SimplexRegressor
+from pairstep import SimplexRegressor
 
 MODELS = {
     "lasso": Lasso(0.05),

@@ -67,9 +67,10 @@ def test_search_works(site, tmp_path):
     )
     if browser is None:
         pytest.skip("no Chromium on the PATH")
+    asked = f"{(site / 'search.html').as_uri()}?q=dinkelbach"
     page = subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}",
-         "--virtual-time-budget=8000", "--dump-dom", f"{(site / 'search.html').as_uri()}?q=dinkelbach"],
+         "--virtual-time-budget=8000", "--dump-dom", asked],
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
     results = page.split('id="search-results"')[-1]
