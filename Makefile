@@ -57,7 +57,7 @@ bench: $(VENV)/.installed
 bench-baseline: $(VENV)/.installed
 	$(BENCH) --benchmark-json=$(BASELINE)
 
-# With another interpreter or compiler, as in `make test-python PYTHON=python3.14t CXX=clang++`. Not all
+# With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. Not all
 # that the other tests compare with is to be had there.
 test-python: $(VENV)-python/.installed
 	$(VENV)-python/bin/python tests/smoke.py
