@@ -461,6 +461,15 @@ NB_MODULE(_core, m) {
       [](const In& values) { return isa().largest(values.data(), Index(values.shape(0))); },
       "values"_a, "The largest size of a number; NaN where one is not finite.");
   m.def(
+      "dot",
+      [](const In& a, const In& b) {
+        require(a.shape(0) == b.shape(0), "a and b must be of one length");
+        double sum = 0.0;
+        times_vector(a.data(), 1, Index(a.shape(0)), b.data(), &sum);
+        return sum;
+      },
+      "a"_a, "b"_a, "a'b; a BLAS would wake its threads for it, and leave them spinning.");
+  m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,
       "x"_a, "A x.");
