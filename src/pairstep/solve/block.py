@@ -55,11 +55,15 @@ def run(task: Task) -> Outcome:
             return Outcome(Status.MAX_ITER, remark)
         if stop == Stop.stopped:
             return Outcome(Status.TIME_LIMIT, remark)
-        if stop in (Stop.optimal, Stop.imprecise):
+        if stop in (Stop.optimal, Stop.imprecise, Stop.leapt):
             task.settle()
             seen = task.look()
             if task.is_optimal(seen):
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark, seen)
+            if stop == Stop.leapt:
+                if task.is_rounded(seen):
+                    return Outcome(Status.STALLED, remark or NO_PROGRESS, seen)
+                continue
             fruitless = fruitless + 1 if seen.violation > 0.5 * best else 0
             best = min(best, seen.violation)
             if stop == Stop.imprecise or fruitless > 3 or not task.aim_lower(seen):
