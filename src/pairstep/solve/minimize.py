@@ -259,7 +259,7 @@ def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int
     if n is None:
         raise ValueError(
             "the number of variables is unknown: give x0, or the bounds as arrays, "
-            "or lipschitz as an array"
+            "or Smooth its n or lipschitz as an array"
         )
     if n == 0:
         raise ValueError("there are no variables: n = 0")
