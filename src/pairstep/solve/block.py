@@ -36,7 +36,7 @@ def run(task: Task) -> Outcome:
             task.strictness * task.tol, task.max_iter, 1 if watched else WITHOUT_END, task.time_left
         )
         task.n_iter = solve.iterations
-        if task.record and stop == Stop.paused:
+        if task.record and stop in (Stop.paused, Stop.leapt):
             record(task, solve, task.look())
         if task.line_is_due:
             seen = task.look()
