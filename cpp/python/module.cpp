@@ -374,7 +374,8 @@ void register_types(nb::module_& m) {
       .value("stopped", BlockStop::stopped)
       .value("imprecise", BlockStop::imprecise)
       .value("unbounded", BlockStop::unbounded)
-      .value("paused", BlockStop::paused);
+      .value("paused", BlockStop::paused)
+      .value("leapt", BlockStop::leapt);
   nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex where we look.")
       .value("no", Convex::no)
       .value("but_for_rounding", Convex::but_for_rounding)
@@ -460,6 +461,15 @@ NB_MODULE(_core, m) {
       "largest",
       [](const In& values) { return isa().largest(values.data(), Index(values.shape(0))); },
       "values"_a, "The largest size of a number; NaN where one is not finite.");
+  m.def(
+      "dot",
+      [](const In& a, const In& b) {
+        require(a.shape(0) == b.shape(0), "a and b must be of one length");
+        double sum = 0.0;
+        times_vector(a.data(), 1, Index(a.shape(0)), b.data(), &sum);
+        return sum;
+      },
+      "a"_a, "b"_a, "a'b; a BLAS would wake its threads for it, and leave them spinning.");
   m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,

@@ -29,7 +29,7 @@ class Learnt:
     """
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+        self._steps: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
         self._theta = 0.0
 
     def __bool__(self) -> bool:
@@ -42,9 +42,9 @@ class Learnt:
 
     def learn(self, step: Array, change: Array) -> None:
         """Take a step and the change of the gradient along it into account."""
-        along, size = float(step @ change), float(change @ change)
-        if along > CAUTION * float(np.sqrt(size * (step @ step))):
-            self._steps.append((step, change))
+        along, size = _core.dot(step, change), _core.dot(change, change)
+        if along > CAUTION * float(np.sqrt(size * _core.dot(step, step))):
+            self._steps.append((step, change, along))
             self._theta = size / along
 
     def model(self, z: Array, violation: float) -> LeastSquares:
@@ -53,10 +53,10 @@ class Learnt:
         theta = min(self._theta or violation / (float(np.abs(z).max()) or 1.0), LARGE)
         rows = np.zeros((2 * len(self._steps), len(z)))
         weight = np.tile([1.0, -1.0], len(self._steps))
-        for k, (step, change) in enumerate(self._steps):
+        for k, (step, change, along) in enumerate(self._steps):
             before = rows[: 2 * k]
             across = weight[: 2 * k] * _core.times_vector(before, step)
             bent = theta * step + _core.transposed_times_vector(before, across)
-            rows[2 * k] = change / np.sqrt(step @ change)
-            rows[2 * k + 1] = bent / np.sqrt(step @ bent)
+            rows[2 * k] = change / np.sqrt(along)
+            rows[2 * k + 1] = bent / np.sqrt(_core.dot(step, bent))
         return LeastSquares.around(z, rows, theta, weight)

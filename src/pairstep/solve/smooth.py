@@ -237,8 +237,8 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
     kinked = 0.0
     if kinks is not None:
         weight, pivot = kinks
-        kinked = float(weight @ (np.abs(target - pivot) - np.abs(task.z - pivot)))
-    slope = float(seen.gradient @ direction) + kinked
+        kinked = _core.dot(weight, np.abs(target - pivot) - np.abs(task.z - pivot))
+    slope = _core.dot(seen.gradient, direction) + kinked
     if not slope < 0:
         return None
     noise = NOISE * _size(task, seen)
@@ -250,7 +250,7 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
         layout.settle(point, None if kinks is None else kinks[1])
         value, gradient = value_and_gradient(task.objective, point)
         fall = seen.value - value
-        new_slope = float(gradient @ direction) + kinked
+        new_slope = _core.dot(gradient, direction) + kinked
         if fall >= -SUFFICIENT * length * slope:
             if new_slope <= -slope or length < 0.5:
                 return point, value, gradient
@@ -264,7 +264,8 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
 def _size(task: Task, seen: Seen) -> float:
     """The size of the terms that the objective is a sum of, as far as it can be seen."""
-    return max(abs(seen.value), seen.size, float(np.abs(seen.gradient) @ np.abs(task.z)))
+    products = _core.dot(np.abs(seen.gradient), np.abs(task.z))
+    return max(abs(seen.value), seen.size, products)
 
 
 def _shorter(fall: float, slope: float) -> float:
