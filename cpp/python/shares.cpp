@@ -51,8 +51,8 @@ class Library {
     const Index q = Index(places.shape(0));
     std::vector<double> hessian(std::size_t(q * q));
     with_team(threads, [&](Team& team) {
-      if (exact) kernel_block(kernel_, points<double>(places), room_, hessian.data(), team);
-      else kernel_block(kernel_, points<float>(places), room_, hessian.data(), team);
+      if (exact) kernel_block(kernel_, points<double>(places), hessian.data(), q, team);
+      else kernel_block(kernel_, points<float>(places), hessian.data(), q, team);
     });
     return to_numpy(std::move(hessian), {std::size_t(q), std::size_t(q)});
   }
@@ -95,7 +95,6 @@ class Library {
   KernelFunction kernel_;
   std::optional<In> center_;
   RowStore store_;
-  Arena room_;
 };
 
 // The rows of a share, the rows of movers, and the dual that is being solved.
