@@ -13,6 +13,8 @@ namespace pairstep {
 
 using Index = std::int64_t;
 
+class Crew;
+
 // Memory that starts on a cache line: a vector load that straddles two costs twice.
 class Aligned {
  public:
@@ -121,6 +123,7 @@ struct Choice {
   BitGenerator* random;     // for the random rules
   Index turn;               // for the cyclic rule
   Pulse* pulse = nullptr;   // of the call that is under way, if a long choice is to hear of it
+  Crew* crew = nullptr;     // who shares long passes, if anybody does
 
   void beat() const {
     if (pulse) pulse->beat();

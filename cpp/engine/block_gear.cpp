@@ -48,7 +48,8 @@ BlockGear::BlockGear(Oracle& oracle, const Point& point, const BlockTask& task)
   levels_.push_back({.size = FIRST, .finish = task.eager});
 }
 
-BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse) {
+BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Team& team) {
+  Pulse& pulse = team.pulse();
   tol_ = tol;
   fruitless_ = 0;
   for (; rounds > 0; --rounds) {
@@ -76,7 +77,7 @@ BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse)
       return violation <= tolerance() && verify() ? BlockStop::optimal : BlockStop::leapt;
     }
     if (++rounds_ % SHRINK_EVERY == 0 && point_.n > WORTH_SHRINKING && shrink()) continue;
-    if (const BlockStop stop = work_on_block(max_iter, pulse); stop != BlockStop::paused)
+    if (const BlockStop stop = work_on_block(max_iter, team); stop != BlockStop::paused)
       return stop;
   }
   return BlockStop::paused;
@@ -169,7 +170,7 @@ void BlockGear::unshrink() {
   levels_.pop_back();
 }
 
-BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
+BlockStop BlockGear::work_on_block(Index max_iter, Team& team) {
   choose_members(point_, found_, markets_, pace().size / 2, with_free_, set_);
   const Index q = Index(set_.members.size());
   const auto hessian = static_cast<double*>(block_.fit(std::size_t(q * q) * sizeof(double)));
@@ -188,7 +189,7 @@ BlockStop BlockGear::work_on_block(Index max_iter, Pulse& pulse) {
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};
-  const BlockOutcome outcome = solve_block(point_, set_, hessian, *task_.rule, effort, pulse);
+  const BlockOutcome outcome = solve_block(point_, set_, hessian, *task_.rule, effort, team);
   iterations += std::max<Index>(outcome.iterations, 1);
   least_curvature = std::min(least_curvature, outcome.least_curvature);
   if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;

@@ -33,8 +33,8 @@ class BlockGear {
 
   // Until the violation, verified, is at most `tol` times the scale that the oracle tells,
   // `max_iter` iterations are made in all, or `rounds` more rounds are. May be called again to go
-  // on.
-  BlockStop run(double tol, Index max_iter, Index rounds, Pulse& pulse);
+  // on. The team shares the steps in large blocks.
+  BlockStop run(double tol, Index max_iter, Index rounds, Team& team);
 
   // Make the sums exact, and learn the true violation where it is.
   void conclude();
@@ -71,7 +71,7 @@ class BlockGear {
   bool leap();
   bool shrink();
   void unshrink();
-  BlockStop work_on_block(Index max_iter, Pulse& pulse);
+  BlockStop work_on_block(Index max_iter, Team& team);
   void move_to(const std::vector<Index>& accounts, const std::vector<double>& x);
   void move_all_to(const std::vector<double>& x);
   void settle_sums();

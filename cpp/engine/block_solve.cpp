@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../core/crew.hpp"
 #include "../core/sum.hpp"
 #include "../isa/dispatch.hpp"
 
@@ -53,7 +54,7 @@ Limits limits_of_part(const Point& point, const Point& part) {
 }  // namespace
 
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
-                         const Rule& rule, const Effort& effort, Pulse& pulse) {
+                         const Rule& rule, const Effort& effort, Team& team) {
   const std::vector<Index>& members = set.members;
   const std::size_t q = members.size();
   const auto pick = [&](const double* from) {
@@ -88,18 +89,26 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
   }
   GreedyTask task{};
   task.hessian = hessian;
-  task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0, nullptr};
+  task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0};
   task.step = Step::exact;
   task.patience = 1000 + 10 * Index(q);
   task.finish = effort.finish;
   task.tidy = rule.curved;
-  const std::unique_ptr<GreedyRun> gear = isa().greedy(task, Index(q));
-  gear->begin(small, 0.0);
-  outcome.stop = gear->run(effort.threshold, effort.max_iter, pulse);
-  outcome.iterations = gear->iterations;
-  outcome.fall = -gear->value;
-  outcome.least_curvature = gear->least_curvature;
-  outcome.tries_forgone = outcome.stop == Stop::out_of_iterations ? gear->tries_forgone() : 0.0;
+  const auto run = [&] {
+    const std::unique_ptr<GreedyRun> gear = isa().greedy(task, Index(q));
+    gear->begin(small, 0.0);
+    outcome.stop = gear->run(effort.threshold, effort.max_iter, team.pulse());
+    outcome.iterations = gear->iterations;
+    outcome.fall = -gear->value;
+    outcome.least_curvature = gear->least_curvature;
+    outcome.tries_forgone = outcome.stop == Stop::out_of_iterations ? gear->tries_forgone() : 0.0;
+  };
+  if (team.size() > 1 && Index(q) >= 2 * Crew::LEAST)
+    with_crew(team, [&](Crew& crew) {
+      task.choice.crew = &crew;
+      run();
+    });
+  else run();
   return outcome;
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../core/pulse.hpp"
+#include "../core/team.hpp"
 #include "working_set.hpp"
 
 namespace pairstep {
@@ -23,7 +23,8 @@ struct BlockOutcome {
   std::vector<double> x;  // where the members are to go
 };
 
+// The team shares the steps in a large block.
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
-                         const Rule& rule, const Effort& effort, Pulse& pulse);
+                         const Rule& rule, const Effort& effort, Team& team);
 
 }  // namespace pairstep

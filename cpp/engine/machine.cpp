@@ -23,7 +23,7 @@ constexpr double FURTHER = 1e4;
 constexpr double ALONE = 200, ALONE_PER_ENTRY = 5, ALONE_MOST = 512;
 
 template <class SomeOracle>
-void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
+void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Team& team,
          MachineProgress& progress) {
   const bool small = task.further && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
@@ -35,7 +35,7 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Pulse& pulse,
                   .at_hand = task.kernel.name == KernelName::precomputed});
   gear.iterations = dual.iterations;
   do {
-    dual.status = gear.run(task.tol, task.max_iter, 1, pulse);
+    dual.status = gear.run(task.tol, task.max_iter, 1, team);
     progress.violation = gear.violation;
     progress.iterations = gear.iterations;
   } while (dual.status == BlockStop::paused);
@@ -68,13 +68,17 @@ struct Rows {
 };
 
 // Whether to compute the kernel of all these rows with each other. Duals that share rows need most
-// of it, some of it many times: it pays the longer the more a value costs.
-bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals, Index rows) {
-  if (task.kernel.name == KernelName::precomputed) return false;
+// of it, some of it many times: it pays the longer the more a value costs. One that is at hand is
+// laid out anew where the rows of a class are not side by side.
+bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals,
+                 const std::vector<Index>& used) {
+  const Index rows = Index(used.size());
   if (KernelMatrix<double>::bytes(rows) > task.cache_bytes / 2) return false;
   double needed = 0.0;
   for (const Dual& dual : duals) needed += double(dual.point.n) * double(dual.point.n);
   const bool shared = needed > double(rows) * double(rows);
+  if (task.kernel.name == KernelName::precomputed)
+    return shared && Runs(used.data(), rows).scattered();
   const double entries = task.data.starts
                              ? double(task.data.starts[task.data.rows]) / double(task.data.rows)
                              : double(task.data.features);
@@ -111,11 +115,10 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
 
 void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress) {
   if (task.cold) start_from_samples(task, dual, team, progress);
-  Pulse& pulse = team.pulse();
   if (task.kernel.name == KernelName::precomputed) {
     MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, team,
                         dual.gradient_known ? dual.point.gradient : nullptr);
-    return run(oracle, task, dual, pulse, progress);
+    return run(oracle, task, dual, team, progress);
   }
   // A quarter of the memory is for the block of the working set, the rest for rows.
   const KernelDual whole{task.data,   task.kernel, dual.rows,
@@ -123,21 +126,21 @@ void solve_machine(const MachineTask& task, Dual& dual, Team& team, MachineProgr
   if (task.single && dual.point.n > SMALL &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
     KernelOracle<float> oracle(whole, dual.point, team);
-    run(oracle, task, dual, pulse, progress);
+    run(oracle, task, dual, team, progress);
     if (dual.status != BlockStop::imprecise) return;
-    if (pulse.stopped()) {
+    if (team.pulse().stopped()) {
       dual.status = BlockStop::stopped;
       return;
     }
   }
   KernelOracle<double> oracle(whole, dual.point, team);
-  run(oracle, task, dual, pulse, progress);
+  run(oracle, task, dual, team, progress);
 }
 
 void solve_machines(const MachineTask& task, std::vector<Dual>& duals, int threads, Pulse& pulse,
                     MachineProgress& progress) {
   const Rows used(duals, task.data.rows);
-  if (!is_worth_it(task, duals, Index(used.rows.size())))
+  if (!is_worth_it(task, duals, used.rows))
     return solve_side_by_side(task, duals, threads, pulse, progress);
   Team team(threads, pulse);
   const KernelMatrix<double> matrix(task.kernel, task.data, used.rows, team);

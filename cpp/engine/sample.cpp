@@ -21,7 +21,7 @@ constexpr Index SMALLEST = 2000;
 constexpr double LOOSELY = 30;
 
 // The share of accounts that must be full for a start to pay.
-constexpr double WORTH = 0.05;
+constexpr double WORTH = 0.02;
 
 // A number for each row that looks drawn at random, evenly from all (Steele, Lea and Flood 2014).
 std::uint64_t mixed(Index row) {

@@ -401,17 +401,17 @@ class Greedy final : public GreedyRun {
       const auto prices = [&]<class T>(Index p) {
         return std::array<T, 2>{here.down_price<T>(p), -here.up_price<T>(p)};
       };
-      const auto found = argmax<2>(
-          end - begin,
-          [&]<class T>(Index p) {
-            double* at = gradient + begin + p;
-            __builtin_prefetch(first + begin + p + AHEAD);
-            __builtin_prefetch(second + begin + p + AHEAD);
-            store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
-                             by_second * load<T>(second + begin + p));
-            return prices.template operator()<T>(p);
-          },
-          prices);
+      const auto advanced = [&]<class T>(Index p) INLINED {
+        double* at = gradient + begin + p;
+        __builtin_prefetch(first + begin + p + AHEAD);
+        __builtin_prefetch(second + begin + p + AHEAD);
+        store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
+                         by_second * load<T>(second + begin + p));
+        return prices.template operator()<T>(p);
+      };
+      const auto found = shared<2>(choice_.crew, end - begin, [&](Index p, Index to) {
+        return argmax<2>(to - p, from(p, advanced), from(p, prices));
+      });
       ends_[group] = {found[0], found[1], -1};
       if (found[0].index >= 0) ask_for_row(begin + found[0].index);  // it will be read next
     }

@@ -261,6 +261,38 @@ inline Found argmax_above(double bar, Index n, Excess excess, double short_of, S
   return {bar, best};
 }
 
+// The largest of what `search` finds in the parts of [0, n) that a crew shares, the first position
+// on ties: the same whoever shares them. search(begin, end) tells positions from `begin` on.
+template <int K, class Search>
+inline std::array<Found, K> shared(Crew* crew, Index n, Search search) {
+  if (!crew) return search(0, n);
+  struct alignas(64) Parts {
+    Search& search;
+    std::array<Found, K> found[Crew::MOST];
+  } parts{search, {}};
+  const Index count = crew->share(
+      n,
+      [](void* context, Index part, Index begin, Index end) {
+        Parts& all = *static_cast<Parts*>(context);
+        std::array<Found, K> found = all.search(begin, end);
+        for (Found& one : found)
+          if (one.index >= 0) one.index += begin;
+        all.found[part] = found;
+      },
+      &parts);
+  std::array<Found, K> best = parts.found[0];
+  for (Index part = 1; part < count; ++part)
+    for (int k = 0; k < K; ++k)
+      if (parts.found[part][k].value > best[k].value) best[k] = parts.found[part][k];
+  return best;
+}
+
+// A score as it is from position `begin` on.
+template <class Score>
+inline auto from(Index begin, Score score) {
+  return [=]<class T>(Index p) INLINED { return score.template operator()<T>(begin + p); };
+}
+
 // Append to out[k] every position whose k-th score is above 0.
 template <int K, class Score>
 inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score) {

@@ -25,6 +25,7 @@
 #endif
 
 #include "../core/certify.hpp"
+#include "../core/crew.hpp"
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
 #include "../core/nested.hpp"

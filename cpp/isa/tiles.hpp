@@ -122,38 +122,40 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
   }
 }
 
-// Inner products of ROWS packed queries with THREE vectors of columns of a dense panel.
-template <class Real, int ROWS>
+// Inner products of ROWS packed queries with some vectors of columns of a dense panel.
+template <class Real, int ROWS, int VECTORS>
 inline void dense_dots(const Real* queries, const Real* panel, Index features, Real* out) {
   using V = typename Vector<Real>::type;
   constexpr Index WIDE = Vector<Real>::width, PANEL = Points<Real>::PANEL,
                   BLOCK = Points<Real>::BLOCK;
-  V sum[ROWS][3];
+  V sum[ROWS][VECTORS];
   for (int r = 0; r < ROWS; ++r)
-    for (int v = 0; v < 3; ++v) sum[r][v] = V{};
+    for (int v = 0; v < VECTORS; ++v) sum[r][v] = V{};
   for (Index k = 0; k < features; ++k) {
-    const V a = load_as<V>(panel + k * PANEL), b = load_as<V>(panel + k * PANEL + WIDE),
-            c = load_as<V>(panel + k * PANEL + 2 * WIDE);
+    V column[VECTORS];
+    for (int v = 0; v < VECTORS; ++v) column[v] = load_as<V>(panel + k * PANEL + v * WIDE);
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; ++r) {
       const V query = V{} + queries[k * BLOCK + r];
-      sum[r][0] = multiply_add(query, a, sum[r][0]);
-      sum[r][1] = multiply_add(query, b, sum[r][1]);
-      sum[r][2] = multiply_add(query, c, sum[r][2]);
+      for (int v = 0; v < VECTORS; ++v) sum[r][v] = multiply_add(query, column[v], sum[r][v]);
     }
   }
   for (int r = 0; r < ROWS; ++r)
-    for (int v = 0; v < 3; ++v) std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
+    for (int v = 0; v < VECTORS; ++v)
+      std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
 }
 
-// Of as many queries as there are, up to ROWS.
+// Of as many queries as there are, up to ROWS, with three vectors of columns, or with one if that
+// holds all that there are.
 template <class Real, int ROWS>
-inline void some_dots(Index count, const Real* queries, const Real* panel, Index features,
-                      Real* out) {
+inline void some_dots(Index count, Index columns, const Real* queries, const Real* panel,
+                      Index features, Real* out) {
   if constexpr (ROWS > 1) {
-    if (2 * count <= ROWS) return some_dots<Real, ROWS / 2>(count, queries, panel, features, out);
+    if (2 * count <= ROWS)
+      return some_dots<Real, ROWS / 2>(count, columns, queries, panel, features, out);
   }
-  dense_dots<Real, ROWS>(queries, panel, features, out);
+  if (columns <= Vector<Real>::width) dense_dots<Real, ROWS, 1>(queries, panel, features, out);
+  else dense_dots<Real, ROWS, 3>(queries, panel, features, out);
 }
 
 // Queries that the sparse kernel takes at once.
@@ -277,7 +279,8 @@ inline void deliver(const Tiles<Real>& job, Index first, Index count, Index pane
 template <class Real>
 void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
-  const Index count = job.queries->count(), features = job.columns->features();
+  const Index count = std::min(job.queries->count(), job.last_query),
+              features = job.columns->features();
   if (job.columns->sparse()) {
     Real* scattered = job.queries->lines().take();
     alignas(64) Real values[SPARSE_ROWS * PANEL];
@@ -309,9 +312,12 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
     const Real* block = job.blocks + first * features;
     for (Index panel = first_panel; panel < last_panel; ++panel) {
       const Real* columns = job.columns->panel(panel);
-      for (Index c = 0; c < PANEL; c += THREE)
+      const Index wide = std::min(PANEL, job.columns->count() - panel * PANEL);
+      if (wide < PANEL) std::fill(std::begin(values), std::end(values), Real(0));
+      for (Index c = 0; c < wide; c += THREE)
         for (Index r = 0; r < here; r += ROWS)
-          some_dots<Real, ROWS>(here - r, block + r, columns + c, features, values + r * PANEL + c);
+          some_dots<Real, ROWS>(here - r, wide - c, block + r, columns + c, features,
+                                values + r * PANEL + c);
       deliver(job, first, here, panel, values);
     }
   }

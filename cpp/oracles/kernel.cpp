@@ -86,11 +86,12 @@ void KernelOracle<Real>::block(const std::vector<Index>& members, bool exact, do
   if (exact) {
     const std::vector<Index> rows = rows_of(members);
     const Points<double> some(dual_.data, rows.data(), Index(rows.size()));
-    return kernel_block(dual_.kernel, some, room_, hessian, team());
+    return kernel_block(dual_.kernel, some, hessian, some.count(), team());
   }
   std::vector<Index> places;
   for (const Index i : members) places.push_back(level().place(i));
-  kernel_block(dual_.kernel, level().points.take(places), room_, hessian, team());
+  const Points<Real> some = level().points.take(places);
+  kernel_block(dual_.kernel, some, hessian, some.count(), team());
 }
 
 template <class Real>

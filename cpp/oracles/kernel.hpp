@@ -60,7 +60,6 @@ class KernelOracle final : public LocalOracle {
 
   const KernelDual dual_;
   Arena arena_;  // shared by the caches of all levels: only the deepest one is in use
-  Arena room_;   // for the tiles of a block
   std::vector<std::unique_ptr<Level>> levels_;
   double rounding_ = 0.0;        // of one kernel value, at most
   double usual_rounding_ = 0.0;  // between points of the usual size: outliers are few

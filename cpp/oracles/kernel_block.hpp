@@ -1,33 +1,56 @@
-// The kernel of some points with each other: the Hessian of a working set.
+// The kernel of some points with each other: the Hessian of a working set, or of all there are.
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
-#include "../core/arena.hpp"
 #include "kernel_sums.hpp"
 
 namespace pairstep {
 
-// hessian[r * q + c] = k(point r, point c). `room` is for the tiles, kept by who asks again: fresh
-// memory would cost as much as they do.
-template <class Real>
-void kernel_block(const KernelFunction& kernel, const Points<Real>& some, Arena& room,
-                  double* hessian, Team& team) {
-  constexpr Index ROWS_AT_ONCE = 64;  // that one thread copies
-  const Index q = some.count(), stride = some.padded();
+// values[r * stride + c] = k(point r, point c), where a row has room for `stride` values. Each pair
+// once: some panels of columns with the rows from their own on, a few at a time, which are turned
+// over while they are in the cache.
+template <class Real, class Value>
+void kernel_block(const KernelFunction& kernel, const Points<Real>& some, Value* values,
+                  Index stride, Team& team) {
+  constexpr Index PANEL = Points<Real>::PANEL, ROWS = 4 * PANEL;
+  const Index q = some.count();
   const std::vector<Real> blocks = some.blocks();
-  const std::size_t bytes = std::size_t(q) * std::size_t(stride) * sizeof(Real);
-  const auto values = static_cast<Real*>(room.fit(bytes));
-  std::vector<Real*> rows(std::size_t(q), nullptr);
-  for (Index r = 0; r < q; ++r) rows[r] = values + r * stride;
-  Tiles<Real> job{kernel, &some, &some, blocks.data()};
-  job.rows = rows.data();
-  run_tiles(job, team);
-  const Index parts = (q + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-  team.run(parts, [&](Index part) {
-    for (Index r = part * ROWS_AT_ONCE; r < std::min(q, (part + 1) * ROWS_AT_ONCE); ++r)
-      std::copy_n(rows[r], q, hessian + r * q);
+  over_panels(some, team, [&](Index first, Index last) {
+    const Index begin = first * PANEL, width = (last - first) * PANEL,
+                end = std::min(begin + width, q);
+    Tiles<Real> job{kernel, &some, &some, blocks.data()};
+    std::vector<Real*> lines(std::size_t(q), nullptr);
+    job.rows = lines.data();
+    // Panels are written as a whole: not over the end of a row, nor as numbers of another type.
+    bool in_place = false;
+    if constexpr (std::is_same_v<Real, Value>) {
+      in_place = begin + width <= stride;
+      if (in_place)
+        for (Index r = begin; r < q; ++r) lines[r] = values + r * stride;
+    }
+    std::unique_ptr<Real[]> room;
+    if (!in_place) {
+      room = std::make_unique_for_overwrite<Real[]>(std::size_t(ROWS * width));
+      job.first_column = begin;
+      for (Index r = begin; r < q; ++r) lines[r] = room.get() + (r - begin) % ROWS * width;
+    }
+    for (Index top = begin; top < q; top += ROWS) {
+      const Index bottom = std::min(top + ROWS, q);
+      job.first_query = top;
+      job.last_query = bottom;
+      isa().of<Real>().tiles(job, first, last);
+      if (!in_place)
+        for (Index r = top; r < bottom; ++r)
+          std::copy_n(lines[r], end - begin, values + r * stride + begin);
+      for (Index below = std::max(top, end); below < bottom; below += PANEL)
+        for (Index c = begin; c < end; ++c)
+          for (Index r = below; r < std::min(below + PANEL, bottom); ++r)
+            values[c * stride + r] = values[r * stride + c];
+    }
   });
 }
 

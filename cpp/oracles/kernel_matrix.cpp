@@ -1,8 +1,6 @@
 #include "kernel_matrix.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <type_traits>
+#include "kernel_block.hpp"
 
 namespace pairstep {
 
@@ -19,39 +17,22 @@ std::size_t KernelMatrix<Real>::bytes(Index rows) {
   return std::size_t(rows) * std::size_t(padded(rows)) * sizeof(Real);
 }
 
-// Each pair of rows once: a panel of columns with the rows from its own on, and then turned over.
 template <class Real>
 KernelMatrix<Real>::KernelMatrix(const KernelFunction& kernel, const DataMatrix& data,
                                  const std::vector<Index>& rows, Team& team)
     : count_(Index(rows.size())), arena_(bytes(count_)) {
+  const auto values = static_cast<Real*>(arena_.data());
+  if (kernel.name == KernelName::precomputed) {
+    data.for_dense([&](const auto* entries) {
+      team.run(count_, [&](Index r) {
+        const auto* row = entries + rows[r] * data.features;
+        for (Index c = 0; c < count_; ++c) values[r * padded(count_) + c] = Real(row[rows[c]]);
+      });
+    });
+    return;
+  }
   const Points<double> points(data, rows.data(), count_, &team);
-  const std::vector<double> blocks = points.blocks();
-  const Index stride = padded(count_);
-  Real* const values = static_cast<Real*>(arena_.data());
-  over_panels(points, team, [&](Index first, Index last) {
-    const Index begin = first * PANEL, width = (last - first) * PANEL,
-                end = std::min(begin + width, count_);
-    Tiles<double> job{kernel, &points, &points, blocks.data()};
-    job.first_query = begin;
-    std::vector<double*> lines(std::size_t(count_), nullptr);
-    std::unique_ptr<double[]> room;  // for what is to be rounded
-    if constexpr (std::is_same_v<Real, double>) {
-      for (Index r = begin; r < count_; ++r) lines[r] = values + r * stride;
-    } else {
-      room = std::make_unique_for_overwrite<double[]>(std::size_t((count_ - begin) * width));
-      job.first_column = begin;
-      for (Index r = begin; r < count_; ++r) lines[r] = room.get() + (r - begin) * width;
-    }
-    job.rows = lines.data();
-    isa().of<double>().tiles(job, first, last);
-    if constexpr (!std::is_same_v<Real, double>)
-      for (Index r = begin; r < count_; ++r)
-        std::copy_n(lines[r], width, values + r * stride + begin);
-    for (Index below = end; below < count_; below += PANEL)
-      for (Index c = begin; c < end; ++c)
-        for (Index r = below; r < std::min(below + PANEL, count_); ++r)
-          values[c * stride + r] = values[r * stride + c];
-  });
+  kernel_block(kernel, points, values, padded(count_), team);
 }
 
 template <class Real>

@@ -1,5 +1,6 @@
 // The kernel matrix of some rows of the data as a whole: for problems of which it is a small part
-// of the work, or that share most of it. Values are computed in float64 and kept as Real.
+// of the work, or that share most of it. Values are computed in float64 and kept as Real; those of
+// a precomputed kernel are laid side by side in the order of the rows.
 #pragma once
 
 #include <vector>

@@ -13,14 +13,19 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
   if (queries.empty() || columns.empty()) return;
   const Index groups = Index(starts.size()) - 1;
   if (kernel.name == KernelName::precomputed) {
-    team.run(Index(columns.size()), [&](Index c) {
-      for (Index g = 0; g < groups; ++g)
-        for (Index o = 0; o < outputs; ++o) {
-          double sum = 0.0;
-          for (Index r = starts[g]; r < starts[g + 1]; ++r)
-            sum += weights[r * outputs + o] * column_data.at(columns[c], queries[r]);
-          sums[(g * outputs + o) * stride + c] += sum;
+    column_data.for_dense([&](const auto* entries) {
+      team.run(Index(columns.size()), [&](Index c) {
+        const auto* row = entries + columns[c] * column_data.features;
+        std::vector<double> sum(std::size_t(outputs), 0.0);
+        for (Index g = 0; g < groups; ++g) {
+          std::fill(sum.begin(), sum.end(), 0.0);
+          for (Index r = starts[g]; r < starts[g + 1]; ++r) {
+            const double value = row[queries[r]];
+            for (Index o = 0; o < outputs; ++o) sum[o] += weights[r * outputs + o] * value;
+          }
+          for (Index o = 0; o < outputs; ++o) sums[(g * outputs + o) * stride + c] += sum[o];
         }
+      });
     });
     return;
   }

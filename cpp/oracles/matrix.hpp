@@ -25,9 +25,17 @@ class Runs {
     }
   }
 
+  // Whether rows are all over the matrix: then they are read one number at a time.
+  bool scattered() const { return SHORT * Index(runs_.size()) > count_; }
+
   // to[i] = from[row i]
   template <class Entry>
   void copy(const Entry* from, double* to) const {
+    if (scattered()) {
+      for (const Run& run : runs_)
+        for (Index i = 0; i < run.count; ++i) to[run.at + i] = from[run.row + i];
+      return;
+    }
     for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
   }
 
@@ -40,6 +48,17 @@ class Runs {
         const auto before = [](const Run& run, Index at) { return run.at < at; };
         const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
                    end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
+        if (scattered()) {
+          for (std::size_t k = 0; k < who.size(); ++k) {
+            const Real* line = entries + who[k] * matrix.features;
+            for (Index o = 0; o < outputs; ++o)
+              for (auto run = begin; run != end; ++run)
+                for (Index i = 0; i < run->count; ++i)
+                  sums[o * count_ + run->at + i] +=
+                      weights[k * outputs + o] * double(line[run->row + i]);
+          }
+          return;
+        }
         // With several outputs a piece of a few rows stays in the cache for all of them.
         const Index all = Index(who.size()), at_once = outputs == 1 ? all : ROWS;
         std::vector<const Real*> from;
@@ -65,6 +84,7 @@ class Runs {
  private:
   static constexpr Index WIDTH = 512;  // sums that one thread goes over at once
   static constexpr Index ROWS = 64;    // and rows, for one output after the other
+  static constexpr Index SHORT = 8;    // runs that are not worth a call each
 
   struct Run {
     Index at, row, count;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -342,8 +343,9 @@ struct Tiles {
   KernelFunction kernel;
   const Points<Real>* columns;
   const Points<Real>* queries;
-  const Real* blocks;  // queries->blocks()
-  Index first_query = 0, first_column = 0;
+  const Real* blocks;                                                     // queries->blocks()
+  Index first_query = 0, last_query = std::numeric_limits<Index>::max();  // the last is not meant
+  Index first_column = 0;
   // What becomes of the value of query r with column c:
   Real* const* rows = nullptr;      // it is written to rows[r][c - first_column],
   const double* weights = nullptr;  // and weights[r * outputs + o] times it is added to

@@ -48,11 +48,12 @@ class Library {
   }
   void fill_block(const Indices& places, bool exact, int threads, const InOutMatrix& out) {
     require_within(places, store_.count());
-    require(out.shape(0) == places.shape(0) && out.shape(1) == places.shape(0),
+    const Index q = Index(places.shape(0));
+    require(Index(out.shape(0)) == q && Index(out.shape(1)) == q,
             "out must be square, a row per place");
     with_team(threads, [&](Team& team) {
-      if (exact) kernel_block(kernel_, points<double>(places), room_, out.data(), team);
-      else kernel_block(kernel_, points<float>(places), room_, out.data(), team);
+      if (exact) kernel_block(kernel_, points<double>(places), out.data(), q, team);
+      else kernel_block(kernel_, points<float>(places), out.data(), q, team);
     });
   }
   // Some rows, as they came.
@@ -94,7 +95,6 @@ class Library {
   KernelFunction kernel_;
   std::optional<In> center_;
   RowStore store_;
-  Arena room_;
 };
 
 // The rows of a share, the rows of movers, and the dual that is being solved.

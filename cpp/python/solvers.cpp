@@ -222,11 +222,11 @@ class BlockSolve {
 
   BlockStop run(double tol, Index max_iter, Index rounds, double seconds) {
     BlockStop stop{};
-    with_threads(seconds, [&](Pulse& pulse) { stop = gear_->run(tol, max_iter, rounds, pulse); });
+    with_threads(seconds, [&](Team& team) { stop = gear_->run(tol, max_iter, rounds, team); });
     return stop;
   }
   void conclude() {
-    with_threads(INFINITY, [&](Pulse&) { gear_->conclude(); });
+    with_threads(INFINITY, [&](Team&) { gear_->conclude(); });
   }
   BlockGear& gear() { return *gear_; }
 
@@ -237,7 +237,7 @@ class BlockSolve {
       Team team(native_ ? native_->threads : 1, pulse);
       if (native_) native_->oracle->lend(team);
       else python_->lend(without);
-      work(pulse);
+      work(team);
     });
   }
 

@@ -155,3 +155,24 @@ def test_no_number_of_samples_is_hard(of, C):
         dual, kernel = of(X[:, 0] / 3 + 0.2 * rng.normal(size=n), C), Kernel("linear")
         solution = run(X, dual, kernel, tol=1e-3, dtype=np.float32, max_iter=100_000)
         assert solution.status == "optimal"
+
+
+def separable(n, seed=0):
+    """Two classes that a narrow kernel tells apart: nearly all accounts end up free."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    ("of", "n"), [(classes, 1530), (classes, 1540), (regression, 1600), (nu_regression, 3200)]
+)
+def test_threads_that_share_steps_change_nothing(of, n):
+    """In blocks of 1536 accounts and more, or groups of them: the same trade, to the last bit."""
+    X, y = separable(n)
+    kernel, dual = Kernel("rbf", 0.3), of(y, 100.0)
+    alone, *others = (run(X, dual, kernel, tol=1e-3, threads=threads) for threads in (1, 2, 8))
+    assert alone.status == "optimal"
+    for other in others:
+        assert other.n_iter == alone.n_iter
+        np.testing.assert_array_equal(other.z, alone.z)

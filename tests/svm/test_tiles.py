@@ -405,3 +405,19 @@ def test_groups_of_support_vectors_are_decided_apart(kernel, columns):
         alone[begin:end] = weights[begin:end]
         expected = decide(support, kernel, alone, X, threads=1)
         np.testing.assert_allclose(together[:, 2 * g : 2 * g + 2], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("count", [*COUNTS, 24, 25, 95, 97, 500, 900])
+def test_blocks_are_symmetric_kernels(count, exact, sparse, instruction_set):
+    """Of any number of rows, whether or not a row has room for whole panels of columns."""
+    rng = np.random.default_rng(count)
+    X = rng.normal(size=(count, 5)) * (rng.random((count, 5)) < 0.5)
+    kernel = Kernel("rbf", 0.3)
+    library = _core.Library(kernel.native, None)
+    library.append(native(scipy.sparse.csr_array(X) if sparse else X))
+    block = library.block(np.arange(count), exact, 2)
+    np.testing.assert_array_equal(block, block.T)
+    truth = pairwise_kernels(X, metric="rbf", gamma=0.3)
+    np.testing.assert_allclose(block, truth, rtol=0, atol=1e-14 if exact else 5e-6)

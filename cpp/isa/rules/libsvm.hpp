@@ -34,7 +34,10 @@ struct Libsvm {
       return multiply_add(push, multiply_add(push, all<Lanes>(-0.5), wide), c * (-CLOSE * bar));
     };
     const double known = CLOSE * gain.template operator()<double>(cheapest);
-    const Found found = argmax_above(known, a.n, excess, -NOTHING, gain);
+    const auto [found] = shared<1>(q.choice.crew, a.n, [&](Index begin, Index end) {
+      const auto excess_here = [&](Index p, double bar) INLINED { return excess(begin + p, bar); };
+      return std::array{argmax_above(known, end - begin, excess_here, -NOTHING, from(begin, gain))};
+    });
     const Index j = found.index >= 0 ? found.index : cheapest;
     best_pair_move(a, i, j, curvature.template operator()<double>(j), 1.0, move);
   }
