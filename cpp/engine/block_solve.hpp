@@ -23,7 +23,9 @@ struct BlockOutcome {
   std::vector<double> x;  // where the members are to go
 };
 
-BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
+// Real: of the block's entries, float or double.
+template <class Real>
+BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
                          const Rule& rule, const Effort& effort, Pulse& pulse);
 
 }  // namespace pairstep
