@@ -178,11 +178,10 @@ class CrossValidation:
                     in_use = {id(chain.shared): chain.shared for chain in waiting + running}
                     if not waiting and len(in_use) < shared_kernels.at_once:
                         for place, (kernel, some) in islice(coming, 1):
-                            shared = shared_kernels.of(kernel, available, in_use.values())
-                            waiting = [
-                                Chain((place, path, 0, fold.split), fold, ks, shared, kernel.gamma)
-                                for path, fold, ks in some
-                            ]
+                            waiting = _chains(
+                                place, some, kernel.gamma,
+                                shared_kernels.of(kernel, available, in_use.values()),
+                            )  # fmt: skip
                     while waiting and len(running) < workers:
                         running.append(heapq.heappop(waiting))
                         pool.submit(training.step, running[-1])
@@ -197,7 +196,7 @@ class CrossValidation:
                     trial = news
                     if trial is not None:
                         heapq.heappush(waiting, chain)
-                    del chain  # and with the last one of a kernel its matrix
+                    del chain  # with the last one of a kernel goes its matrix
             finally:
                 training.over = True
 
@@ -328,6 +327,16 @@ class Training:
             machine._known = fold.X, machine._combined(sums)
         failed = machine._report(solutions)
         return Trial(k, fold, machine, time.perf_counter() - began, failed)
+
+
+def _chains(
+    place: int, some: list[tuple[int, Fold, list[int]]], gamma: float, shared: SharedKernel
+) -> list[Chain]:
+    """The chains of the kernel that comes at this place."""
+    return [
+        Chain((place, path, 0, fold.split), fold, candidates, shared, gamma)
+        for path, fold, candidates in some
+    ]
 
 
 def _grouped(
