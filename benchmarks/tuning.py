@@ -3,10 +3,11 @@
     PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
 
 Five folds, 7 C x 5 gamma, equal grids and folds, all cores. Our search runs in a process of its
-own; memory is the peak of that process beyond what it had before the search. With a budget the
-peers do the first fold alone, of candidates drawn at random, with a fixed seed, until so many
-seconds have passed, and their time is scaled up to all folds of the whole grid ("~" in the table);
-ours is never scaled. Scores are compared candidate by candidate where both have one.
+own; memory is the peak of that process beyond what it had before the search, and allowed are
+cache_size and the size of the data. With a budget the peers do the first fold alone, of candidates
+drawn at random, with a fixed seed, until so many seconds have passed, and their time is scaled up
+to all folds of the whole grid ("~" in the table, with the number of fits that were done); ours is
+never scaled. Scores are compared candidate by candidate where both have one.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ def main() -> None:
     folder = Path(os.environ["PAIRSTEP_DATA"])
     ratios: dict[str, list[float]] = {name: [] for name in PEERS}
     print(f"{FOLDS} folds, {len(CS)} C x {len(SCALES)} gamma, cache_size={CACHE_MB} MB; seconds")
-    print("| set | rows | ours | memory, MB | " + " | ".join(PEERS.values()) + " | scores differ |")
-    print("| --- | --- | --- | --- | " + "--- | " * len(PEERS) + "--- |")
+    columns = ["set", "rows", "ours", "memory, MB", "allowed, MB", *PEERS.values(), "scores differ"]
+    print("| " + " | ".join(columns) + " |")
+    print("| " + "--- | " * len(columns))
     for name in options.only:
         kind, load, most = PROBLEMS[name]
         data = load(folder)
@@ -105,11 +107,17 @@ def main() -> None:
         for other in PEERS:
             their, theirs = peer(other, kind, X, y, gammas, options.budget)
             ratios[other].append(their / seconds)
-            about = "" if whole else "~"
-            cells.append(f"{about}{their:.1f} ({their / seconds:.1f}x)")
+            faster, fits = f"{their / seconds:.1f}x", len(CS) * len(SCALES) * FOLDS
+            cells.append(
+                f"{their:.1f} ({faster})"
+                if whole
+                else f"~{their:.1f} ({faster}; {len(theirs)} of {fits} fits)"
+            )
             if other == "libsvm":
                 largest = max(abs(scores[k] - score) for k, score in theirs.items())
-        line = [name, str(len(X)), f"{seconds:.1f}", f"{memory:.0f}", *cells, f"{largest:.1e}"]
+        allowed = CACHE_MB + X.nbytes / 2**20
+        line = [name, str(len(X)), f"{seconds:.1f}", f"{memory:.0f}", f"{allowed:.0f}", *cells]
+        line.append(f"{largest:.1e}")
         print("| " + " | ".join(line) + " |", flush=True)
     for other, faster in ratios.items():
         mean = np.exp(np.mean(np.log(faster)))

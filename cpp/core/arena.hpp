@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "pages.hpp"
 
@@ -62,6 +66,26 @@ class Arena {
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   bool mapped_ = false;
+};
+
+// Arenas that are lent to who works and kept for who works next: to touch new memory is dear.
+class Arenas {
+ public:
+  std::unique_ptr<Arena> lend() {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty()) return std::make_unique<Arena>();
+    std::unique_ptr<Arena> last = std::move(kept_.back());
+    kept_.pop_back();
+    return last;
+  }
+  void take_back(std::unique_ptr<Arena> arena) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(arena));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Arena>> kept_;
 };
 
 }  // namespace pairstep

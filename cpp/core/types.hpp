@@ -151,7 +151,8 @@ struct GreedyTask {
   Index patience = 0;              // iterations without progress before giving up
   bool finish = false;             // whether to try Newton's method on the face
   bool record = false;
-  bool tidy = false;  // whether to trade with who stays the cheapest buyer
+  bool tidy = false;                 // whether to trade with who stays the cheapest buyer
+  const float* hessian32 = nullptr;  // the Hessian, where it is in float32
 };
 
 // A run of the greedy gear that can be paused and continued: what it has learnt lives as long as it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "../core/feasible.hpp"
 
@@ -44,7 +45,6 @@ constexpr Index MANY = 10;
 
 BlockGear::BlockGear(Oracle& oracle, const Point& point, const BlockTask& task)
     : oracle_(oracle), point_(point), task_(task), with_free_(task.eager) {
-  set_.most_free = std::clamp<Index>(Index(std::sqrt(double(task.block_bytes) / 8)), USUAL, 8000);
   levels_.push_back({.size = FIRST, .finish = task.eager});
 }
 
@@ -171,12 +171,12 @@ void BlockGear::unshrink() {
 }
 
 BlockStop BlockGear::work_on_block(Index max_iter, Team& team) {
+  // Newton's method keeps its own copies in float64; without it only the block counts.
+  const std::size_t entry = oracle_.is_single() && !pace().finish ? sizeof(float) : sizeof(double);
+  set_.most_free =
+      std::clamp<Index>(Index(std::sqrt(double(task_.block_bytes / entry))), USUAL, 8000);
   choose_members(point_, found_, markets_, pace().size / 2, with_free_, set_);
   const Index q = Index(set_.members.size());
-  const auto hessian = static_cast<double*>(block_.fit(std::size_t(q * q) * sizeof(double)));
-  // Where free accounts are balanced, rounding must not bend flat valleys.
-  oracle_.block(set_.members, with_free_, hessian);
-
   // A block that costs little is solved well, as is one that costs more than the steps in it, and
   // one that is all there is to the end. Otherwise many rounds are better than much work on prices
   // that the others will change.
@@ -189,7 +189,8 @@ BlockStop BlockGear::work_on_block(Index max_iter, Team& team) {
   const Index most = task_.eager ? 10'000 + 100 * q : (with_free_ ? 50 : 10) * q;
   const Effort effort{std::max(share * violation, 0.5 * goal()),
                       std::min(most, max_iter - iterations), pace().finish};
-  const BlockOutcome outcome = solve_block(point_, set_, hessian, *task_.rule, effort, team);
+  const BlockOutcome outcome =
+      oracle_.is_single() ? solve_in<float>(effort, team) : solve_in<double>(effort, team);
   iterations += std::max<Index>(outcome.iterations, 1);
   least_curvature = std::min(least_curvature, outcome.least_curvature);
   if (outcome.stop == Stop::unbounded) return BlockStop::unbounded;
@@ -213,6 +214,16 @@ BlockStop BlockGear::work_on_block(Index max_iter, Team& team) {
   }
   with_free_ = pace().finish = true;
   return BlockStop::paused;
+}
+
+template <class Real>
+BlockOutcome BlockGear::solve_in(const Effort& effort, Team& team) {
+  const std::size_t q = set_.members.size();
+  const auto hessian = static_cast<Real*>(memory().fit(q * q * sizeof(Real)));
+  // Where free accounts are balanced, rounding must not bend flat valleys.
+  if constexpr (std::is_same_v<Real, float>) oracle_.block(set_.members, hessian);
+  else oracle_.block(set_.members, with_free_, hessian);
+  return solve_block(point_, set_, hessian, *task_.rule, effort, team);
 }
 
 void BlockGear::move_to(const std::vector<Index>& accounts, const std::vector<double>& x) {

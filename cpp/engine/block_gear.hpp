@@ -20,7 +20,8 @@ struct BlockTask {
   bool eager;
   double beyond = 1.0;  // solve so many times further than asked for before looking closely
   std::size_t block_bytes = 1 << 27;  // for the Hessian of a working set
-  bool at_hand = false;  // whether blocks are copied from a Hessian that is there as a whole
+  bool at_hand = false;     // whether blocks are copied from a Hessian that is there as a whole
+  Arena* memory = nullptr;  // for the Hessian of a working set, where some is at hand
 };
 
 // `imprecise`: the violation does not fall any further in the oracle's arithmetic. `leapt`: paused
@@ -62,6 +63,7 @@ class BlockGear {
   double tolerance() const { return tol_ * std::max(scale, 1e-6 * first_scale_); }
   double goal() const { return tolerance() / task_.beyond; }
   Pace& pace() { return levels_.back(); }
+  Arena& memory() { return task_.memory ? *task_.memory : block_; }
 
   void survey(Index count);
   bool verify();
@@ -72,6 +74,8 @@ class BlockGear {
   bool shrink();
   void unshrink();
   BlockStop work_on_block(Index max_iter, Team& team);
+  template <class Real>
+  BlockOutcome solve_in(const Effort& effort, Team& team);
   void move_to(const std::vector<Index>& accounts, const std::vector<double>& x);
   void move_all_to(const std::vector<double>& x);
   void settle_sums();

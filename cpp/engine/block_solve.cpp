@@ -13,7 +13,8 @@ namespace {
 
 // Coordinate-wise Lipschitz constants for the rules that weigh by them: the diagonal. Of an account
 // without curvature any positive number is one.
-std::vector<double> constants_of(const double* hessian, std::size_t q) {
+template <class Real>
+std::vector<double> constants_of(const Real* hessian, std::size_t q) {
   std::vector<double> constants(q);
   double least = INFINITY;
   for (std::size_t k = 0; k < q; ++k) {
@@ -25,10 +26,22 @@ std::vector<double> constants_of(const double* hessian, std::size_t q) {
   return constants;
 }
 
+double two_coordinate_constant(const double* hessian, Index q) {
+  return isa().two_coordinate_constant(hessian, q);
+}
+double two_coordinate_constant(const float* hessian, Index q) {
+  const std::vector<double> wide(hessian, hessian + q * q);
+  return isa().two_coordinate_constant(wide.data(), q);
+}
+
+void give(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
+void give(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
+
 // 1 / L2, or 1 / L1 for the rules of the 1-norm; not all ask for it.
-double step_size(const double* hessian, Index q, const Rule& rule) {
+template <class Real>
+double step_size(const Real* hessian, Index q, const Rule& rule) {
   if (!rule.uses_alpha && !rule.weighted) return 1.0;
-  const double l2 = isa().two_coordinate_constant(hessian, q);
+  const double l2 = two_coordinate_constant(hessian, q);
   return l2 > 0 ? (rule.one_norm ? 2.0 : 1.0) / l2 : 1.0;
 }
 
@@ -53,7 +66,8 @@ Limits limits_of_part(const Point& point, const Point& part) {
 
 }  // namespace
 
-BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
+template <class Real>
+BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
                          const Rule& rule, const Effort& effort, Team& team) {
   const std::vector<Index>& members = set.members;
   const std::size_t q = members.size();
@@ -88,7 +102,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
     small.high = limits.high.data();
   }
   GreedyTask task{};
-  task.hessian = hessian;
+  give(task, hessian);
   task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0};
   task.step = Step::exact;
   task.patience = 1000 + 10 * Index(q);
@@ -111,5 +125,10 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double
   else run();
   return outcome;
 }
+
+template BlockOutcome solve_block(const Point&, const WorkingSet&, const float*, const Rule&,
+                                  const Effort&, Team&);
+template BlockOutcome solve_block(const Point&, const WorkingSet&, const double*, const Rule&,
+                                  const Effort&, Team&);
 
 }  // namespace pairstep

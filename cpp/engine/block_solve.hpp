@@ -23,8 +23,9 @@ struct BlockOutcome {
   std::vector<double> x;  // where the members are to go
 };
 
-// The team shares the steps in a large block.
-BlockOutcome solve_block(const Point& point, const WorkingSet& set, const double* hessian,
+// The team shares the steps in a large block. Real: of the block's entries, float or double.
+template <class Real>
+BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
                          const Rule& rule, const Effort& effort, Team& team);
 
 }  // namespace pairstep

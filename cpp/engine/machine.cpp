@@ -1,7 +1,9 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "../oracles/kernel_matrix.hpp"
@@ -32,7 +34,8 @@ void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Team& team,
                   .eager = small,
                   .beyond = small ? FURTHER : 1.0,
                   .block_bytes = task.cache_bytes / 4,
-                  .at_hand = task.kernel.name == KernelName::precomputed});
+                  .at_hand = task.kernel.name == KernelName::precomputed,
+                  .memory = task.memory});
   gear.iterations = dual.iterations;
   do {
     dual.status = gear.run(task.tol, task.max_iter, 1, team);
@@ -100,11 +103,16 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
+  Arenas own, &arenas = task.arenas ? *task.arenas : own;
   Team across(side_by_side, pulse);
   across.run(count, [&](Index k) {
     Team within(threads / side_by_side, pulse);
     Dual& dual = duals[order[k]];
-    solve_machine(task, dual, within, progress);
+    std::unique_ptr<Arena> memory = arenas.lend();
+    MachineTask with_memory = task;
+    with_memory.memory = memory.get();
+    solve_machine(with_memory, dual, within, progress);
+    arenas.take_back(std::move(memory));
     dual.certificate = certify(dual.point);
     dual.scale = terms_of(dual.point, dual.linear).gradient;
     ++progress.solved;

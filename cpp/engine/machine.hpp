@@ -32,8 +32,10 @@ struct MachineTask {
   std::size_t cache_bytes;
   bool single;  // kernel rows in float32
   const Rule* rule;
-  bool cold;            // whether nothing is known of the solution yet
-  bool further = true;  // than to the tolerance, where a dual is small
+  bool cold;                 // whether nothing is known of the solution yet
+  bool further = true;       // than to the tolerance, where a dual is small
+  Arenas* arenas = nullptr;  // that outlive this call, where there are some
+  Arena* memory = nullptr;   // for the block of a working set
 };
 
 // What is told of duals on the way.

@@ -30,6 +30,11 @@ class Oracle {
   // rising order. `exact`: as exact as can be had, else as cheap.
   virtual void block(const std::vector<Index>& members, bool exact, double* hessian) = 0;
 
+  // Who has the Hessian in float32, exactly, is asked for blocks in float32: half as much to copy
+  // and, in every step, to read.
+  virtual bool is_single() const { return false; }
+  virtual void block(const std::vector<Index>& /*members*/, float* /*hessian*/) {}
+
   // These accounts have moved (x is up to date): so are all gradients after this.
   virtual void advance(const std::vector<Index>& moved, const std::vector<double>& delta) = 0;
 

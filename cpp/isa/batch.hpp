@@ -8,7 +8,7 @@ inline double value_of(const double* x, const double* product, const double* lin
 
 inline void solve_chunk(const Batch& batch, Index begin, Index end, Pulse& pulse) {
   const Index n = batch.n;
-  Greedy gear(automatic_task(batch.hessian, n),
+  Greedy gear(automatic_task(batch.hessian, n), batch.hessian,
               n);  // its memory and its factor serve one problem after the other
   Aligned at_start(n), product(n), gradient(n);
   times(batch.hessian, batch.start, n, at_start.data());

@@ -20,6 +20,7 @@ struct TileKernels {
   void (*add_rows)(const Real* const* rows, const double* weights, Index count, Index begin,
                    Index end, double* sums);
   void (*exponentials)(const Real* x, Index n, Real* out);
+  void (*rbf_of_distances)(const Real* distances, double gamma, Index n, Real* out);
 };
 struct Batch;
 struct FewColumns;

@@ -2,13 +2,14 @@
 // extremes. It needs the whole Hessian at hand. Included once per instruction set.
 
 // How many elements ahead to ask for the rows of the Hessian, which come from far.
-constexpr Index AHEAD = 384, LINE = 8;
+constexpr Index AHEAD = 384;
 
 // d'Hd for the move d.
-inline double curvature_along(const double* hessian, Index n, const Move& move) {
+template <class Real>
+double curvature_along(const Real* hessian, Index n, const Move& move) {
   double sum = 0.0;
   for (std::size_t a = 0; a < move.index.size(); ++a) {
-    const double* row = hessian + move.index[a] * n;
+    const Real* row = hessian + move.index[a] * n;
     double inner = 0.0;
     for (std::size_t b = 0; b < move.index.size(); ++b) inner += row[move.index[b]] * move.delta[b];
     sum += move.delta[a] * inner;
@@ -87,19 +88,23 @@ inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<
 }
 
 struct Diagonal : Aligned {
-  Diagonal(const double* matrix, Index n) : Aligned(n) {
+  template <class Real>
+  Diagonal(const Real* matrix, Index n) : Aligned(n) {
     for (Index i = 0; i < n; ++i) (*this)[i] = matrix[i * n + i];
   }
 };
 
+// Real: of the entries of the Hessian. All arithmetic is in float64.
+template <class Real>
 class Greedy final : public GreedyRun {
  public:
-  Greedy(const GreedyTask& task, Index n)
+  Greedy(const GreedyTask& task, const Real* hessian, Index n)
       : task_(task),
+        hessian_(hessian),
         choice_(task.choice),
         ledger_(n),
-        diagonal_(task.hessian, n),
-        newton_(task.hessian, diagonal_.data(), n) {}
+        diagonal_(hessian, n),
+        newton_(hessian, diagonal_.data(), n) {}
 
   // The factor of the finish stays, for it belongs to the Hessian; all else begins again.
   void begin(const Point& point, double value_there) override {
@@ -274,7 +279,7 @@ class Greedy final : public GreedyRun {
       const Index begin = inside ? point_.starts[group] : 0,
                   end = inside ? point_.starts[group + 1] : n;
       const auto curvature = [&]<class T>(Index i, Index p) INLINED -> T {
-        const double* row = task_.hessian + (begin + i) * n + begin;
+        const Real* row = hessian_ + (begin + i) * n + begin;
         __builtin_prefetch(row + p + AHEAD);
         const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
         return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
@@ -329,7 +334,7 @@ class Greedy final : public GreedyRun {
     }
     if (point_.nested()) [[unlikely]]
       limit = std::min(limit, across_.times(point_, move_));
-    const double bend = curvature_along(task_.hessian, point_.n, move_);
+    const double bend = curvature_along(hessian_, point_.n, move_);
     if (bend < -1e-9 * scale && bend < least_curvature * scale) {
       least_curvature = bend / scale;
       curved[0] = move_.index[0];
@@ -388,12 +393,11 @@ class Greedy final : public GreedyRun {
     double* gradient = point_.gradient;
     const std::size_t count = move_.index.size();
     for (std::size_t k = 2; k < count; ++k) {
-      const double* row = task_.hessian + move_.index[k] * n;
+      const Real* row = hessian_ + move_.index[k] * n;
       const double delta = move_.delta[k];
       for (Index p = 0; p < n; ++p) gradient[p] += delta * row[p];
     }
-    const double *first = task_.hessian + move_.index[0] * n,
-                 *second = task_.hessian + move_.index[1] * n;
+    const Real *first = hessian_ + move_.index[0] * n, *second = hessian_ + move_.index[1] * n;
     const double by_first = move_.delta[0], by_second = move_.delta[1];
     for (Index group = 0; group < point_.n_groups; ++group) {
       const Index begin = point_.starts[group], end = point_.starts[group + 1];
@@ -419,17 +423,19 @@ class Greedy final : public GreedyRun {
 
   // Ask for the beginning of a row of the Hessian, which a loop that reads it cannot in time.
   void ask_for_row(Index i) const {
-    const double* row = task_.hessian + i * point_.n;
-    for (Index p = 0; p < std::min(AHEAD, point_.n); p += LINE) __builtin_prefetch(row + p);
+    const Real* row = hessian_ + i * point_.n;
+    for (Index p = 0; p < std::min(AHEAD, point_.n); p += Index(64 / sizeof(Real)))
+      __builtin_prefetch(row + p);
   }
 
   const GreedyTask task_;
+  const Real* hessian_;
   Choice choice_;
   Point point_{};
   OwnLedger ledger_;
   Across across_;
   Diagonal diagonal_;
-  Newton newton_;
+  Newton<Real> newton_;
   FinishPlan finish_;
   WeightedPairs weighted_;
   std::vector<Extremes> ends_;
@@ -445,7 +451,8 @@ class Greedy final : public GreedyRun {
 };
 
 inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
-  return std::make_unique<Greedy>(task, n);
+  if (task.hessian32) return std::make_unique<Greedy<float>>(task, task.hessian32, n);
+  return std::make_unique<Greedy<double>>(task, task.hessian, n);
 }
 
 inline GreedyTask automatic_task(const double* hessian, Index n) {

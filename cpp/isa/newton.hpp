@@ -29,9 +29,10 @@ inline void add_multiple(double t, const double* x, double* y, Index n) {
 
 // The Cholesky factor of the Hessian on a set of accounts. Sets that differ by a few accounts are
 // had from each other by updates, at the cost of a solve each.
+template <class Real>
 class Factor {
  public:
-  Factor(const double* hessian, const double* diagonal, Index n)
+  Factor(const Real* hessian, const double* diagonal, Index n)
       : hessian_(hessian), diagonal_(diagonal), n_(n), wanted_(n, 0) {
     for (Index i = 0; i < n; ++i) largest_ = std::max(largest_, std::abs(diagonal[i]));
   }
@@ -133,7 +134,7 @@ class Factor {
   bool append(Index i) {
     const Index k = size();
     reserve(k + 1);
-    const double* row = hessian_ + i * n_;
+    const Real* row = hessian_ + i * n_;
     row_.resize(k);
     for (Index c = 0; c < k; ++c) row_[c] = row[accounts_[c]];
     forward(row_.data(), 1);
@@ -151,7 +152,7 @@ class Factor {
     reserve(k);
     for (ridge_ = RIDGE; ridge_ < 1e-5; ridge_ *= 100) {
       for (Index c = 0; c < k; ++c) {
-        const double* row = hessian_ + accounts[c] * n_;
+        const Real* row = hessian_ + accounts[c] * n_;
         double* column = columns_.data() + c * stride_;
         for (Index r = c; r < k; ++r) column[r] = row[accounts[r]];
         column[c] = ridged(accounts[c]);
@@ -164,7 +165,8 @@ class Factor {
   }
 
   static constexpr double RIDGE = 1e-12;
-  const double *hessian_, *diagonal_;
+  const Real* hessian_;
+  const double* diagonal_;
   Index n_;
   double largest_ = 0.0, ridge_ = RIDGE;
   std::vector<Index> accounts_;
@@ -191,9 +193,10 @@ struct Face {
 // greedy gear's vector passes (a factorisation runs at several times their rate).
 inline double cost_of_newton(double k, double n) { return k * k * k / 24.0 + k * k + k * n; }
 
+template <class Real>
 class Newton {
  public:
-  Newton(const double* hessian, const double* diagonal, Index n)
+  Newton(const Real* hessian, const double* diagonal, Index n)
       : hessian_(hessian), n_(n), factor_(hessian, diagonal, n), place_(n, 0) {}
 
   // Minimise the quadratic on the face, with the sums fixed that are; accounts that meet a room,
@@ -272,7 +275,7 @@ class Newton {
     price_ = face.price;
     block_.fit(size * size);
     for (Index a = 0; a < size; ++a) {
-      const double* row = hessian_ + face.index[a] * n_;
+      const Real* row = hessian_ + face.index[a] * n_;
       for (Index b = 0; b < size; ++b) block_.data()[a * size + b] = row[face.index[b]];
       place_[face.index[a]] = a;
     }
@@ -444,9 +447,9 @@ class Newton {
     return -dot(step.data(), price_.data(), size) - 0.5 * dot(step.data(), bent.data(), size);
   }
 
-  const double* hessian_;
+  const Real* hessian_;
   Index n_;
-  Factor factor_;
+  Factor<Real> factor_;
   std::vector<Index> place_;  // of an account in the face
   // Of the face, in its order: the Hessian, prices as they are by now, and which still move.
   Scratch block_;

@@ -17,6 +17,19 @@ inline T load(const double* p) {
   return value;
 }
 
+// Of numbers that are kept in float32.
+template <class T>
+inline T load(const float* p) {
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return *p;
+  } else {
+    typedef float Half __attribute__((vector_size(sizeof(T) / 2)));
+    Half value;
+    std::memcpy(&value, p, sizeof value);
+    return __builtin_convertvector(value, T);
+  }
+}
+
 template <class T>
 inline void store(double* p, T value) {
   std::memcpy(p, &value, sizeof(T));

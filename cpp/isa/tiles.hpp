@@ -98,13 +98,15 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
   };
   const Real gamma = Real(kernel.gamma), coef0 = Real(kernel.coef0);
   const V none = {};
+  const auto distance = [&](V dot, V other) {
+    const V square_of_it = (other + square) - 2 * dot;
+    return square_of_it < 0 ? none : square_of_it;  // NaN stays what it is
+  };
   switch (kernel.name) {
     case KernelName::rbf:
-      each([&](V dot, V other) {
-        const V distance = (other + square) - 2 * dot;
-        return exponential(-gamma * (distance < 0 ? none : distance));  // NaN stays what it is
-      });
+      each([&](V dot, V other) { return exponential(-gamma * distance(dot, other)); });
       break;
+    case KernelName::squared_distance: each(distance); break;
     case KernelName::poly:
       each([&](V dot, V) {
         V base = gamma * dot + coef0, power = none + 1;
@@ -321,6 +323,20 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       deliver(job, first, here, panel, values);
     }
   }
+}
+
+// exp(-gamma distance), in float64 whatever the distances are kept in.
+template <class Real>
+void rbf_of_distances(const Real* distances, double gamma, Index n, Real* out) {
+  constexpr Index WIDE = Vector<double>::width;
+  typedef Real Narrow __attribute__((vector_size(WIDE * sizeof(Real))));
+  Index p = 0;
+  for (; p + WIDE <= n; p += WIDE) {
+    const Doubles value = exponential(-gamma * widen(distances + p));
+    const Narrow narrow = __builtin_convertvector(value, Narrow);
+    std::memcpy(out + p, &narrow, sizeof narrow);
+  }
+  for (; p < n; ++p) out[p] = Real(exponential(Doubles{} - gamma * double(distances[p]))[0]);
 }
 
 // sums[c] += sum_r weight_r rows[r][c] for c in [begin, end).

@@ -6,7 +6,8 @@
 
 namespace pairstep {
 
-enum class KernelName : int { linear, poly, rbf, sigmoid, precomputed };
+// `squared_distance` is no kernel, but what `rbf` is an exponential of.
+enum class KernelName : int { linear, poly, rbf, sigmoid, precomputed, squared_distance };
 
 struct KernelFunction {
   KernelName name;

@@ -29,11 +29,11 @@ class Runs {
   bool scattered() const { return SHORT * Index(runs_.size()) > count_; }
 
   // to[i] = from[row i]
-  template <class Entry>
-  void copy(const Entry* from, double* to) const {
+  template <class Entry, class Real>
+  void copy(const Entry* from, Real* to) const {
     if (scattered()) {
       for (const Run& run : runs_)
-        for (Index i = 0; i < run.count; ++i) to[run.at + i] = from[run.row + i];
+        for (Index i = 0; i < run.count; ++i) to[run.at + i] = Real(from[run.row + i]);
       return;
     }
     for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
@@ -117,15 +117,12 @@ class MatrixOracle final : public LocalOracle {
     found.scale = relative_ ? cancelling(prices_.point(), prices_.gradient(), linear_) : 1.0;
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
-    const std::size_t q = members.size();
-    if (matrix_.starts) return sparse_block(members, hessian);
-    std::vector<Index> rows;
-    for (const Index i : members) rows.push_back(row(i));
-    const Runs columns(rows.data(), Index(q));
-    matrix_.for_dense([&](const auto* entries) {
-      for (std::size_t a = 0; a < q; ++a)
-        columns.copy(entries + rows[a] * matrix_.features, hessian + a * q);
-    });
+    if (matrix_.starts) sparse_block(members, hessian);
+    else dense_block(members, hessian);
+  }
+  bool is_single() const override { return matrix_.dense32 != nullptr; }
+  void block(const std::vector<Index>& members, float* hessian) override {
+    dense_block(members, hessian);
   }
   void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {
     for (const Index i : moved) prices_.enter(i);
@@ -153,6 +150,18 @@ class MatrixOracle final : public LocalOracle {
     std::vector<Index> rows;
     for (const Index i : who) rows.push_back(row(i));
     runs_.add(matrix_, rows, weights.data(), 1, team(), gradient);
+  }
+
+  template <class Real>
+  void dense_block(const std::vector<Index>& members, Real* hessian) const {
+    const std::size_t q = members.size();
+    std::vector<Index> rows;
+    for (const Index i : members) rows.push_back(row(i));
+    const Runs columns(rows.data(), Index(q));
+    matrix_.for_dense([&](const auto* entries) {
+      for (std::size_t a = 0; a < q; ++a)
+        columns.copy(entries + rows[a] * matrix_.features, hessian + a * q);
+    });
   }
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {

@@ -58,7 +58,8 @@ struct DualArrays {
 nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                      const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
                      double tol, Index max_iter, double seconds, std::size_t cache_bytes,
-                     int threads, bool single, int rule, bool cold, const nb::object& keep_going) {
+                     int threads, bool single, int rule, bool cold, const nb::object& keep_going,
+                     Arenas* arenas) {
   MachineTask task{data_for(kernel, X, center),
                    kernel,
                    tol,
@@ -67,6 +68,7 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
                    single,
                    &rule_of(rule),
                    cold};
+  task.arenas = arenas;
   require(kernel.name != KernelName::precomputed ||
               (task.data.rows <= task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
@@ -117,6 +119,29 @@ nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
   require(kernel.name != KernelName::precomputed, "a precomputed kernel is a matrix already");
   const auto make = single ? kernel_matrix_of<float> : kernel_matrix_of<double>;
   return make(kernel, data, indices_within(rows, data.rows), threads);
+}
+
+nb::object squared_distances(const nb::object& X, const std::optional<In>& center,
+                             const Indices& rows, bool single, int threads) {
+  const KernelFunction distance{KernelName::squared_distance, 1.0, 0.0, 1};
+  return kernel_matrix(distance, X, center, rows, single, threads);
+}
+
+// exp(-gamma distances), over an array of the same shape.
+template <class Real>
+void rbf_of_distances(
+    const nb::ndarray<const Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>& distances,
+    double gamma, const nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+    int threads) {
+  const std::size_t rows = distances.shape(0), columns = distances.shape(1);
+  require(out.shape(0) == rows && out.shape(1) == columns, "both must have the same shape");
+  run_native([&](Pulse& pulse, WithoutGil&) {
+    Team(std::max(threads, 1), pulse).run(Index(rows), [&](Index row) {
+      const std::size_t at = std::size_t(row) * columns;
+      isa().of<Real>().rbf_of_distances(distances.data() + at, gamma, Index(columns),
+                                        out.data() + at);
+    });
+  });
 }
 
 // Sums of rows of a symmetric matrix, at some of its columns.
@@ -264,9 +289,10 @@ void register_machines(nb::module_& m) {
            "sums[o, r] += sum_s weights[o, s] k(support[s], X[r]), in float32 where that keeps "
            "their error within `allowed`; of each group of support vectors apart, if `starts` says "
            "where they begin, one after the other.");
+  nb::class_<Arenas>(m, "Arenas", "Memory of solves, kept from one to the next.").def(nb::init<>());
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
-        "cold"_a, "keep_going"_a.none(),
+        "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
         "Solve duals over the rows of one matrix in place: (status, iterations, violation, duality "
         "gap, "
         "size of the terms of the gradient, multipliers) of each.");
@@ -274,6 +300,14 @@ void register_machines(nb::module_& m) {
         "threads"_a,
         "The kernel of some rows with each other, computed in float64, as float32 if `single`. A "
         "few columns more than rows: what is in them means nothing.");
+  m.def("squared_distances", &squared_distances, "X"_a, "center"_a.none(), "rows"_a, "single"_a,
+        "threads"_a, "Of some rows from each other, laid out as `kernel_matrix` is.");
+  const auto rbf = [&](auto function) {
+    m.def("rbf_of_distances", function, "distances"_a.noconvert(), "gamma"_a, "out"_a.noconvert(),
+          "threads"_a, "The kernel matrix exp(-gamma distances), written to `out`.");
+  };
+  rbf(&rbf_of_distances<float>);
+  rbf(&rbf_of_distances<double>);
   nb::class_<RowSumArrays>(m, "RowSum",
                            "sums[o, c] += sum_r weights[r, o] matrix[rows[r], columns[c]].")
       .def(nb::init<Indices, Matrix, Indices, InOutMatrix>(), "rows"_a, "weights"_a, "columns"_a,

@@ -301,6 +301,9 @@ class SupportVectors:
         starts: Indices | None = None,
     ) -> None: ...
 
+class Arenas:
+    def __init__(self) -> None: ...
+
 def solve_duals(
     X: object,
     center: Array | None,
@@ -316,7 +319,17 @@ def solve_duals(
     rule: int,
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
+    arenas: Arenas | None = None,
 ) -> list[tuple[BlockStop, int, float, float, float, Array]]: ...
+def squared_distances(
+    X: object, center: Array | None, rows: Indices, single: bool, threads: int
+) -> NDArray[np.floating[Any]]: ...
+def rbf_of_distances(
+    distances: NDArray[np.floating[Any]],
+    gamma: float,
+    out: NDArray[np.floating[Any]],
+    threads: int,
+) -> None: ...
 def kernel_matrix(
     kernel: Kernel,
     X: object,

@@ -39,6 +39,27 @@ def test_machines_without_C_vary_nu(Machine):
         np.testing.assert_allclose(found.intercept[k], alone.intercept_, atol=1e-5)
 
 
+def test_a_precomputed_kernel_in_any_order_of_classes():
+    order = np.random.default_rng(0).permutation(len(Y))
+    machine = SVC(kernel="linear", tol=1e-8, dtype=np.float64)
+    expected = path(X[order], Y[order], CS, machine=machine)
+    machine.set_params(kernel="precomputed")
+    found = path(X[order] @ X[order].T, Y[order], CS, machine=machine)
+    np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-6)
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-9)
+
+
+@pytest.mark.parametrize("Machine", [NuSVC, OneClassSVM])
+def test_the_memory_changes_nothing(Machine):
+    """Each nu on its own rows where the matrix does not fit: the same machines."""
+    nus, y = [0.2, 0.4], Y if Machine is NuSVC else None
+    options = {"gamma": 0.2, "tol": 1e-8, "dtype": np.float64}
+    whole, rows = (
+        path(X, y, nus, machine=Machine(cache_size=size, **options)) for size in (200, 0.01)
+    )
+    np.testing.assert_allclose(rows.intercept, whole.intercept, atol=1e-6)
+
+
 def test_the_objective_is_that_of_the_dual():
     """One pair of classes, from the coefficients and the kernel alone."""
     two = Y < 2

@@ -1,7 +1,10 @@
 """SVCCV and SVRCV: the scores of GridSearchCV over our machines, found by sharing their work."""
 
+import subprocess
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairstep import _core
 from pairstep.svm import SVC, SVCCV, SVR, SVRCV
+from pairstep.svm.machine import Dual, Kernel, solve
 
 X, Y = load_iris(return_X_y=True)
 X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))
@@ -219,9 +223,82 @@ def test_bits_do_not_depend_on_threads():
     rng = np.random.default_rng(0)
     data, y = rng.normal(size=(600, 5)), rng.integers(0, 3, 600)
     one, two = (
-        SVRCV(Cs=[1.0, 10.0], gammas=[0.2], n_jobs=n_jobs, cv=3).fit(data, y) for n_jobs in (1, 2)
+        SVRCV(Cs=[1.0, 10.0], gammas=[0.2, 0.5], n_jobs=n_jobs, cv=3).fit(data, y)
+        for n_jobs in (1, 2)
     )
-    assert one.best_score_ == two.best_score_
+    for split in range(3):
+        name = f"split{split}_test_score"
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("matrices", [0, 1, 2, 3, 10])
+def test_what_fits_is_computed_once(monkeypatch, matrices, dtype):
+    """The distances once for all gamma beside one or two matrices; else a matrix for each."""
+    rng = np.random.default_rng(1)
+    data, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
+    made = {"squared_distances": 0, "kernel_matrix": 0}
+    for name in made:
+        compute = getattr(_core, name)
+
+        def counted(*arguments, name=name, compute=compute):
+            made[name] += 1
+            return compute(*arguments)
+
+        monkeypatch.setattr(_core, name, counted)
+    each = 300 * (300 + 48) * np.dtype(dtype).itemsize / 0.75 / 2**20
+    options = {"cv": 4, "n_jobs": 2, "dtype": dtype, "tol": 1e-6, "refit": False}
+    grid = {"Cs": [0.5, 5.0, 50.0], "gammas": [0.05, 0.3, 2.0]}
+    found = SVCCV(**grid, **options, cache_size=max(matrices, 0.5) * each * 1.001).fit(data, y)
+    assert made == {
+        "squared_distances": int(matrices >= 2),
+        "kernel_matrix": 3 if matrices == 1 else 0,
+    }
+    theirs = GridSearchCV(
+        SVC(dtype=dtype, tol=1e-6),
+        {"C": grid["Cs"], "gamma": grid["gammas"]}, cv=4, refit=False,
+    ).fit(data, y)  # fmt: skip
+    scores = [search.cv_results_["mean_test_score"] for search in (found, theirs)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_distances_that_float32_cannot_hold():
+    tiny, y = 1e-20 * X, Y
+    ours, theirs = both("SVC", tiny, y, {"C": [1.0, 10.0], "gamma": [1e39, 1e40]})
+    assert_same(ours, theirs)
+    assert ours.best_score_ > 0.8
+
+
+PEAK = """
+import sys
+import numpy as np
+from pathlib import Path
+from pairstep.svm import SVCCV
+
+def megabytes(field):
+    return float(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) / 1024
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 10))
+y = X[:, 0] + rng.normal(size=3000) > 0
+search = SVCCV(Cs=[0.1, 1.0], gammas=[0.01, 0.1, 1.0], cv=3, cache_size=float(sys.argv[1]))
+search.fit(X[:100], y[:100])
+Path("/proc/self/clear_refs").write_text("5")
+before = megabytes("VmRSS")
+search.fit(X, y)
+print(megabytes("VmHWM") - before)
+"""
+
+
+@pytest.mark.unsanitized
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak")
+@pytest.mark.parametrize("cache_size", [30, 60, 100, 150, 300])
+def test_memory_stays_within_cache_size_and_data(cache_size):
+    """A matrix of 3000 rows takes 35 MB: there is room for none, for one, two, three and more."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PEAK, str(cache_size)], check=True, capture_output=True, text=True
+    )
+    assert float(ran.stdout) <= cache_size + 20  # the data, their folds and support vectors
 
 
 # ----------------------------------------------------------------------------- journals and limits
@@ -391,6 +468,46 @@ def test_the_kernel_matrix_is_that_of_scikit_learn():
         assert matrix.dtype == (np.float32 if single else np.float64)
         expected = rbf_kernel(X[order], gamma=0.3)
         np.testing.assert_allclose(matrix[:, :75], expected, rtol=1e-7 if single else 1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_kernel_matrix_from_distances(dtype):
+    order = np.random.default_rng(0).permutation(75)
+    distances = _core.squared_distances(X, None, order, dtype == np.float32, 2)
+    assert distances.dtype == dtype
+    for gamma in (1e-3, 0.3, 40.0):
+        matrix = np.empty_like(distances)
+        _core.rbf_of_distances(distances, gamma, matrix, 2)
+        grain = np.finfo(dtype).eps
+        np.testing.assert_allclose(
+            matrix[:, :75], rbf_kernel(X[order], gamma=gamma),
+            rtol=0, atol=max(grain, 1e-13, 1e-12 * gamma),  # the origin is far from the samples
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="the same shape"):
+        _core.rbf_of_distances(distances, 1.0, matrix[:-1], 2)
+
+
+@pytest.mark.parametrize("rule", ["libsvm", "gs-1", "gs-q-lipschitz"])
+@pytest.mark.parametrize("n", [100, 600, 1500])
+def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
+    """Blocks are copied in the type of the matrix, and give the same bits where it is exact."""
+    rng = np.random.default_rng(n)
+    data = rng.normal(size=(n, 3))
+    matrix = rbf_kernel(data, gamma=0.5).astype(np.float32)
+    y = np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0)
+    found = []
+    for dtype in (np.float32, np.float64):
+        dual = Dual(
+            np.arange(n), -y, np.minimum(10 * y, 0.0), np.maximum(10 * y, 0.0),
+            np.array([0, n]), np.zeros(1), np.zeros(n),
+        )  # fmt: skip
+        (solution,) = solve(
+            matrix.astype(dtype), Kernel("precomputed"), [dual], tol=1e-2, max_iter=10**7,
+            time_limit=60.0, cache_bytes=10**8, threads=1, rule=rule,
+        )  # fmt: skip
+        assert solution.kkt_violation <= 1e-2
+        found.append(solution.z)
+    np.testing.assert_array_equal(*found)
 
 
 def test_plots():

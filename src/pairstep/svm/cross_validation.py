@@ -1,21 +1,25 @@
 """Cross-validation of many machines over one sample, which share what they have in common.
 
 Candidates that do not differ in gamma have the same kernel, and so have all splits of the sample:
-one kernel matrix serves them all. The duals of all splits are solved side by side, and those of the
-next C start where those of the last one ended. What a machine decides on the samples that it has
+one kernel matrix serves them all. On each split the machines for rising C form a chain, each
+started where the last one ended; chains are trained side by side, and while the last ones of a
+kernel are under way, those of the next one begin. What a machine decides on the samples that it has
 not seen is summed up from rows of the same matrix, so that no kernel value is computed twice.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -31,8 +35,8 @@ from ..result import Status
 from .base import SupportVectorMachine, Targets, entries_of
 from .classification import Classifier
 from .kernels import gamma_of, require_finite
-from .machine import Dual, Solution
-from .shared_kernel import SharedKernel, Trained, continued
+from .machine import Kernel, Solution
+from .shared_kernel import SharedKernel, SharedKernels, Trained, continued
 
 Candidate = dict[str, Any]
 
@@ -50,7 +54,7 @@ class Evaluation:
     failed: list[Solution] = field(default_factory=list)  # not solved to the tolerance
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fold:
     """A split, with the machine that is to be trained on it."""
 
@@ -63,22 +67,17 @@ class Fold:
     X: Any  # what it is scored on
     y: Any
     score_parameters: dict[str, Any]
-    last: tuple[float, list[Solution]] | None = None  # the last C, and the solutions for it
 
-    def with_parameters(self, candidate: Candidate) -> SupportVectorMachine:
-        """The machine of a candidate, to be trained."""
-        machine = copy(self.machine)
-        machine.__dict__.update(candidate)
-        return machine
 
-    def duals(self, machine: SupportVectorMachine) -> list[Dual]:
-        """Its duals, started from the solutions for the last C."""
-        duals = machine._duals(self.targets, self.weights)
-        if self.last is not None:
-            C, earlier = self.last
-            for solution, dual in zip(earlier, duals, strict=True):
-                continued(solution, dual, machine.C / C)
-        return duals
+class Trial(NamedTuple):
+    """A machine that was trained, to be scored; or what went wrong."""
+
+    candidate: int
+    fold: Fold
+    machine: SupportVectorMachine
+    fit_time: float
+    failed: list[Solution]
+    error: str | None = None
 
 
 class CrossValidation:
@@ -148,91 +147,197 @@ class CrossValidation:
         wanted: Callable[[int, int], bool],
         seconds: float,
     ) -> Iterator[Evaluation]:
-        """Evaluate candidates on the splits that they are wanted on, as long as there is time."""
-        ends = time.perf_counter() + seconds
+        """Evaluate candidates on the splits that they are wanted on, as long as there is time.
+
+        Chains are trained in threads of their own, and scored here: what scorers may rely on is
+        what they find in the thread that the search was started in.
+        """
         for split, error in self.errors.items():
             for k in range(len(candidates)):
                 if wanted(k, split):
                     yield Evaluation(k, split, math.nan, 0.0, 0.0, error)
-        for gamma, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
-            for folds in self._by_kernel(gamma.get("gamma", self.whole.gamma)):
-                if not any(wanted(k, fold.split) for k in of_gamma for fold in folds):
-                    continue
-                shared = self._shared_by(folds)
-                others = [name for name in candidates[0] if name not in ("C", "gamma")]
-                for _, path in _grouped(of_gamma, candidates, others):
-                    for fold in folds:
-                        fold.last = None
-                    for k in sorted(path, key=lambda k: candidates[k]["C"]):
-                        some = [fold for fold in folds if wanted(k, fold.split)]
-                        yield from self._evaluate(k, candidates[k], some, shared, ends)
-                        if time.perf_counter() >= ends:
-                            return
-
-    def _by_kernel(self, gamma: float | str) -> list[list[Fold]]:
-        """Folds whose machines have the same kernel: with gamma="scale" each has its own."""
-        kernels: dict[float, list[Fold]] = {}
-        for fold in self.folds:
-            if self.needs_gamma:
-                fold.machine._gamma = gamma_of(
-                    gamma, self.X[fold.train] if gamma == "scale" else self.X
-                )
-            kernels.setdefault(fold.machine._gamma, []).append(fold)
-        return list(kernels.values())
-
-    def _shared_by(self, folds: list[Fold]) -> SharedKernel:
-        kernel, whole, n = folds[0].machine._kernel(), self.whole, len(self.order)
-        if self.needs_gamma:
-            require_finite(kernel, self.matrix)
-        return SharedKernel.of(
-            self.matrix, kernel, self.order, whole._cache_bytes(), whole.dtype,
-            threads.count(whole.n_jobs, n * (entries_of(self.matrix) + 16.0 * n)),
-        )  # fmt: skip
-
-    def _evaluate(
-        self, k: int, candidate: Candidate, folds: list[Fold], shared: SharedKernel, ends: float
-    ) -> Iterator[Evaluation]:
-        """Train a candidate's machines on these folds, side by side, and score them."""
-        began = time.perf_counter()
-        trials = []
-        for fold in folds:
-            machine = fold.with_parameters(candidate)
-            try:
-                trials.append((fold, machine, fold.duals(machine)))
-            except ValueError:
-                yield Evaluation(k, fold.split, math.nan, 0.0, 0.0, traceback.format_exc())
-        if not trials:
+        kernels = self._kernels(candidates, wanted)
+        if not kernels:
             return
-        solutions = iter(
-            shared.solve(
-                [(fold.train, dual) for fold, _, duals in trials for dual in duals],
-                tol=self.whole.tol, max_iter=self.whole._most_iterations(len(self.order)),
-                time_limit=max(ends - began, 0.0), rule=self.whole.rule,
-                cold=self.whole.max_iter == -1 and all(fold.last is None for fold, *_ in trials),
-            )
+        n = len(self.order)
+        available = threads.count(self.whole.n_jobs, n * (entries_of(self.matrix) + 16.0 * n))
+        shared_kernels = SharedKernels(
+            self.matrix, kernels[0][0].name, len(kernels), self.order, self.whole._cache_bytes(),
+            self.whole.dtype,
         )  # fmt: skip
-        done, trained = [], []
-        for fold, machine, duals in trials:
-            solved = list(islice(solutions, len(duals)))
-            if any(solution.status == Status.TIME_LIMIT for solution in solved):
-                continue
-            fold.last = machine.C, solved
-            coefficients = machine._conclude(fold.targets, duals, solved)
-            support = fold.train[machine.support_]
-            machine._keep(self.X, coefficients, support)
-            weights = np.ascontiguousarray(coefficients.T)
-            trained.append(Trained(support, weights, machine._group_starts(), fold.test))
-            done.append((fold, machine, machine._report(solved)))
-        for (fold, machine, _), sums in zip(done, shared.sums(trained), strict=False):
+        workers = min(available, shared_kernels.at_once * max(len(some) for _, some in kernels))
+        training = Training(
+            self, candidates, time.perf_counter() + seconds, available // workers, workers
+        )
+        coming = enumerate(kernels)
+        waiting: list[Chain] = []  # a heap: what is first in the order of candidates goes first
+        running: list[Chain] = []
+        trial: Trial | None = None  # to be scored while others are trained
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                while True:
+                    in_use = {id(chain.shared): chain.shared for chain in waiting + running}
+                    if not waiting and len(in_use) < shared_kernels.at_once:
+                        for place, (kernel, some) in islice(coming, 1):
+                            waiting = _chains(
+                                place, some, kernel.gamma,
+                                shared_kernels.of(kernel, available, in_use.values()),
+                            )  # fmt: skip
+                    while waiting and len(running) < workers:
+                        running.append(heapq.heappop(waiting))
+                        pool.submit(training.step, running[-1])
+                    if trial is not None:
+                        yield self._scored(trial)
+                    if not running:
+                        return
+                    chain, news = training.told.get()
+                    running.remove(chain)
+                    if isinstance(news, BaseException):
+                        raise news
+                    trial = news
+                    if trial is not None:
+                        heapq.heappush(waiting, chain)
+                    del chain  # with the last one of a kernel goes its matrix
+            finally:
+                training.over = True
+
+    def _kernels(
+        self, candidates: Sequence[Candidate], wanted: Callable[[int, int], bool]
+    ) -> list[tuple[Kernel, list[tuple[int, Fold, list[int]]]]]:
+        """All kernels with their chains: which path, on which fold, of which candidates."""
+        kernels = []
+        others = [name for name in candidates[0] if name not in ("C", "gamma")]
+        for shown, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
+            paths = [
+                sorted(path, key=lambda k: candidates[k]["C"])
+                for _, path in _grouped(of_gamma, candidates, others)
+            ]
+            for kernel, folds in self._by_kernel(shown.get("gamma", self.whole.gamma)):
+                chains = [
+                    (place, fold, some)
+                    for place, path in enumerate(paths)
+                    for fold in folds
+                    if (some := [k for k in path if wanted(k, fold.split)])
+                ]
+                if chains:
+                    kernels.append((kernel, chains))
+        return kernels
+
+    def _by_kernel(self, gamma: float | str) -> list[tuple[Kernel, list[Fold]]]:
+        """Folds whose machines have the same kernel: with gamma="scale" each has its own."""
+        kernels: dict[Kernel, list[Fold]] = {}
+        for fold in self.folds:
+            machine = copy(fold.machine)
+            if self.needs_gamma:
+                machine._gamma = gamma_of(gamma, self.X[fold.train] if gamma == "scale" else self.X)
+                require_finite(machine._kernel(), self.matrix)
+            kernels.setdefault(machine._kernel(), []).append(fold)
+        return list(kernels.items())
+
+    def _scored(self, trial: Trial) -> Evaluation:
+        k, fold, machine, fit_time, failed, error = trial
+        if error is not None:
+            return Evaluation(k, fold.split, math.nan, 0.0, 0.0, error)
+        began = time.perf_counter()
+        score = _score(
+            machine, fold.X, fold.y, self.scorer, fold.score_parameters, error_score=math.nan
+        )
+        score_time = time.perf_counter() - began
+        return Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
+
+
+class Chain:
+    """Candidates that differ in C alone, in rising order, to be trained on one fold."""
+
+    def __init__(
+        self,
+        rank: tuple[int, ...],
+        fold: Fold,
+        candidates: list[int],
+        shared: SharedKernel,
+        gamma: float,
+    ):
+        self.rank = rank  # kernel, path, machines that are trained, split
+        self.fold, self.candidates, self.shared, self.gamma = fold, candidates, shared, gamma
+        self.last: tuple[float, list[Solution]] | None = None  # the last C, and the solutions
+
+    def __lt__(self, other: Chain) -> bool:
+        return self.rank < other.rank
+
+    def next_candidate(self) -> int | None:
+        """The one to train now, if there is one left."""
+        kernel, path, trained, split = self.rank
+        self.rank = kernel, path, trained + 1, split
+        return self.candidates[trained] if trained < len(self.candidates) else None
+
+
+@dataclass
+class Training:
+    """How chains are trained, side by side."""
+
+    validation: CrossValidation
+    candidates: Sequence[Candidate]
+    ends: float  # when to stop, on the clock of `time.perf_counter`
+    threads: int  # of each chain
+    at_once: int
+    told: SimpleQueue[tuple[Chain, Trial | BaseException | None]] = field(
+        default_factory=SimpleQueue
+    )
+    over: bool = False  # nobody waits for what is still under way
+
+    def step(self, chain: Chain) -> None:
+        """Train the next machine of a chain, and tell of it; of None if there is none."""
+        try:
+            self.told.put((chain, self._trial(chain)))
+        except BaseException as error:  # for the thread that waits
+            self.told.put((chain, error))
+
+    def _trial(self, chain: Chain) -> Trial | None:
+        fold, whole = chain.fold, self.validation.whole
+        k, began = chain.next_candidate(), time.perf_counter()
+        if k is None or self.over or began >= self.ends:
+            return None
+        machine = copy(fold.machine)
+        machine.__dict__.update(self.candidates[k])
+        machine._gamma = chain.gamma
+        try:
+            duals = machine._duals(fold.targets, fold.weights)
+        except ValueError:
+            return Trial(k, fold, machine, 0.0, [], traceback.format_exc())
+        # From the last C, not from the solution of another fold for the same one: that saves no
+        # iterations, for the rows that it has left out must find their place among all others.
+        if chain.last is not None:
+            for solution, dual in zip(chain.last[1], duals, strict=True):
+                continued(solution, dual, machine.C / chain.last[0])
+        solutions = chain.shared.solve(
+            [(fold.train, dual) for dual in duals],
+            tol=whole.tol, max_iter=whole._most_iterations(len(self.validation.order)),
+            time_limit=self.ends - began, rule=whole.rule,
+            cold=whole.max_iter == -1 and chain.last is None,
+            threads=self.threads, at_once=self.at_once, keep_going=lambda *_: not self.over,
+        )  # fmt: skip
+        if self.over or any(solution.status == Status.TIME_LIMIT for solution in solutions):
+            return None
+        chain.last = machine.C, solutions
+        coefficients = machine._conclude(fold.targets, duals, solutions)
+        support = fold.train[machine.support_]
+        machine._keep(self.validation.X, coefficients, support)
+        weights = np.ascontiguousarray(coefficients.T)
+        trained = Trained(support, weights, machine._group_starts(), fold.test)
+        for sums in chain.shared.sums([trained], self.threads):
             machine._known = fold.X, machine._combined(sums)
-        fit_time = (time.perf_counter() - began) / len(trials)
-        for fold, machine, failed in done:
-            began = time.perf_counter()
-            score = _score(
-                machine, fold.X, fold.y, self.scorer, fold.score_parameters, error_score=math.nan
-            )
-            score_time = time.perf_counter() - began
-            yield Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
+        failed = machine._report(solutions)
+        return Trial(k, fold, machine, time.perf_counter() - began, failed)
+
+
+def _chains(
+    place: int, some: list[tuple[int, Fold, list[int]]], gamma: float, shared: SharedKernel
+) -> list[Chain]:
+    """The chains of the kernel that comes at this place."""
+    return [
+        Chain((place, path, 0, fold.split), fold, candidates, shared, gamma)
+        for path, fold, candidates in some
+    ]
 
 
 def _grouped(

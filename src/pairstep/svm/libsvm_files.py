@@ -6,6 +6,7 @@ coefficients, one per pair of classes that it takes part in, and ``index:value``
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,12 @@ KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "precomputed": ("precomputed", ()),
 }
 LARGEST_LABEL = 2**31 - 1
+# What `svm-train -b 1` adds for machines that have no probabilities here.
+LEFT_OUT = {
+    "one_class": ("prob_density_marks", "probabilities of novelty"),
+    "epsilon_svr": ("probA", "error bars of regression"),
+    "nu_svr": ("probA", "error bars of regression"),
+}
 
 
 def save_libsvm_model(machine: Any, path: Place) -> None:
@@ -97,8 +104,9 @@ def load_libsvm_model(path: Place, *, n_features: int | None = None) -> Any:
     SVC, NuSVC, SVR, NuSVR or OneClassSVM
         Fitted; its predictions are those of LIBSVM. What the file does not say is as by default
         (C, nu, epsilon), and `support_` counts the support vectors as if there had been no other
-        samples, except with a precomputed kernel. LIBSVM's error bars of regression and its
-        probabilities of novelty are left out.
+        samples, except with a precomputed kernel. What LIBSVM keeps for error bars of regression
+        and for probabilities of novelty (`svm-train -b 1`) has no use here: it is left out with a
+        warning, and a file that is written from the machine is without it.
 
     Examples
     --------
@@ -201,6 +209,9 @@ def _machine(
     if count != len(vectors):
         raise ValueError(f"total_sv is {count:g}, but {len(vectors)} support vectors are there")
 
+    name, meaning = LEFT_OUT.get(kind, ("", ""))
+    if name in header:
+        warnings.warn(f"{name} is left out: there are no {meaning} here", UserWarning, stacklevel=3)
     state: dict[str, Any] = {"_gamma": float(parameters.get("gamma", 0.0))}
     order = np.arange(len(vectors))
     if kind in CLASSIFIERS:

@@ -126,13 +126,14 @@ def solve(
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
     device: Device | None = None,
+    arenas: _core.Arenas | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of X (dense or CSR) until each violation is at most `tol`.
 
     `max_iter` bounds the iterations of each dual, `time_limit` (seconds) all of them together.
     `cold`: nothing is known of the solutions, so that large duals may be started from samples.
     `keep_going(violation, iterations, solved)` is asked about twenty times a second. With a
-    `device` it does what is large.
+    `device` it does what is large. `arenas` keep memory from one call to the next.
     """
     data, center = prepared(kernel, X)
     native_rule = RULES["libsvm" if rule == "auto" else rule].code
@@ -148,7 +149,7 @@ def solve(
         ]  # fmt: skip
         outcomes = _core.solve_duals(
             data, center, kernel.native, arrays, cache_bytes=cache_bytes, threads=threads,
-            single=single, rule=native_rule, **limits,
+            single=single, rule=native_rule, arenas=arenas, **limits,
         )  # fmt: skip
         return [Outcome(*outcome) for outcome in outcomes]
 

@@ -42,6 +42,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         Minus `intercept_`: ``decision_function = score_samples - offset_``.
     <fit attributes>
 
+    Notes
+    -----
+    There is no search for nu and gamma such as `SVCCV`: without labels no score tells which of them
+    is best. `pairstep.svm.path` solves for many nu on one kernel matrix; where some samples are
+    known to be outliers, scikit-learn's GridSearchCV with a scorer that knows them can choose.
+
     Examples
     --------
     >>> from pairstep.svm import OneClassSVM

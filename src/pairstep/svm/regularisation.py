@@ -19,7 +19,7 @@ from .base import SupportVectorMachine, entries_of
 from .classification import SVC
 from .duals import continue_from
 from .machine import Dual, Solution
-from .shared_kernel import SharedKernel, continued
+from .shared_kernel import SharedKernels, continued
 
 LINES = 50  # samples whose coefficients are drawn
 
@@ -125,10 +125,12 @@ def path(
     targets = whole._targets(X, y)
     weights = whole._weights(X, sample_weight)
     matrix = whole._matrix(X)
-    shared = SharedKernel.of(
-        matrix, whole._kernel(), np.argsort(targets, kind="stable"), whole._cache_bytes(),
-        whole.dtype, whole._threads(n * (entries_of(matrix) + 16.0 * n)),
-    )  # fmt: skip
+    kernel = whole._kernel()
+    threads = whole._threads(n * (entries_of(matrix) + 16.0 * n))
+    order = np.argsort(targets, kind="stable")
+    shared = SharedKernels(matrix, kernel.name, 1, order, whole._cache_bytes(), whole.dtype).of(
+        kernel, threads
+    )
     coefficients, intercepts, counts, objectives, violations = [], [], [], [], []
     failed: list[Solution] = []
     last: list[tuple[Dual, Solution]] = []
@@ -145,7 +147,7 @@ def path(
             [(np.arange(n), dual) for dual in duals],
             tol=whole.tol, max_iter=whole._most_iterations(n),
             time_limit=math.inf if whole.time_limit is None else whole.time_limit,
-            rule=whole.rule, cold=not last and whole.max_iter == -1,
+            rule=whole.rule, cold=not last and whole.max_iter == -1, threads=threads,
         )  # fmt: skip
         last = list(zip(duals, solutions, strict=True))
         whole._conclude(targets, duals, solutions)
