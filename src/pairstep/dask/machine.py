@@ -41,8 +41,6 @@ class Work:
     keep_going: Callable[[float, int, int], bool]
     solved: int = 0
     stopped: bool = False
-    # An oracle of a dual whose start is about to be chosen, and where the dual was before.
-    priced: tuple[ClusterOracle, Array] | None = None
 
     def goes_on(self, violation: float, iterations: int, _: int = 0) -> bool:
         """Tell how far it has come; whether there is time left, and nobody wants it to end."""
@@ -95,45 +93,26 @@ class Work:
         return used
 
     def _price(self, sample: Dual, whole: Dual) -> Array:
-        """The gradients of `whole` where the variables of `sample` are the only ones.
-
-        The oracle is told of them in the size that they have in `whole`: those at their limits will
-        mostly stay there when it goes on.
-        """
-        whole.z[:] = 0.0
+        """The gradients of `whole` where the variables of `sample` are the only ones."""
+        z = np.zeros(len(whole.z))
         place = np.zeros(self.matrix.shape[0], np.int64)
         for some, all_ in zip(sample.groups, whole.groups, strict=True):
             place[whole.rows[all_]] = np.arange(all_.start, all_.stop)
-            whole.z[place[sample.rows[some]]] = sample.z[some] / TIMES
-        oracle = self._oracle(whole, self.tol, self._single())
-        self.priced = oracle, whole.z.copy()
-        return whole.linear + TIMES * (oracle.gradient() - whole.linear)
+            z[place[sample.rows[some]]] = sample.z[some]
+        return self._oracle(replace(whole, z=z), self.tol, True).gradient()
 
     def _oracle(self, dual: Dual, tol: float, single: bool) -> ClusterOracle:
-        """The one that has priced the dual, brought to its start, or a new one."""
-        priced, self.priced = self.priced, None
-        if priced is not None and priced[0].dual is dual:
-            oracle, before = priced
-            oracle.tol = tol
-            change = dual.z - before
-            moved = np.flatnonzero(change)
-            oracle.advance(moved, change[moved])
-            return oracle
         cache_bytes, threads = self.how["cache_bytes"], self.how["threads"]
         return ClusterOracle(
             self.matrix, dual, tol=tol, cache_bytes=cache_bytes, threads=threads, single=single
         )
-
-    def _single(self) -> bool:
-        """Whether float32 is to be tried."""
-        return bool(np.dtype(self.how["dtype"]) == np.float32)
 
     def _over_shares(
         self, dual: Dual, tol: float, used: int
     ) -> tuple[_core.BlockStop, int, ClusterOracle]:
         """Run the block gear: how it ended, iterations in all, and the oracle."""
         rule = RULES["libsvm" if self.how["rule"] == "auto" else self.how["rule"]].code
-        single = self._single()
+        single = np.dtype(self.how["dtype"]) == np.float32
         while True:
             oracle = self._oracle(dual, tol, single)
             if math.isinf(oracle.rounding):
