@@ -128,3 +128,65 @@ def test_what_has_no_ridge_or_has_kinks_goes_the_usual_way():
     expected = minimize(Kinked(dense(F, D + 1, c), 0.01, 0.5), where)
     assert kinked.status == "optimal"
     assert kinked.fun == pytest.approx(expected.fun, rel=1e-9)
+
+
+def exact_value(F, D, c, total):
+    """The least value without bounds, by Woodbury's formula in long double."""
+    F, D, c = (a.astype(np.longdouble) for a in (F, np.broadcast_to(D, F.shape[1]), c))
+    columns = np.vstack([F, -np.ones(F.shape[1])])  # x = -(c + columns' unknown) / D
+    system = (columns / D) @ columns.T
+    system[np.diag_indices(len(F))] += 1
+    right = -(columns / D) @ c
+    right[-1] += total
+    table = np.column_stack([system, right])
+    for p in range(len(table)):
+        q = p + int(np.argmax(np.abs(table[p:, p])))
+        table[[p, q]] = table[[q, p]]
+        for r in range(len(table)):
+            if r != p:
+                table[r] -= table[p] * (table[r, p] / table[p, p])
+    x = -(c + columns.T @ (table[:, -1] / np.diag(table))) / D
+    return float(((F @ x) ** 2).sum() / 2 + (D * x * x).sum() / 2 + c @ x)
+
+
+DIAGONALS = {
+    "equal": lambda rng, n: np.full(n, 10.0 ** rng.uniform(-12, 12)),
+    "alike": lambda rng, n: 10.0 ** (rng.uniform(-9, 9) + rng.uniform(-3, 3, n)),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n", [5, 150, 199, 201, 600])
+@pytest.mark.parametrize("diagonal", DIAGONALS)
+def test_diagonals_from_tiny_to_huge(diagonal, n, seed):
+    """Without bounds variables may be so large that their last bits are prices: not `stalled`."""
+    rng = np.random.default_rng([seed, n])
+    m = int(rng.integers(1, min(12, n)))
+    F, _, c = model(seed, m, n, 1.0, linear=10.0 ** rng.uniform(-4, 4))
+    D, total = DIAGONALS[diagonal](rng, n), float(rng.normal())
+    free = minimize(FactorModel(F, D, c), SumBox(total, -np.inf))
+    assert free.status == "optimal", free.message
+    expected = exact_value(F, D, c, total)
+    assert abs(free.fun - expected) <= 1e-9 * max(abs(expected), abs(c @ free.x))
+    assert sum_error_in_ulps(free.x, total) <= 1
+    room = abs(total) / n
+    box = minimize(FactorModel(F, D, c), SumBox(total, -rng.random(n) - room, rng.random(n) + room))
+    assert box.status == "optimal", box.message
+    assert box.kkt_violation <= box.tolerance
+    assert box.fun >= expected - 1e-9 * abs(expected)
+
+
+def test_what_drowns_in_the_products_of_factors_is_not_lost():
+    """F'F + D in float64 has no trace of D, and is no convex function without bounds."""
+    F, D, c = model(7, 5, 150, 1e-12, linear=1.0)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, -np.inf))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(exact_value(F, D, c, 1.0), rel=1e-9)
+
+
+def test_only_what_no_progress_ends_is_excused_by_rounding():
+    """A tolerance of 0 is never met, and a limit of iterations stays one."""
+    F, D, c = model(8, 5, 300, 1e-6, linear=1.0)
+    where = SumBox(1.0, -np.inf)
+    assert minimize(FactorModel(F, D, c), where, tol=0).status == "stalled"
+    assert minimize(FactorModel(F, D, c), where, max_iter=0).status == "max_iter"

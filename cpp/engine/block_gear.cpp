@@ -73,8 +73,7 @@ BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Pulse& pulse)
     }
     if (leap()) {
       // What a leap has left is mostly rounding, which further rounds would only spread.
-      if (violation <= tolerance() && verify()) return BlockStop::optimal;
-      continue;
+      return violation <= tolerance() && verify() ? BlockStop::optimal : BlockStop::leapt;
     }
     if (++rounds_ % SHRINK_EVERY == 0 && point_.n > WORTH_SHRINKING && shrink()) continue;
     if (const BlockStop stop = work_on_block(max_iter, pulse); stop != BlockStop::paused)

@@ -23,8 +23,9 @@ struct BlockTask {
   bool at_hand = false;  // whether blocks are copied from a Hessian that is there as a whole
 };
 
-// `imprecise`: the violation does not fall any further in the oracle's arithmetic.
-enum class BlockStop : int { optimal, max_iter, stopped, imprecise, unbounded, paused };
+// `imprecise`: the violation does not fall any further in the oracle's arithmetic. `leapt`: paused
+// after a leap to the optimum that left a violation, which may be rounding.
+enum class BlockStop : int { optimal, max_iter, stopped, imprecise, unbounded, paused, leapt };
 
 class BlockGear {
  public:

@@ -374,7 +374,8 @@ void register_types(nb::module_& m) {
       .value("stopped", BlockStop::stopped)
       .value("imprecise", BlockStop::imprecise)
       .value("unbounded", BlockStop::unbounded)
-      .value("paused", BlockStop::paused);
+      .value("paused", BlockStop::paused)
+      .value("leapt", BlockStop::leapt);
   nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex where we look.")
       .value("no", Convex::no)
       .value("but_for_rounding", Convex::but_for_rounding)

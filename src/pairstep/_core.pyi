@@ -34,6 +34,7 @@ class BlockStop(Enum):
     imprecise = 3
     unbounded = 4
     paused = 5
+    leapt = 6
 
 class Convex(Enum):
     no = 0

@@ -24,11 +24,13 @@ from ..constraints import Layout
 from ..kept import kept
 from ..labels import Axis, aligned
 from ..show import described
-from .matrices import ROUNDS, largest_pair, native, sparse_matrix
+from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares
 from .objective import Fixed, Indices
 
 # A Gram matrix of more than this many bytes is not formed.
 GRAM_BYTES = 2**31
+# A diagonal that is smaller than this, against the products it is added to, loses its digits.
+DROWNS = 1e-8
 
 
 def inner(left: Any, right: Array) -> Array:
@@ -202,8 +204,15 @@ class LeastSquares(Fixed):
         return residual if self.weight is None else self.weight * residual
 
     def _value(self, x: Array, residual: Array) -> float:
-        squares = residual @ self._weighted(residual)
-        return float(0.5 * squares + (0.5 * self.ridge * x + self.c) @ x)
+        squares = _core.dot(residual, self._weighted(residual))
+        return 0.5 * squares + _core.dot(0.5 * self.ridge * x + self.c, x)
+
+    def products(self, x: Array) -> float:
+        """What rounding in the gradient is relative to: that of Ax, seen through A, and of x."""
+        largest = float(np.abs(x).max()) or 1.0
+        residual = self._weighted(np.sqrt(sums_of_squares(self.A, x / largest)))
+        squares = sums_of_squares(self.A.T, residual) + (self.ridge * (x / largest)) ** 2
+        return largest * float(np.sqrt(squares.max()))
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``|Ad|^2 + ridge |d|^2`` for the move d."""
@@ -287,5 +296,8 @@ class FactorModel(LeastSquares):
 
     @property
     def prefers_blocks(self) -> bool:
-        """Whether parts of the Hessian are cheaper to work with than the whole."""
-        return self.n > 200
+        """Whether parts of the Hessian are cheaper to work with than the whole.
+
+        So are the factors where they are few and the diagonal would drown in their products.
+        """
+        return self.n > 200 or (self.leaps and self.ridge.min() < DROWNS * self.lipschitz.max())

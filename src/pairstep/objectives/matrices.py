@@ -60,6 +60,13 @@ def symmetric(matrix: Any) -> tuple[Any, float]:
     return matrix if amount == 0 else (matrix + matrix.T) / 2, relative
 
 
+def sums_of_squares(matrix: Any, x: Array) -> Array:
+    """``sum_j (M_ij x_j)^2`` for each row i; the matrix may be sparse."""
+    if scipy.sparse.issparse(matrix):
+        return np.asarray(matrix.multiply(matrix) @ (x * x))
+    return np.asarray(np.einsum("ij,ij,j->i", matrix, matrix, x * x))
+
+
 def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:
     """``max_ij (H_ii + H_jj - 2 H_ij) / 2`` from blocks of rows."""
     largest = 0.0

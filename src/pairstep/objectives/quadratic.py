@@ -14,7 +14,7 @@ from ..constraints import Layout
 from ..kept import kept
 from ..labels import Axis, aligned
 from ..show import described
-from .matrices import ROUNDS, largest_pair, native, sparse_matrix, symmetric
+from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares, symmetric
 from .objective import Fixed, Indices
 
 # A sparse matrix is made dense up to this many.
@@ -147,6 +147,11 @@ class Quadratic(Fixed):
     def _product(self, x: Array) -> Array:
         # By rows: the same bits whatever the number of BLAS threads, and only the rows that count.
         return self.Q @ x if scipy.sparse.issparse(self.Q) else _core.times(self.Q, x)
+
+    def products(self, x: Array) -> float:
+        """The largest ``|(Q_ij x_j)_j|``: what rounding in the gradient is relative to."""
+        largest = float(np.abs(x).max()) or 1.0
+        return largest * float(np.sqrt(sums_of_squares(self.Q, x / largest).max()))
 
     def curvature(self, indices: Indices, delta: Array) -> float:
         """``d'Qd`` for the move d."""

@@ -36,7 +36,7 @@ def run(task: Task) -> Outcome:
             task.strictness * task.tol, task.max_iter, 1 if watched else WITHOUT_END, task.time_left
         )
         task.n_iter = solve.iterations
-        if task.record and stop == Stop.paused:
+        if task.record and stop in (Stop.paused, Stop.leapt):
             record(task, solve, task.look())
         if task.line_is_due:
             seen = task.look()
@@ -55,11 +55,15 @@ def run(task: Task) -> Outcome:
             return Outcome(Status.MAX_ITER, remark)
         if stop == Stop.stopped:
             return Outcome(Status.TIME_LIMIT, remark)
-        if stop in (Stop.optimal, Stop.imprecise):
+        if stop in (Stop.optimal, Stop.imprecise, Stop.leapt):
             task.settle()
             seen = task.look()
             if task.is_optimal(seen):
                 return Outcome(Status.STALLED if remark else Status.OPTIMAL, remark, seen)
+            if stop == Stop.leapt:
+                if task.is_rounded(seen):
+                    return Outcome(Status.STALLED, remark or NO_PROGRESS, seen)
+                continue
             fruitless = fruitless + 1 if seen.violation > 0.5 * best else 0
             best = min(best, seen.violation)
             if stop == Stop.imprecise or fruitless > 3 or not task.aim_lower(seen):

@@ -200,8 +200,13 @@ def _report(
         value, gradient = value_and_gradient(objective, x)
         prices = layout.prices(gradient)
         seen = task.seen_at(value, prices)
-    if status == Status.STALLED and task.is_optimal(seen) and not remark.startswith(NOT_CONVEX):
-        status, remark = Status.OPTIMAL, ""
+    tolerance = task.tolerance_at(seen)
+    if status == Status.STALLED and not remark.startswith(NOT_CONVEX):
+        rounded = task.is_rounded(seen)
+        if rounded or task.is_optimal(seen):
+            status, remark = Status.OPTIMAL, ""
+        if rounded:
+            tolerance = max(tolerance, task.rounding_at(seen))
     multiplier, by_label = layout.multipliers(seen.multiplier)
     return Result(
         x=x,
@@ -218,7 +223,7 @@ def _report(
         gradient=gradient,
         pull=layout.pull(seen.multiplier),
         bounds=layout.bounds,
-        tolerance=task.tolerance_at(seen),
+        tolerance=tolerance,
         remark=remark,
         kinks=objective.kinks,
         variables=variables,
@@ -254,7 +259,7 @@ def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int
     if n is None:
         raise ValueError(
             "the number of variables is unknown: give x0, or the bounds as arrays, "
-            "or lipschitz as an array"
+            "or Smooth its n or lipschitz as an array"
         )
     if n == 0:
         raise ValueError("there are no variables: n = 0")

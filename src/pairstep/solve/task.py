@@ -197,20 +197,21 @@ class Task:
             return False
         if seen.nearby <= self._gain_allowed(seen):
             return True
-        return seen.violation <= ROUNDING * max(seen.scale, self._products())
+        return seen.violation <= self.rounding_at(seen)
 
-    def _products(self) -> float:
-        """The size of the products that add up to the terms of the gradient, where it is known.
+    def is_rounded(self, seen: Seen) -> bool:
+        """Whether a point where nothing falls any more is the optimum but for its rounding."""
+        return self.tol >= ROUNDING and seen.violation <= self.rounding_at(seen)
 
-        Terms may all vanish at the optimum, as those of a portfolio without risk do: what is left
-        of them there is the rounding of ``sum_j Q_ij x_j``, in which
-        ``|Q_ij| <= sqrt(Q_ii Q_jj)``.
+    def rounding_at(self, seen: Seen) -> float:
+        """The violation that the rounding of z and of what adds up to the gradient may leave.
+
+        Terms may all vanish at the optimum, as those of a portfolio without risk do, or variables
+        be so large that their last bits count: the products in ``sum_j Q_ij x_j`` tell.
         """
-        constants = self.objective.lipschitz
-        if self.objective.linear is None or constants is None:
-            return self.least_scale
-        root = np.sqrt(np.maximum(constants, 0.0))
-        return float(root.max() * (root @ np.abs(self.z)))
+        products = getattr(self.objective, "products", None)
+        least = self.least_scale if products is None else products(self.z)
+        return ROUNDING * max(seen.scale, least)
 
     def _gain_allowed(self, seen: Seen) -> float:
         size = max(seen.size, abs(seen.value))
