@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 import pairstep
-from pairstep import Kinked, LeastSquares, Quadratic, Simplex, Smooth, Status, SumBox, minimize
+from pairstep import (
+    FactorModel,
+    Kinked,
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    Smooth,
+    Status,
+    SumBox,
+    minimize,
+)
 from pairstep.objectives.differences import differences
 from pairstep.solve.learnt import Learnt
 
@@ -47,6 +57,7 @@ HESSIANS = {
     "sparse": lambda x: scipy.sparse.csr_array(hessian(x)),
     "least squares": lambda x: (rows(x), 0.0),
     "sparse least squares": lambda x: (scipy.sparse.csr_array(rows(x)), 0.0),
+    "a factor model": lambda x: FactorModel(rows(x)),
     "factors and a diagonal": lambda x: (np.linalg.cholesky(hessian(x) - 0.01 * np.eye(N)).T, 0.01),
     "none": None,
 }

@@ -42,8 +42,8 @@ class Smooth:
     hessian : callable, "jax", "torch" or None
         ``hessian(x)`` returns the matrix of second derivatives, dense or sparse, or a pair
         ``(F, d)`` that stands for ``F'F + diag(d)``, which is not multiplied out where n is large:
-        factors and a diagonal or, with d = 0, a least-squares form. None: curvature is learnt from
-        gradients.
+        factors and a diagonal or, with d = 0, a least-squares form; a `FactorModel` or
+        `LeastSquares` stands for its own. None: curvature is learnt from gradients.
     lipschitz : float or array_like, optional
         Coordinate-wise Lipschitz constants of the gradient; needed by the weighted rules and by
         the steps "1/L2" and "lipschitz".
@@ -167,6 +167,8 @@ class Smooth:
         if self._hessian is None:
             return None
         form = self._hessian(np.array(x, float))
+        if isinstance(form, LeastSquares):
+            form = form.A, form.ridge
         factors = isinstance(form, tuple)
         size = (np.shape(form[0] if factors else form) or (0,))[-1]
         if size != len(x):
