@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -359,6 +360,19 @@ const double* take_symmetric(nb::handle given, std::size_t& n) {
   return rows ? rows : take(MatrixByColumns());
 }
 
+nb::handle numpy_empty;  // kept, for it takes longer to look up than to call
+
+// A new array of NumPy's own, for few numbers: `to_numpy` shares memory, which takes longer to
+// arrange.
+nb::object copied(const std::vector<double>& values) {
+  nb::object array = numpy_empty(values.size());
+  Py_buffer memory;
+  if (PyObject_GetBuffer(array.ptr(), &memory, PyBUF_WRITABLE) != 0) nb::raise_python_error();
+  std::copy(values.begin(), values.end(), static_cast<double*>(memory.buf));
+  PyBuffer_Release(&memory);
+  return array;
+}
+
 nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower, nb::handle upper,
                  nb::handle tol) {
   std::vector<double> linear, low, high;
@@ -380,14 +394,15 @@ nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower,
   }
   if (!answer) return nb::bool_(false);
   const Certificate& sure = answer->certificate;
-  return nb::make_tuple(to_numpy(std::move(answer->x)), to_numpy(std::move(answer->gradient)),
-                        answer->value, answer->iterations, sure.violation, answer->tolerance,
-                        sure.bound, sure.multiplier[0]);
+  return nb::make_tuple(copied(answer->x), copied(answer->gradient), answer->value,
+                        answer->iterations, sure.violation, answer->tolerance, sure.bound,
+                        sure.multiplier[0]);
 }
 
 }  // namespace
 
 void register_solvers(nb::module_& m) {
+  numpy_empty = nb::object(nb::module_::import_("numpy").attr("empty")).release();
   nb::class_<GreedySolve>(m, "GreedySolve",
                           "A run of the greedy gear; x of its point changes in place.")
       .def(nb::init<Matrix, const PointArrays&, In, double, ChoiceArrays, Step, double, Index, bool,

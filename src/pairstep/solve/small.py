@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from .. import _core
 from ..labels import Axis
 from ..result import Result, Status
+
+OPTIMAL = Status.OPTIMAL
 
 
 def solve_small(
@@ -21,7 +23,7 @@ def solve_small(
     None where the numbers are in another form than arrays of floats or there are too many of them,
     False where the problem needs a closer look or has an error.
     """
-    began = time.perf_counter()
+    began = perf_counter()
     upper = math.inf if upper is None else upper
     found = _core.small(Q, 0.0 if c is None else c, total, lower, upper, tol)
     if not found:
@@ -30,12 +32,13 @@ def solve_small(
     # Not through the constructor: a frozen dataclass sets its fields one by one, which takes as
     # long as the solve.
     result = object.__new__(Result)
-    result.__dict__.update(
-        x=x, fun=value, status=Status.OPTIMAL, n_iter=n_iter, kkt_violation=violation,
-        suboptimality_bound=bound, multiplier=multiplier, setup_time=0.0,
-        solve_time=time.perf_counter() - began, gradient=gradient, pull=multiplier,
-        bounds=(_own(lower), _own(upper)), tolerance=tolerance, variables=Axis(),
-    )  # fmt: skip
+    fields = {
+        "x": x, "fun": value, "status": OPTIMAL, "n_iter": n_iter, "kkt_violation": violation,
+        "suboptimality_bound": bound, "multiplier": multiplier, "setup_time": 0.0,
+        "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
+        "bounds": (_own(lower), _own(upper)), "tolerance": tolerance, "variables": Axis(),
+    }  # fmt: skip
+    object.__setattr__(result, "__dict__", fields)
     return result
 
 
