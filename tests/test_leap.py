@@ -152,7 +152,6 @@ def exact_value(F, D, c, total):
 DIAGONALS = {
     "equal": lambda rng, n: np.full(n, 10.0 ** rng.uniform(-12, 12)),
     "alike": lambda rng, n: 10.0 ** (rng.uniform(-9, 9) + rng.uniform(-3, 3, n)),
-    "mixed": lambda rng, n: 10.0 ** rng.uniform(-6, 6, n),
 }
 
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,17 +44,19 @@ struct Group {
   }
 
   // The account with room for the amount that should take it, or -1: a free one, for one at its
-  // bound would become free; among those the largest up to the total in size, for it feels the
-  // amount least, or the smallest beyond it, which rounds least.
+  // bound would become free; among those the smallest, which rounds least.
   Index taker_of(double amount) const {
-    const auto rank = [&](Index i) {
-      const double size = std::abs(x[i]);
-      const bool within = size <= std::abs(total);
-      return std::tuple(is_free(i), within, within ? size : -size);
-    };
     Index best = -1;
-    for (Index i = 0; i < n; ++i)
-      if (room(i, amount) >= std::abs(amount) && (best < 0 || rank(i) > rank(best))) best = i;
+    bool best_is_free = false;
+    for (Index i = 0; i < n; ++i) {
+      if (!(room(i, amount) >= std::abs(amount))) continue;
+      const bool free = is_free(i);
+      if (best < 0 || free > best_is_free ||
+          (free == best_is_free && std::abs(x[i]) < std::abs(x[best]))) {
+        best = i;
+        best_is_free = free;
+      }
+    }
     return best;
   }
 
@@ -94,7 +95,7 @@ struct Group {
   void settle() {
     for (int round = 0; round < 16; ++round) {
       const double rest = residual();
-      if (total - rest == total) return;  // so does the sum, rounded once
+      if (rest == 0.0) return;
       const Index taker = taker_of(rest);
       // An ulp is not worth leaving a bound or a kink for.
       if (!(taker >= 0 && is_free(taker)) && std::abs(rest) <= ulp()) return;

@@ -159,8 +159,8 @@ Lanes missing_of(const std::array<Lanes, N>& x, double total) {
   return (total - high) - low;
 }
 
-// Rounding of the sums goes into a free variable, the smallest that has room for it. Where the sums
-// are right then.
+// Rounding of the sums goes into a free variable, the smallest that has room for it, as `settle`
+// has it. Where the sums are right then.
 template <int N>
 Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
   Lanes missing = missing_of<N>(x, problem.total);
