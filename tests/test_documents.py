@@ -133,7 +133,7 @@ class TestReadme:
         assert not {"gear", "gears", "floor", "room", "rooms", "finish"} & set(words)
 
     @pytest.mark.parametrize(
-        ("work", "benchmark", "row"),
+        ("work", "name", "row"),
         [
             ("portfolio of 85", "qp", "OR-Library, port2"),
             ("cod-rna", "svm", "cod-rna"),
@@ -141,9 +141,9 @@ class TestReadme:
             ("9025 pixels", "batch", "Samson, 3 materials"),
         ],
     )
-    def test_figures_are_those_of_the_benchmarks(self, work, benchmark, row):
+    def test_figures_are_those_of_the_benchmarks(self, work, name, row):
         (line,) = [x for x in marked(text_of("README.md"), "figures").splitlines() if work in x]
-        rows = json.loads(text_of(f"docs/benchmarks/{benchmark}.json"))["rows"]
+        rows = json.loads(text_of(f"docs/benchmarks/{name}.json"))["rows"]
         (measured,) = [" ".join(map(str, cells)) for cells in rows if cells[0] == row]
         told = re.findall(r"\d+(?:\.\d+)?", "|".join(line.split("|")[2:]))
         assert told
