@@ -122,7 +122,7 @@ def test_solves_what_solve_qp_solves(seed, n, groups, kinked, frugal, eager):
     value = 0.5 * x @ Q @ x + c @ x + (0 if kinks is None else kinks[0] @ np.abs(x - kinks[1]))
     size = 0.5 * x @ Q @ x + np.abs(c) @ np.abs(x)
     assert abs(value - expected.fun) <= 1e-6 * size
-    assert oracle.asked == []
+    assert set(oracle.asked) <= {"fill_block"}  # a block may be written where it is read
 
 
 def test_rounds_one_at_a_time_are_rounds_at_once():
