@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import dask
@@ -17,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.dask
 from pairstep import svm
-from pairstep.dask.cluster import Shares
+from pairstep.dask.cluster import Shares, computed
 
 pytestmark = pytest.mark.usefixtures("over_shares")
 
@@ -171,6 +172,76 @@ def test_a_scheduler_that_is_gone(monkeypatch, tmp_path):
         for process in (worker, scheduler):
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_no_worker_is_left_while_data_are_computed(fresh_client, late):
+    """All are killed while the first thing that a fit waits for is computed: y, or lengths of X."""
+
+    def slowly(block):
+        time.sleep(60)
+        return block
+
+    dX, dy = lazy(X, Y)
+    if late == 0:
+        dy = dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int))
+    else:
+        dX = dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0)))
+        dX = dX[dask.array.from_array(Y >= 0, chunks=dX.chunks[0])]
+    for nanny in fresh_client.cluster.workers.values():
+        nanny.auto_restart = False
+    processes = fresh_client.run(os.getpid).values()
+    killer = threading.Thread(target=kill_once_at_work, args=(fresh_client, processes))
+    killer.start()
+    with (
+        dask.config.set({"pairstep.timeout": "1s"}),
+        pytest.raises(RuntimeError, match="the cluster has no workers left"),
+    ):
+        pairstep.dask.SVC(**PARAMETERS).fit(dX, dy)
+    killer.join()
+
+
+def kill_once_at_work(client, processes):
+    while not all(client.processing().values()):
+        time.sleep(0.05)
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+
+
+def test_what_takes_longer_than_the_limit_is_waited_for(client):
+    def slowly(block):
+        time.sleep(1.5)
+        return block
+
+    (dy,) = lazy(Y[:300])
+    with dask.config.set({"pairstep.timeout": "0.5s"}):
+        (y,) = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)))
+    assert (y == Y[:300]).all()
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_of_every_answer(monkeypatch, fresh_client):
+    ask = Shares.ask
+
+    def deadly(shares, each, again=None):
+        calls = [("exit",)]  # which no share knows: see below
+        return ask(shares, [calls] * len(each), again=calls)
+
+    def arm(dask_worker):
+        from pairstep.dask import share
+
+        share.Rows.exit = lambda _: os._exit(1)
+
+    put = Shares._put
+
+    def armed(shares, lines):
+        shares.client.run(arm, workers=[line.worker for line in lines])
+        put(shares, lines)
+
+    monkeypatch.setattr(Shares, "ask", deadly)
+    monkeypatch.setattr(Shares, "_put", armed)
+    with pytest.raises(RuntimeError, match="lost 5 times in a row"):
+        pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 
 
 def test_data_that_cannot_be_had(client):
