@@ -174,22 +174,21 @@ def test_a_scheduler_that_is_gone(monkeypatch, tmp_path):
             process.wait()
 
 
-@pytest.mark.parametrize("late", [0, 1])
-def test_no_worker_is_left_while_data_are_computed(fresh_client, late):
-    """All are killed while the first thing that a fit waits for is computed: y, or lengths of X."""
+@pytest.mark.parametrize("what", ["y", "lengths of X"])
+def test_no_worker_is_left_while_data_are_computed(fresh_client, what):
 
     def slowly(block):
         time.sleep(60)
         return block
 
     dX, dy = lazy(X, Y)
-    if late == 0:
+    if what == "y":
         dy = dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int))
     else:
         dX = dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0)))
         dX = dX[dask.array.from_array(Y >= 0, chunks=dX.chunks[0])]
     for nanny in fresh_client.cluster.workers.values():
-        nanny.auto_restart = False
+        nanny.close_gracefully()  # does not start its worker again
     processes = fresh_client.run(os.getpid).values()
     killer = threading.Thread(target=kill_once_at_work, args=(fresh_client, processes))
     killer.start()
@@ -215,31 +214,19 @@ def test_what_takes_longer_than_the_limit_is_waited_for(client):
 
     (dy,) = lazy(Y[:300])
     with dask.config.set({"pairstep.timeout": "0.5s"}):
-        (y,) = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)))
+        y = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)))
     assert (y == Y[:300]).all()
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_of_every_answer(monkeypatch, fresh_client):
-    ask = Shares.ask
+def test_workers_that_die_of_every_message(monkeypatch, fresh_client):
+    exchange = Shares._exchange
 
-    def deadly(shares, each, again=None):
-        calls = [("exit",)]  # which no share knows: see below
-        return ask(shares, [calls] * len(each), again=calls)
+    def deadly(shares, lines, each):
+        kill(fresh_client, [line.number for line in lines])(shares)
+        return exchange(shares, lines, each)
 
-    def arm(dask_worker):
-        from pairstep.dask import share
-
-        share.Rows.exit = lambda _: os._exit(1)
-
-    put = Shares._put
-
-    def armed(shares, lines):
-        shares.client.run(arm, workers=[line.worker for line in lines])
-        put(shares, lines)
-
-    monkeypatch.setattr(Shares, "ask", deadly)
-    monkeypatch.setattr(Shares, "_put", armed)
+    monkeypatch.setattr(Shares, "_exchange", deadly)
     with pytest.raises(RuntimeError, match="lost 5 times in a row"):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 import dask
 import numpy as np
 from dask.utils import parse_timedelta
-from distributed import Client, Future
+from distributed import Client, Future, futures_of
 from distributed.comm import Comm, connect
 from distributed.protocol import Serialized
 from distributed.utils import wait_for
@@ -248,8 +248,8 @@ class Shares:
         line.comm = line.future = None
 
 
-def computed(client: Client, *collections: Any) -> Any:
-    """Those that are dask collections, computed; the others as they are.
+def computed(client: Client, collection: Any) -> Any:
+    """A dask collection, computed; anything else as it is.
 
     It is waited for as long as the workers compute, but not for workers that do not come.
     """
@@ -257,16 +257,19 @@ def computed(client: Client, *collections: Any) -> Any:
     def get(graph: Any, keys: Any, **options: Any) -> Any:
         return client.sync(_gathered, client, client.get(graph, keys, sync=False, **options))
 
-    return dask.compute(*collections, traverse=False, scheduler=get)
+    (result,) = dask.compute(collection, traverse=False, scheduler=get)
+    return result
 
 
 async def _gathered(client: Client, futures: Any) -> Any:
-    silence = _silence()
+    silence, flat = _silence(), futures_of(futures)
     work = asyncio.ensure_future(client.gather(futures))
     at_work = time.monotonic()  # when some worker was
     try:
         while not (await asyncio.wait([work], timeout=silence / GLANCES))[0]:
-            if any((await _ask_scheduler(client, "processing", workers=None)).values()):
+            processing = await _ask_scheduler(client, "processing", workers=None)
+            on_their_way = all(future.status == "finished" for future in flat)
+            if on_their_way or any(processing.values()):
                 at_work = time.monotonic()
             elif time.monotonic() - at_work > silence:
                 raise RuntimeError(NOBODY)
