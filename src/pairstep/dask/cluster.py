@@ -263,7 +263,7 @@ def computed(client: Client, collection: Any) -> Any:
 
 async def _gathered(client: Client, futures: Any) -> Any:
     silence, flat = _silence(), futures_of(futures)
-    work = asyncio.ensure_future(client.gather(futures))
+    work = asyncio.gather(client.gather(futures), return_exceptions=True)
     at_work = time.monotonic()  # when some worker was
     try:
         while not (await asyncio.wait([work], timeout=silence / GLANCES))[0]:
@@ -275,9 +275,13 @@ async def _gathered(client: Client, futures: Any) -> Any:
                 raise RuntimeError(NOBODY)
         if client.status != "running":
             raise _scheduler_is_gone(client)
-        return work.result()
+        (result,) = work.result()
+        if isinstance(result, BaseException):
+            raise result
+        return result
     finally:
-        work.cancel()
+        for future in flat:
+            future.release()  # which ends what waits for it
 
 
 async def _ask_scheduler(client: Client, question: str, **arguments: Any) -> Any:
