@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import dask
@@ -17,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.dask
 from pairstep import svm
-from pairstep.dask.cluster import Shares
+from pairstep.dask.cluster import Shares, computed
 
 pytestmark = pytest.mark.usefixtures("over_shares")
 
@@ -171,6 +172,63 @@ def test_a_scheduler_that_is_gone(monkeypatch, tmp_path):
         for process in (worker, scheduler):
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("what", ["y", "lengths of X"])
+def test_no_worker_is_left_while_data_are_computed(fresh_client, what):
+
+    def slowly(block):
+        time.sleep(60)
+        return block
+
+    dX, dy = lazy(X, Y)
+    if what == "y":
+        dy = dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int))
+    else:
+        dX = dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0)))
+        dX = dX[dask.array.from_array(Y >= 0, chunks=dX.chunks[0])]
+    for nanny in fresh_client.cluster.workers.values():
+        nanny.close_gracefully()  # does not start its worker again
+    processes = fresh_client.run(os.getpid).values()
+    killer = threading.Thread(target=kill_once_at_work, args=(fresh_client, processes))
+    killer.start()
+    with (
+        dask.config.set({"pairstep.timeout": "1s"}),
+        pytest.raises(RuntimeError, match="the cluster has no workers left"),
+    ):
+        pairstep.dask.SVC(**PARAMETERS).fit(dX, dy)
+    killer.join()
+
+
+def kill_once_at_work(client, processes):
+    while not all(client.processing().values()):
+        time.sleep(0.05)
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+
+
+def test_what_takes_longer_than_the_limit_is_waited_for(client):
+    def slowly(block):
+        time.sleep(1.5)
+        return block
+
+    (dy,) = lazy(Y[:300])
+    with dask.config.set({"pairstep.timeout": "0.5s"}):
+        y = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)))
+    assert (y == Y[:300]).all()
+
+
+@pytest.mark.slow
+def test_workers_that_die_of_every_message(monkeypatch, fresh_client):
+    exchange = Shares._exchange
+
+    def deadly(shares, lines, each):
+        kill(fresh_client, [line.number for line in lines])(shares)
+        return exchange(shares, lines, each)
+
+    monkeypatch.setattr(Shares, "_exchange", deadly)
+    with pytest.raises(RuntimeError, match="lost 5 times in a row"):
+        pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 
 
 def test_data_that_cannot_be_had(client):

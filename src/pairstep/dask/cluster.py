@@ -1,5 +1,8 @@
 """The coordinator's side: rows shared out among the workers of a cluster, and a line to each share.
 
+Nothing here waits without end: every wait is for a sign of life, of a share, of the scheduler or of
+the workers that compute something.
+
 A share whose worker is lost, or is silent for too long, is put on another worker: dask brings its
 rows again, and whoever asks tells what else the new owner has to know.
 """
@@ -9,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import dask
 import numpy as np
 from dask.utils import parse_timedelta
-from distributed import Client, Future
+from distributed import Client, Future, futures_of
 from distributed.comm import Comm, connect
 from distributed.protocol import Serialized
 from distributed.utils import wait_for
@@ -26,8 +29,10 @@ from .share import Answer, Calls, hold, packed, receive
 
 LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
 SILENCE = "30s"  # a share that says nothing for so long is lost: dask's setting pairstep.timeout
+GLANCES = 10  # so many times in that span it is looked whether the workers compute something
+NOBODY = "the cluster has no workers left"
 RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
-ATTEMPTS = 5  # to put a share on a worker
+ATTEMPTS = 5  # to have an answer of a share that is lost again and again
 
 
 @dataclass
@@ -75,7 +80,7 @@ class Shares:
     traffic: Traffic = field(default_factory=Traffic)
 
     def __post_init__(self) -> None:
-        self.silence = parse_timedelta(dask.config.get("pairstep.timeout", SILENCE))
+        self.silence = _silence()
         workers = self._workers()
         if not workers:
             raise RuntimeError("the cluster has no workers")
@@ -118,33 +123,41 @@ class Shares:
         """
         self.traffic.rounds += 1
         answers = self._exchange(self.lines, each)
-        while lost := [line for line in self.lines if _is_lost(answers[line.number])]:
-            self._restore(lost)
+        for _ in range(ATTEMPTS):
+            lost = [line for line in self.lines if _is_lost(answers[line.number])]
+            if not lost:
+                return answers
+            self._replace(lost)
             calls = [each[line.number] if again is None else again for line in lost]
-            for line, answer in zip(lost, self._exchange(lost, calls), strict=True):
-                answers[line.number] = answer
-        return answers
+            restoring = [self.restoring(line) for line in lost]
+            both = [[*first, *then] for first, then in zip(restoring, calls, strict=True)]
+            for line, first, answer in zip(
+                lost, restoring, self._exchange(lost, both), strict=True
+            ):
+                answers[line.number] = answer if _is_lost(answer) else answer[len(first) :]
+        raise RuntimeError(f"workers were lost {ATTEMPTS} times in a row: the fit is given up")
 
     def _exchange(self, lines: Sequence[Line], each: Sequence[Calls]) -> list[Answer]:
         """Send each of some shares its calls; their answers, or why there is none."""
         messages = {id(calls): packed(calls) for calls in each}  # one that goes to all only once
         self.traffic.sent += sum(_bytes(calls) for calls in each)
-        answers: list[Any] = self.client.sync(
-            self._ask_at_once, lines, [messages[id(calls)] for calls in each]
+        answers = self._at_once(
+            self._ask(line, messages[id(calls)]) for line, calls in zip(lines, each, strict=True)
         )
-        for answer in answers:
-            if isinstance(answer, BaseException) and not _is_lost(answer):
-                raise answer
         self.traffic.received += _bytes(answers)
         return answers
 
-    async def _ask_at_once(
-        self, lines: Sequence[Line], messages: Sequence[Serialized]
-    ) -> list[Any]:
-        return await asyncio.gather(
-            *(self._ask(line, message) for line, message in zip(lines, messages, strict=True)),
-            return_exceptions=True,
-        )
+    def _at_once(self, talks: Iterable[Awaitable[Any]]) -> list[Any]:
+        """Talk to some shares: what comes of it, or how they were lost."""
+
+        async def all_of_them() -> list[Any]:
+            return await asyncio.gather(*talks, return_exceptions=True)
+
+        results: list[Any] = self.client.sync(all_of_them)
+        for result in results:
+            if isinstance(result, BaseException) and not _is_lost(result):
+                raise result
+        return results
 
     async def _ask(self, line: Line, message: Serialized) -> Answer:
         if line.comm is None:
@@ -155,33 +168,29 @@ class Shares:
             answer = await wait_for(line.comm.read(), self.silence)
             if line.future is not None and line.future.status == "error":
                 await line.future  # raises why the rows could not be had
+            if line.future is not None and line.future.status != "pending":
+                raise OSError(f"the task of share {line.number} on {line.worker} has ended")
         if isinstance(answer, Exception):
             raise answer
         return list(answer)
 
-    def _restore(self, lost: Sequence[Line]) -> None:
-        for _ in range(ATTEMPTS):
-            for line in lost:
-                log.tell(f"share {line.number} on {line.worker} is lost", False)
-                self.traffic.recoveries += 1
-                self._bury(line)
-            for line in lost:
-                line.worker = self._replacement()
-            self._put(lost)
-            answers = self._exchange(lost, [self.restoring(line) for line in lost])
-            lost = [line for line, answer in zip(lost, answers, strict=True) if _is_lost(answer)]
-            if not lost:
-                return
-        raise RuntimeError(f"workers were lost {ATTEMPTS} times in a row: the fit is given up")
+    def _replace(self, lost: Sequence[Line]) -> None:
+        """Put lost shares on other workers."""
+        for line in lost:
+            log.tell(f"share {line.number} on {line.worker} is lost", False)
+            self.traffic.recoveries += 1
+            self._bury(line)
+        for line in lost:
+            line.worker = self._replacement()
+        self._put(lost)
 
     def _bury(self, line: Line) -> None:
         """Have dask give up on a worker too: it may think that it is still there, with its data."""
         self._let_go(line)
         if line.worker in self._workers():
-            self.client.sync(
-                self.client.scheduler.unregister,
-                address=line.worker, stimulus_id=f"pairstep-lost-{time.time()}",
-            )  # fmt: skip
+            self._ask_scheduler(
+                "unregister", address=line.worker, stimulus_id=f"pairstep-lost-{time.time()}"
+            )
         line.worker = ""
 
     def _replacement(self) -> str:
@@ -199,30 +208,19 @@ class Shares:
             if workers and waited > RESTART:
                 return min(workers, key=lambda worker: load[worker])
             if waited > max(RESTART, self.silence):
-                raise RuntimeError("the cluster has no workers left")
+                raise RuntimeError(NOBODY)
             time.sleep(0.1)
 
     def _workers(self) -> dict[str, int]:
         """Workers by their addresses, and their numbers of threads."""
-        if self.client.status != "running":
-            raise self._scheduler_is_gone()
-        try:
-            workers = self.client.nthreads()
-        except OSError as error:
-            raise self._scheduler_is_gone() from error
-        return dict(sorted(workers.items()))
+        return dict(sorted(self._ask_scheduler("ncores", workers=None).items()))
 
-    def _scheduler_is_gone(self) -> Exception:
-        return ConnectionError(
-            f"the dask scheduler of {self.client} is gone: a fit over the cluster cannot go on"
-        )
+    def _ask_scheduler(self, question: str, **arguments: Any) -> Any:
+        return self.client.sync(_ask_scheduler, self.client, question, **arguments)
 
     def _put(self, lines: Sequence[Line]) -> None:
         """Start the tasks of shares on their workers, and open lines to them."""
-        workers = [line.worker for line in lines]
-        for refusal in self.client.run(receive, workers=workers, on_error="return").values():
-            if isinstance(refusal, BaseException) and not _is_lost(refusal):
-                raise refusal  # such as that pairstep is not installed there
+        self._at_once(self._prepare(line) for line in lines)
         names = {line.number: f"pairstep-share-{line.number}-{uuid.uuid4().hex}" for line in lines}
         for line in lines:
             parts = list(self.X[line.begin : line.end].to_delayed().ravel())
@@ -231,17 +229,16 @@ class Shares:
             line.future = self.client.compute(
                 task, workers=[line.worker], allow_other_workers=False
             )
-        self.client.sync(self._connect_all, lines, names)
+        self._at_once(self._connect(line, names[line.number]) for line in lines)
 
-    async def _connect_all(self, lines: Sequence[Line], names: dict[int, str]) -> None:
-        await asyncio.gather(*(self._connect(line, names[line.number]) for line in lines))
+    async def _prepare(self, line: Line) -> None:
+        """Have a worker take messages; raises what it has against it, such as no pairstep."""
+        await wait_for(self.client.run(receive, workers=[line.worker]), self.silence)
 
     async def _connect(self, line: Line, name: str) -> None:
-        try:
-            line.comm = await connect(line.worker, **self.client.connection_args)
-            await line.comm.write({"op": "pairstep", "share": name})
-        except OSError:
-            line.comm = None
+        connecting = connect(line.worker, **self.client.connection_args)
+        line.comm = await wait_for(connecting, self.silence)
+        await wait_for(line.comm.write({"op": "pairstep", "share": name}), self.silence)
 
     def _let_go(self, line: Line) -> None:
         if line.comm is not None:
@@ -249,6 +246,62 @@ class Shares:
         if line.future is not None:
             line.future.release()
         line.comm = line.future = None
+
+
+def computed(client: Client, collection: Any) -> Any:
+    """A dask collection, computed; anything else as it is.
+
+    It is waited for as long as the workers compute, but not for workers that do not come.
+    """
+
+    def get(graph: Any, keys: Any, **options: Any) -> Any:
+        return client.sync(_gathered, client, client.get(graph, keys, sync=False, **options))
+
+    (result,) = dask.compute(collection, traverse=False, scheduler=get)
+    return result
+
+
+async def _gathered(client: Client, futures: Any) -> Any:
+    silence, flat = _silence(), futures_of(futures)
+    work = asyncio.gather(client.gather(futures), return_exceptions=True)
+    at_work = time.monotonic()  # when some worker was
+    try:
+        while not (await asyncio.wait([work], timeout=silence / GLANCES))[0]:
+            processing = await _ask_scheduler(client, "processing", workers=None)
+            on_their_way = all(future.status == "finished" for future in flat)
+            if on_their_way or any(processing.values()):
+                at_work = time.monotonic()
+            elif time.monotonic() - at_work > silence:
+                raise RuntimeError(NOBODY)
+        if client.status != "running":
+            raise _scheduler_is_gone(client)
+        (result,) = work.result()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+    finally:
+        for future in flat:
+            future.release()  # which ends what waits for it
+
+
+async def _ask_scheduler(client: Client, question: str, **arguments: Any) -> Any:
+    if client.status != "running":
+        raise _scheduler_is_gone(client)
+    try:
+        return await wait_for(getattr(client.scheduler, question)(**arguments), _silence())
+    except LOST as error:
+        raise _scheduler_is_gone(client) from error
+
+
+def _scheduler_is_gone(client: Client) -> Exception:
+    return ConnectionError(
+        f"the dask scheduler of {client} is gone: a fit over the cluster cannot go on"
+    )
+
+
+def _silence() -> float:
+    """Seconds."""
+    return float(parse_timedelta(dask.config.get("pairstep.timeout", SILENCE)))
 
 
 def _is_lost(answer: Any) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import svm
 from ..svm.base import SupportVectorMachine
 from ..svm.machine import Dual, Solution
-from .cluster import Shares
+from .cluster import Shares, computed
 from .machine import solve
 from .matrix import ClusterMatrix
 
@@ -88,8 +88,8 @@ class ClusterMachine(SupportVectorMachine):
         client = default_client() if self.client is None else self.client
         if client.asynchronous:
             raise ValueError("client must not be asynchronous")
-        rows, names = _rows_of(X)
-        y, sample_weight = client.sync(_gathered, client, y, sample_weight)
+        rows, names = _rows_of(X, client)
+        y, sample_weight = computed(client, y), computed(client, sample_weight)
         with Shares(client, rows) as shares:
             super().fit(ClusterMatrix(shares, names), y, sample_weight)
         self.traffic_ = shares.traffic
@@ -192,13 +192,13 @@ class OneClassSVM(ClusterMachine, svm.OneClassSVM, local=svm.OneClassSVM):
     """Unsupervised detection of outliers over a cluster."""
 
 
-def _rows_of(X: Any) -> tuple[Any, Any]:
+def _rows_of(X: Any, client: Client) -> tuple[Any, Any]:
     """A collection as an array whose blocks are known rows, and the names of its columns."""
     names = None
     if hasattr(X, "to_dask_array"):
         columns = np.asarray(X.columns, object)
         names = columns if all(isinstance(name, str) for name in columns) else None
-        X = X.to_dask_array(lengths=True)
+        X = X.to_dask_array(lengths=tuple(computed(client, X.map_partitions(len))))
     if not isinstance(X, dask.array.Array):
         raise TypeError(
             f"X must be a dask array or dataframe, got {type(X).__name__}; pairstep.svm takes it"
@@ -206,15 +206,9 @@ def _rows_of(X: Any) -> tuple[Any, Any]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
     if np.isnan(X.shape[0]):
-        X = X.compute_chunk_sizes()
+        lengths = computed(client, dask.delayed([block.shape[0] for block in X.to_delayed()[:, 0]]))
+        X = dask.array.Array(X.dask, X.name, (tuple(lengths), X.chunks[1]), meta=X)
     return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, names
-
-
-async def _gathered(client: Client, *collections: Any) -> list[Any]:
-    """Those that are dask collections, computed."""
-    return [
-        await client.compute(one) if dask.is_dask_collection(one) else one for one in collections
-    ]
 
 
 def _block(X: Any, machine: Any, method: str) -> Any:
