@@ -54,6 +54,15 @@ def fitted(machine, *data):
     return dual.toarray() if scipy.sparse.issparse(dual) else dual, machine.intercept_
 
 
+def test_steps_of_a_large_block(available):
+    rows = RNG.normal(size=(2600, 8))
+    noisy = rows[:, 0] * rows[:, 1] + 0.7 * RNG.normal(size=2600) > 0
+    alone_and_together(available, [
+        lambda: fitted(SVC(C=300.0, gamma=0.3), rows, noisy),
+        lambda: fitted(SVC(C=200.0, gamma=0.3), rows, noisy),
+    ])  # fmt: skip
+
+
 def test_fits(available):
     K = X[:300] @ X[:300].T
     alone_and_together(available, [
