@@ -304,8 +304,9 @@ class Training:
             duals = machine._duals(fold.targets, fold.weights)
         except ValueError:
             return Trial(k, fold, machine, 0.0, [], traceback.format_exc())
-        # From the last C, not from the solution of another fold for the same one: that saves no
-        # iterations, for the rows that it has left out must find their place among all others.
+        # From the last C, not from the solution of another fold for the same one: where a fit is
+        # long, for large C, that took more iterations or more time in most cases measured, for the
+        # rows that it has left out must find their place among all others.
         if chain.last is not None:
             for solution, dual in zip(chain.last[1], duals, strict=True):
                 continued(solution, dual, machine.C / chain.last[0])
