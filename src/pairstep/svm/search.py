@@ -291,9 +291,9 @@ class SVCCV(Search):
     work is shared. The kernel matrix of all samples is computed once for each gamma, from distances
     that are computed once for all: all splits, pairs of classes and C are solved on it, and
     decisions on held-out samples are read from it. Each C starts from the solutions for the one
-    before it on the same split, which was mostly faster than to start from another split. Up to three
-    quarters of `cache_size` are for these matrices: if only one fits, each is computed from the
-    samples; if none does, each machine computes the kernel rows that it needs, from the same
+    before it on the same split, which was mostly faster than to start from another split. Up to
+    three quarters of `cache_size` are for these matrices: if only one fits, each is computed from
+    the samples; if none does, each machine computes the kernel rows that it needs, from the same
     starts. `n_jobs` machines are trained side by side; scores are the same for any number.
 
     Parameters
