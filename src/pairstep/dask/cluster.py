@@ -30,6 +30,7 @@ from .share import Answer, Calls, hold, packed, receive
 LOST = (OSError, asyncio.TimeoutError)  # what asking a share that is lost ends in
 SILENCE = "30s"  # a share that says nothing for so long is lost: dask's setting pairstep.timeout
 GLANCES = 10  # so many times in that span it is looked whether the workers compute something
+SHARE = "pairstep-share-"  # what the names of tasks that own rows begin with
 NOBODY = "the cluster has no workers left"
 RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
 ATTEMPTS = 5  # to have an answer of a share that is lost again and again
@@ -164,15 +165,31 @@ class Shares:
             raise OSError(f"no line to {line.worker}")
         await wait_for(line.comm.write(message), self.silence)
         answer: Any = "at work"
+        at_work = time.monotonic()  # when the share was, or whoever brings its rows
         while isinstance(answer, str):
             answer = await wait_for(line.comm.read(), self.silence)
             if line.future is not None and line.future.status == "error":
                 await line.future  # raises why the rows could not be had
             if line.future is not None and line.future.status != "pending":
                 raise OSError(f"the task of share {line.number} on {line.worker} has ended")
+            if not (isinstance(answer, str) and answer == "without rows") or await self._rows_come(
+                line
+            ):
+                at_work = time.monotonic()
+            elif time.monotonic() - at_work > self.silence:
+                raise OSError(f"nobody brings the rows of share {line.number}")
         if isinstance(answer, Exception):
             raise answer
         return list(answer)
+
+    async def _rows_come(self, line: Line) -> bool:
+        """Whether a worker computes or fetches what may be the rows of a share."""
+        processing = await _ask_scheduler(self.client, "processing", workers=None)
+        return any(
+            not str(key).startswith(SHARE) or (line.future is not None and key == line.future.key)
+            for keys in processing.values()
+            for key in keys
+        )
 
     def _replace(self, lost: Sequence[Line]) -> None:
         """Put lost shares on other workers."""
@@ -221,7 +238,7 @@ class Shares:
     def _put(self, lines: Sequence[Line]) -> None:
         """Start the tasks of shares on their workers, and open lines to them."""
         self._at_once(self._prepare(line) for line in lines)
-        names = {line.number: f"pairstep-share-{line.number}-{uuid.uuid4().hex}" for line in lines}
+        names = {line.number: f"{SHARE}{line.number}-{uuid.uuid4().hex}" for line in lines}
         for line in lines:
             parts = list(self.X[line.begin : line.end].to_delayed().ravel())
             name = names[line.number]

@@ -123,6 +123,7 @@ class Desk:
     def __init__(self) -> None:
         self.requests: queue.SimpleQueue[tuple[Calls, Future[Serialized]] | None]
         self.requests = queue.SimpleQueue()
+        self.open = False  # once the rows are here
 
     def ask(self, calls: Calls) -> Future[Serialized]:
         """Hand in a message."""
@@ -136,6 +137,7 @@ class Desk:
 
     def serve(self, rows: Rows) -> None:
         """Answer messages until no more will come."""
+        self.open = True
         wait: float | None = UNCLAIMED
         while (request := self._next(wait)) is not None:
             wait = None
@@ -180,7 +182,7 @@ async def correspond(comm: Comm, share: str) -> Status:
         while True:
             work = asyncio.wrap_future(desk.ask(await comm.read()))
             while not (await asyncio.wait([work], timeout=SIGN))[0]:
-                await comm.write("at work")
+                await comm.write("at work" if desk.open else "without rows")
             await comm.write(work.result())
     except CommClosedError:
         return Status.dont_reply
