@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pairstep import _core
 from pairstep.svm import SVC, SVCCV, SVR, SVRCV
 from pairstep.svm.machine import Dual, Kernel, solve
+from pairstep.svm.search import drawn
 
 X, Y = load_iris(return_X_y=True)
 X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))
@@ -508,6 +509,101 @@ def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
         assert solution.kkt_violation <= 1e-2
         found.append(solution.z)
     np.testing.assert_array_equal(*found)
+
+
+def halved(n, positives=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    score = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n)
+    return X, np.where(score > np.quantile(score, 1 - positives), "yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("n", "rounds"),
+    [(899, [(6, 899)]), (900, [(6, 300), (2, 900)]), (2697, [(6, 899), (2, 2697)]),
+     (2698, [(6, 300), (2, 900), (1, 2698)])],
+)  # fmt: skip
+def test_halving_scores_fewer_on_more(n, rounds):
+    X, y = halved(n)
+    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False, "tol": 1e-6}
+    plain = SVCCV(**options).fit(X, y)
+    search = SVCCV(**options, halving=True).fit(X, y)
+    results = search.cv_results_
+    levels, samples = results["iter"], results["n_resources"]
+    seen = [(int((levels == k).sum()), samples[levels == k][0]) for k in range(len(rounds))]
+    assert seen == rounds
+    last = np.flatnonzero(levels == len(rounds) - 1)
+    scores = dict(zip(map(str, plain.cv_results_["params"]), plain.cv_results_["mean_test_score"],
+                      strict=True))  # fmt: skip
+    for k in last:  # on all samples: the scores of the plain search
+        assert results["mean_test_score"][k] == scores[str(results["params"][k])]
+    assert search.best_index_ == last[np.argmax(results["mean_test_score"][last])]
+    assert search.best_params_ == results["params"][search.best_index_]
+    for level in range(len(rounds) - 1):  # the best go on
+        here, there = np.flatnonzero(levels == level), np.flatnonzero(levels == level + 1)
+        going_on = [results["params"][k] for k in there]
+        score = {True: [], False: []}
+        for k in here:
+            score[results["params"][k] in going_on].append(results["mean_test_score"][k])
+        assert min(score[True]) >= max(score[False])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["SVC", "SVR", "precomputed"])
+def test_rounds_of_halving_are_searches_on_some_samples(kind, weighted):
+    X, y = halved(1000)
+    weight = np.random.default_rng(1).uniform(0.5, 2, 1000) if weighted else None
+    grid, machine = {"C": [0.1, 1.0, 10.0]}, {"tol": 1e-7}
+    if kind == "precomputed":
+        X, kind, machine["kernel"] = rbf_kernel(X, gamma=0.3), "SVC", "precomputed"
+    elif kind == "SVR":
+        y = (y == "yes").astype(float)
+    Machine, Search = KINDS[kind]
+    folds = np.arange(1000) % 3
+    search = Search(
+        Cs=grid["C"], gammas=[0.5], cv=PredefinedSplit(folds), refit=False, halving=True,
+        random_state=5, **machine,
+    )  # fmt: skip
+    search.fit(X, y, sample_weight=weight)
+    some = np.sort(drawn(y, kind == "SVC", 5)[:334])
+    part = X[np.ix_(some, some)] if "kernel" in machine else X[some]
+    machine.setdefault("gamma", 0.5)
+    theirs = GridSearchCV(Machine(**machine), grid, cv=PredefinedSplit(folds[some]), refit=False)
+    theirs.fit(part, y[some], sample_weight=None if weight is None else weight[some])
+    found = search.cv_results_["mean_test_score"][search.cv_results_["iter"] == 0]
+    np.testing.assert_allclose(found, theirs.cv_results_["mean_test_score"], rtol=0, atol=1e-6)
+
+
+def test_samples_of_halving_have_all_classes():
+    X, y = halved(2700, positives=0.004)
+    y = np.where(np.arange(2700) == 1234, "rare", y)
+    sizes = {label: (y == label).sum() for label in set(y)}
+    for seed in range(20):
+        order = drawn(y, True, seed)
+        assert sorted(order) == list(range(2700))
+        for count in (3, 300, 900):
+            for label, size in sizes.items():
+                here = (y[order[:count]] == label).sum()
+                assert max(1, count * size / 2700 - 2) <= here <= count * size / 2700 + 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too few of a class for each fold
+        assert SVCCV(Cs=[1.0, 10.0], gammas=[1.0], halving=True).fit(X, y).best_score_ > 0.9
+
+
+def test_halving_goes_on_where_it_was_ended():
+    X, y = halved(2700)
+    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False, "halving": True}
+    journal = {}
+    whole = SVCCV(**options, journal=journal).fit(X, y)
+    assert len(journal) == (6 + 2 + 1) * 3
+    part = dict(list(journal.items())[:20])
+    again = SVCCV(**options, journal=part).fit(X, y)
+    assert part == journal
+    np.testing.assert_array_equal(
+        again.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"]
+    )
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        SVCCV(**options, time_limit=0.0).fit(X, y)
 
 
 def test_plots():

@@ -49,6 +49,10 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--epsilon", type=number, **several, help="of svr: values to try (0.1)")
     parser.add_argument("--cv", metavar="N", type=int, default=5, help="folds (5)")
     parser.add_argument("--seed", metavar="N", type=int, help="shuffle samples before folding")
+    parser.add_argument(
+        "--halving", action="store_true", default=None,
+        help="all candidates on a ninth of the samples, the best on more",
+    )  # fmt: skip
     parser.add_argument("--journal", metavar="FILE", help="default: MODEL.journal")
     add_machine(parser)
     parser.set_defaults(run=run)
@@ -60,7 +64,13 @@ def run(options: argparse.Namespace) -> int:
     from ..svm.journal import Journal, fingerprint
 
     parameters = given(
-        options, Cs="c", gammas="gamma", epsilons="epsilon", cv="cv", random_state="seed"
+        options,
+        Cs="c",
+        gammas="gamma",
+        epsilons="epsilon",
+        cv="cv",
+        halving="halving",
+        random_state="seed",
     )
     search = made(getattr(svm, SEARCHES[options.type]), parameters, options.type)
     require_writable(options.model)
@@ -78,11 +88,11 @@ def run(options: argparse.Namespace) -> int:
         search.fit(samples.X, samples.y)
     best = ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in search.best_params_.items())  # fmt: skip
+    tried = len({tuple(some.items()) for some in search.cv_results_["params"]})
     write_model(options, search.best_estimator_, samples)
     word = "accuracy" if options.type == "svc" else "R2"
     report(
-        f"best of {len(search.cv_results_['params'])}: {best}; {options.cv}-fold {word} "
-        f"{search.best_score_:.4f}",
+        f"best of {tried}: {best}; {options.cv}-fold {word} {search.best_score_:.4f}",
         options.model,
     )
     return 0

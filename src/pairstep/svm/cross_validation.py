@@ -128,6 +128,22 @@ class CrossValidation:
                 Fold(split, train, test, part, own, weights[train], X_test, y_test, given)
             )
 
+    def on_some(self, rows: Indices) -> CrossValidation:
+        """The same splits of some of the samples, which are given in rising order."""
+        machine, X, y, splits, scorer, *parameters = self.given
+        X_some, y_some = _safe_split(machine, X, y, rows, rows)
+        fit_parameters, score_parameters = (
+            _check_method_params(X, given, indices=rows) for given in parameters
+        )
+
+        def within(side: Indices) -> Indices:
+            return np.searchsorted(rows, side[np.isin(side, rows)])
+
+        some = [(within(train), within(test)) for train, test in splits]
+        return CrossValidation(
+            machine, X_some, y_some, some, scorer, fit_parameters, score_parameters
+        )
+
     def _order(self, targets: Any) -> Indices:
         """Rows by class and split, so that those of a machine are side by side in the matrix."""
         n = _num_samples(self.X)

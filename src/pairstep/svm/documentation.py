@@ -95,6 +95,13 @@ PARAMETERS = {
     refit : bool or callable
         Whether to fit the best machine to all samples; a function takes `cv_results_` and gives the
         index of the best candidate.
+    halving : bool
+        Successive halving: all candidates are scored on a ninth of the samples, drawn by
+        `random_state`, the best third of them on a third, and the best third of these on all. There
+        are fewer such rounds where the first would have less than 300 samples. Every round has rows
+        of its own in `cv_results_`, with its number, ``iter``, and its samples, ``n_resources``, as
+        scikit-learn's HalvingGridSearchCV has it; in the journal the splits of earlier rounds have
+        numbers beyond those of the last.
 """,
     "shared": """\
     cache_size : float

@@ -16,13 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._search_successive_halving import BaseSuccessiveHalving
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
-from sklearn.utils import indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .. import log
+from ..constraints import Indices
 from ..extras import needed
 from . import spread
 from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
@@ -40,6 +42,12 @@ Journal = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
 OWN = {"random_state", "time_limit"}  # of the search: the machine's mean something else
 
+# Successive halving: so many times fewer candidates go on to so many times more samples, which are
+# at least so many in the first of at most so many rounds.
+FACTOR = 3
+FEWEST = 300
+ROUNDS = 3
+
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": GRID,
@@ -48,6 +56,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "cv": ["cv_object"],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
+    "halving": ["boolean"],
     "journal": [MutableMapping, None],
 }
 
@@ -65,6 +74,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     kernel: str | KernelFunction
     cv: Any
     refit: bool
+    halving: bool
     random_state: Any
     time_limit: float | None
     journal: Journal | None
@@ -126,16 +136,18 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         )
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
+        counts = self._counts(len(candidates), len(validation.order))
 
         context = self._init_callback_context(
-            max_subtasks=len(candidates) * n_splits + bool(self.refit)
+            max_subtasks=sum(some for some, _ in counts) * n_splits + bool(self.refit)
         )
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        results = self._searched(validation, candidates, context)
+        results = self._searched(validation, candidates, counts, context)
 
         self.scorer_, self.n_splits_, self.multimetric_ = scorer, n_splits, False
-        self.best_index_ = int(self._select_best_index(self.refit, "score", results))
-        self.best_params_ = candidates[self.best_index_]
+        select = BaseSuccessiveHalving if self.halving else self
+        self.best_index_ = int(select._select_best_index(self.refit, "score", results))
+        self.best_params_ = results["params"][self.best_index_]
         if not callable(self.refit):
             self.best_score_ = results["mean_test_score"][self.best_index_]
         self.cv_results_ = results
@@ -166,7 +178,10 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         pyplot = needed("matplotlib.pyplot", by="plot")
         score, shown = self.cv_results_["mean_test_score"], self.cv_results_["params"]
         best: dict[tuple[Any, Any], float] = {}
-        for candidate, value in zip(shown, score, strict=True):
+        # Of several rounds the last one that a candidate was in.
+        latest = {tuple(some.items()): value for some, value in zip(shown, score, strict=True)}
+        for items, value in latest.items():
+            candidate = dict(items)
             at = candidate["C"], candidate.get("gamma")
             best[at] = np.fmax(best.get(at, math.nan), value)
         Cs, gammas = (list(dict.fromkeys(at[axis] for at in best)) for axis in (0, 1))
@@ -196,44 +211,79 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             splitter = kind(folds, shuffle=True, random_state=self.random_state)
         yield from splitter.split(X, y, **params)
 
+    def _counts(self, candidates: int, samples: int) -> list[tuple[int, int]]:
+        """How many candidates are scored on how many samples, round by round."""
+        rounds = [(candidates, samples)]
+        while self.halving and len(rounds) < ROUNDS and samples >= FACTOR * FEWEST:
+            samples = math.ceil(samples / FACTOR)
+            rounds = [(candidates, samples)] + [
+                (math.ceil(some / FACTOR), more) for some, more in rounds
+            ]
+        return rounds
+
     def _searched(
-        self, validation: CrossValidation, candidates: list[Candidate], context: Any
+        self,
+        validation: CrossValidation,
+        candidates: list[Candidate],
+        counts: list[tuple[int, int]],
+        context: Any,
     ) -> dict[str, Any]:
         """Evaluate what the journal does not know; everything as GridSearchCV has it."""
         n_splits = len(validation.splits)
         journal: Journal = {} if self.journal is None else self.journal
-        keys = [tuple(sorted(candidate.items())) for candidate in candidates]
         began = time.perf_counter()
-        found: dict[tuple[int, int], Evaluation] = {}
-        for k, key in enumerate(keys):
-            for split in range(n_splits):
-                if (key, split) in journal:
-                    found[k, split] = Evaluation(k, split, journal[key, split], 0.0, 0.0)
-        seconds = math.inf if self.time_limit is None else self.time_limit
+        ends = math.inf if self.time_limit is None else began + self.time_limit
         heard = log.heard(bool(self.verbose))
+        order = drawn(validation.given[2], is_classifier(self), self.random_state or 0)
+        tried: list[Candidate] = []
+        found: dict[tuple[int, int], Evaluation] = {}
         failed: list[Solution] = []
         stopped = False
-        for evaluation in spread.evaluate(
-            validation, candidates, lambda k, split: (k, split) not in found, seconds
-        ):
-            k, split = evaluation.candidate, evaluation.split
-            task = context.subcontext(task_name="candidate-split-evaluation")
-            task.call_on_fit_task_begin(estimator=self)
-            found[k, split] = evaluation
-            failed += evaluation.failed
-            if evaluation.error is None:
-                journal[keys[k], split] = evaluation.score
-            if heard:
-                said = ", ".join(f"{name}={_written(value)}" for name, value in keys[k])
-                log.tell(
-                    f"{len(found)} of {len(keys) * n_splits} scored: {said}, split {split}: "
-                    f"{evaluation.score:.4f}, {time.perf_counter() - began:.2g} s",
-                    bool(self.verbose),
-                )
-            if task.call_on_fit_task_end(estimator=self):
-                stopped = True
+        for to_come, (_, samples) in zip(reversed(range(len(counts))), counts, strict=True):
+            first, tried = len(tried), tried + candidates
+            keys = [tuple(sorted(candidate.items())) for candidate in tried]
+            beyond = to_come * n_splits  # the journal's numbers of the splits of this round
+            for k in range(first, len(tried)):
+                for split in range(n_splits):
+                    if (keys[k], beyond + split) in journal:
+                        score = journal[keys[k], beyond + split]
+                        found[k, split] = Evaluation(k, split, score, 0.0, 0.0)
+            part = validation.on_some(np.sort(order[:samples])) if to_come else validation
+
+            def is_wanted(k: int, split: int, first: int = first) -> bool:
+                return (first + k, split) not in found
+
+            seconds = ends - time.perf_counter()
+            for evaluation in spread.evaluate(part, candidates, is_wanted, seconds):
+                k, split = first + evaluation.candidate, evaluation.split
+                task = context.subcontext(task_name="candidate-split-evaluation")
+                task.call_on_fit_task_begin(estimator=self)
+                found[k, split] = evaluation
+                failed += evaluation.failed
+                if evaluation.error is None:
+                    journal[keys[k], beyond + split] = evaluation.score
+                if heard:
+                    said = ", ".join(f"{name}={_written(value)}" for name, value in keys[k])
+                    log.tell(
+                        f"{len(found)} of {sum(some for some, _ in counts) * n_splits} scored: "
+                        f"{said}, split {split}: {evaluation.score:.4f}, "
+                        f"{time.perf_counter() - began:.2g} s",
+                        bool(self.verbose),
+                    )
+                if task.call_on_fit_task_end(estimator=self):
+                    stopped = True
+                    break
+            if stopped or time.perf_counter() >= ends:
                 break
-        return self._results(candidates, n_splits, found, failed, stopped)
+            if to_come:
+                scores = [
+                    np.mean([found[k, split].score for split in range(n_splits)])
+                    for k in range(first, len(tried))
+                ]
+                better = np.argsort(np.nan_to_num(np.negative(scores), nan=math.inf), kind="stable")
+                kept = np.sort(better[: math.ceil(len(candidates) / FACTOR)])
+                candidates = [candidates[k] for k in kept]
+        return self._results(tried, n_splits, found, failed, stopped, counts)
 
     def _results(
         self,
@@ -242,6 +292,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         found: dict[tuple[int, int], Evaluation],
         failed: list[Solution],
         stopped: bool,
+        counts: list[tuple[int, int]],
     ) -> dict[str, Any]:
         grid = [(k, split) for k in range(len(candidates)) for split in range(n_splits)]
         left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
@@ -280,7 +331,12 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         with warnings.catch_warnings():
             if missing:
                 warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
-            return dict(self._format_results(candidates, n_splits, out))
+            rounds = {}
+            if self.halving:
+                levels = [level for level, (some, _) in enumerate(counts) for _ in range(some)]
+                levels = levels[: len(candidates)]
+                rounds = {"iter": levels, "n_resources": [counts[level][1] for level in levels]}
+            return dict(self._format_results(candidates, n_splits, out, rounds))
 
 
 @documented
@@ -350,6 +406,7 @@ class SVCCV(Search):
         max_iter: int = -1,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
         rule: str = "auto",
@@ -372,6 +429,7 @@ class SVCCV(Search):
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
         self.rule = rule
@@ -433,6 +491,7 @@ class SVRCV(Search):
         cache_size: float = 200,
         verbose: bool = False,
         max_iter: int = -1,
+        halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
         rule: str = "auto",
@@ -453,6 +512,7 @@ class SVRCV(Search):
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+        self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
         self.rule = rule
@@ -463,6 +523,20 @@ class SVRCV(Search):
         spread = float(np.std(y)) or 1.0
         epsilons = _values("epsilons", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}
+
+
+def drawn(y: Any, classes: bool, random_state: Any) -> Indices:
+    """All samples in random order; of classes every beginning has its share, and at least one."""
+    order: Indices = check_random_state(random_state).permutation(len(y))
+    if not classes:
+        return order
+    _, label, sizes = np.unique(np.ravel(y), return_inverse=True, return_counts=True)
+    label = label[order]
+    by_class = np.argsort(label, kind="stable")
+    before = np.empty(len(order))  # how many of its class come before a sample
+    before[by_class] = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[label[by_class]]
+    order = order[np.argsort(before / sizes[label], kind="stable")]
+    return order
 
 
 def _written(value: Any) -> str:
