@@ -604,6 +604,10 @@ def test_halving_goes_on_where_it_was_ended():
     )
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         SVCCV(**options, time_limit=0.0).fit(X, y)
+    first = dict(list(journal.items())[: 6 * 3])  # all of the first round, and no time for more
+    with pytest.warns(ConvergenceWarning, match="is that of 300 samples"):
+        early = SVCCV(**options, journal=first, time_limit=0.0).fit(X, y)
+    assert early.best_score_ == max(whole.cv_results_["mean_test_score"][:6])
 
 
 def test_plots():

@@ -273,16 +273,12 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 if task.call_on_fit_task_end(estimator=self):
                     stopped = True
                     break
-            if stopped or time.perf_counter() >= ends:
+            if stopped or len(found) < len(tried) * n_splits or time.perf_counter() >= ends:
                 break
-            if to_come:
-                scores = [
-                    np.mean([found[k, split].score for split in range(n_splits)])
-                    for k in range(first, len(tried))
-                ]
-                better = np.argsort(np.nan_to_num(np.negative(scores), nan=math.inf), kind="stable")
-                kept = np.sort(better[: math.ceil(len(candidates) / FACTOR)])
-                candidates = [candidates[k] for k in kept]
+            candidates = _best_of(candidates, [
+                np.mean([found[first + k, split].score for split in range(n_splits)])
+                for k in range(len(candidates))
+            ])  # fmt: skip
         return self._results(tried, n_splits, found, failed, stopped, counts)
 
     def _results(
@@ -294,6 +290,8 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         stopped: bool,
         counts: list[tuple[int, int]],
     ) -> dict[str, Any]:
+        levels = [level for level, (some, _) in enumerate(counts) for _ in range(some)]
+        levels = levels[: len(candidates)]
         grid = [(k, split) for k in range(len(candidates)) for split in range(n_splits)]
         left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
         evaluations = [found.get(at, left_out) for at in grid]
@@ -328,15 +326,20 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             }
             for evaluation in evaluations
         ]
+        if len(candidates) < sum(some for some, _ in counts) and not (missing or stopped):
+            warnings.warn(
+                f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
+                f"candidate is that of {counts[levels[-1]][1]} samples.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         with warnings.catch_warnings():
             if missing:
                 warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
-            rounds = {}
-            if self.halving:
-                levels = [level for level, (some, _) in enumerate(counts) for _ in range(some)]
-                levels = levels[: len(candidates)]
-                rounds = {"iter": levels, "n_resources": [counts[level][1] for level in levels]}
-            return dict(self._format_results(candidates, n_splits, out, rounds))
+            rounds = {"iter": levels, "n_resources": [counts[level][1] for level in levels]}
+            return dict(
+                self._format_results(candidates, n_splits, out, rounds if self.halving else {})
+            )
 
 
 @documented
@@ -537,6 +540,12 @@ def drawn(y: Any, classes: bool, random_state: Any) -> Indices:
     before[by_class] = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[label[by_class]]
     order = order[np.argsort(before / sizes[label], kind="stable")]
     return order
+
+
+def _best_of(candidates: list[Candidate], scores: list[Any]) -> list[Candidate]:
+    """Those that go on to the next round, in the order of the grid."""
+    better = np.argsort(np.nan_to_num(np.negative(scores), nan=math.inf), kind="stable")
+    return [candidates[k] for k in np.sort(better[: math.ceil(len(candidates) / FACTOR)])]
 
 
 def _written(value: Any) -> str:
