@@ -33,7 +33,7 @@ class Arena {
     if (bytes > bytes_) {
       give_back();
       if (bytes < HUGE_PAGE) allocate(bytes + bytes / 4);
-      else map(4 * bytes);
+      else if (!map(4 * bytes) && !map(bytes)) throw std::bad_alloc();
     }
     return data_;
   }
@@ -42,11 +42,11 @@ class Arena {
   static constexpr std::size_t HUGE_PAGE = 1 << 21;
   static constexpr std::align_val_t LINE{64};
 
-  void map(std::size_t bytes) {
+  bool map(std::size_t bytes) {
     data_ = take_pages(bytes);
-    if (!data_) throw std::bad_alloc();
-    bytes_ = bytes;
-    mapped_ = true;
+    mapped_ = data_ != nullptr;
+    bytes_ = mapped_ ? bytes : 0;
+    return mapped_;
   }
 
   // The heap has what fits no huge page at hand, touched before.
