@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairstep import _core
 from pairstep.svm import SVC, SVCCV, SVR, SVRCV
+from pairstep.svm.halving import drawn
 from pairstep.svm.machine import Dual, Kernel, solve
-from pairstep.svm.search import drawn
 
 X, Y = load_iris(return_X_y=True)
 X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))

@@ -13,7 +13,7 @@ import heapq
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
@@ -160,7 +160,7 @@ class CrossValidation:
     def evaluate(
         self,
         candidates: Sequence[Candidate],
-        wanted: Callable[[int, int], bool],
+        wanted: Set[tuple[int, int]],
         seconds: float,
     ) -> Iterator[Evaluation]:
         """Evaluate candidates on the splits that they are wanted on, as long as there is time.
@@ -170,7 +170,7 @@ class CrossValidation:
         """
         for split, error in self.errors.items():
             for k in range(len(candidates)):
-                if wanted(k, split):
+                if (k, split) in wanted:
                     yield Evaluation(k, split, math.nan, 0.0, 0.0, error)
         kernels = self._kernels(candidates, wanted)
         if not kernels:
@@ -218,7 +218,7 @@ class CrossValidation:
                 training.over = True
 
     def _kernels(
-        self, candidates: Sequence[Candidate], wanted: Callable[[int, int], bool]
+        self, candidates: Sequence[Candidate], wanted: Set[tuple[int, int]]
     ) -> list[tuple[Kernel, list[tuple[int, Fold, list[int]]]]]:
         """All kernels with their chains: which path, on which fold, of which candidates."""
         kernels = []
@@ -233,7 +233,7 @@ class CrossValidation:
                     (place, fold, some)
                     for place, path in enumerate(paths)
                     for fold in folds
-                    if (some := [k for k in path if wanted(k, fold.split)])
+                    if (some := [k for k in path if (k, fold.split) in wanted])
                 ]
                 if chains:
                     kernels.append((kernel, chains))

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, MutableMapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -18,22 +18,20 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._search_successive_halving import BaseSuccessiveHalving
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from .. import log
-from ..constraints import Indices
 from ..extras import needed
-from . import spread
+from . import halving, spread
 from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
 from .classification import SVC
 from .compatibility import CallbackSupportMixin, with_callbacks
 from .cross_validation import Candidate, CrossValidation, Evaluation
 from .documentation import documented
 from .kernels import gamma_of
-from .machine import Solution
 from .regression import SVR
 
 # What a search remembers of what it has found: (candidate, split) -> score. A candidate is written
@@ -41,12 +39,6 @@ from .regression import SVR
 Journal = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
 OWN = {"random_state", "time_limit"}  # of the search: the machine's mean something else
-
-# Successive halving: so many times fewer candidates go on to so many times more samples, which are
-# at least so many in the first of at most so many rounds.
-FACTOR = 3
-FEWEST = 300
-ROUNDS = 3
 
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
@@ -59,6 +51,14 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "halving": ["boolean"],
     "journal": [MutableMapping, None],
 }
+
+
+class Round(NamedTuple):
+    """What was scored on so many samples: by candidate, counted from 0, and split."""
+
+    candidates: list[Candidate]
+    samples: int
+    found: dict[tuple[int, int], Evaluation]
 
 
 class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
@@ -136,13 +136,13 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         )
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
-        counts = self._counts(len(candidates), len(validation.order))
+        plan = halving.plan(len(candidates), len(validation.order), self.halving)
 
         context = self._init_callback_context(
-            max_subtasks=sum(some for some, _ in counts) * n_splits + bool(self.refit)
+            max_subtasks=sum(some for some, _ in plan) * n_splits + bool(self.refit)
         )
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        results = self._searched(validation, candidates, counts, context)
+        results = self._searched(validation, candidates, plan, context)
 
         self.scorer_, self.n_splits_, self.multimetric_ = scorer, n_splits, False
         select = BaseSuccessiveHalving if self.halving else self
@@ -211,93 +211,88 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             splitter = kind(folds, shuffle=True, random_state=self.random_state)
         yield from splitter.split(X, y, **params)
 
-    def _counts(self, candidates: int, samples: int) -> list[tuple[int, int]]:
-        """How many candidates are scored on how many samples, round by round."""
-        rounds = [(candidates, samples)]
-        while self.halving and len(rounds) < ROUNDS and samples >= FACTOR * FEWEST:
-            samples = math.ceil(samples / FACTOR)
-            rounds = [(candidates, samples)] + [
-                (math.ceil(some / FACTOR), more) for some, more in rounds
-            ]
-        return rounds
-
     def _searched(
         self,
         validation: CrossValidation,
         candidates: list[Candidate],
-        counts: list[tuple[int, int]],
+        plan: list[tuple[int, int]],
         context: Any,
     ) -> dict[str, Any]:
         """Evaluate what the journal does not know; everything as GridSearchCV has it."""
-        n_splits = len(validation.splits)
+        splits = range(len(validation.splits))
         journal: Journal = {} if self.journal is None else self.journal
         began = time.perf_counter()
         ends = math.inf if self.time_limit is None else began + self.time_limit
-        heard = log.heard(bool(self.verbose))
-        order = drawn(validation.given[2], is_classifier(self), self.random_state or 0)
-        tried: list[Candidate] = []
-        found: dict[tuple[int, int], Evaluation] = {}
-        failed: list[Solution] = []
-        stopped = False
-        for to_come, (_, samples) in zip(reversed(range(len(counts))), counts, strict=True):
-            first, tried = len(tried), tried + candidates
-            keys = [tuple(sorted(candidate.items())) for candidate in tried]
-            beyond = to_come * n_splits  # the journal's numbers of the splits of this round
-            for k in range(first, len(tried)):
-                for split in range(n_splits):
-                    if (keys[k], beyond + split) in journal:
-                        score = journal[keys[k], beyond + split]
-                        found[k, split] = Evaluation(k, split, score, 0.0, 0.0)
+        total = sum(some for some, _ in plan) * len(splits)
+        order = halving.drawn(validation.given[2], is_classifier(self), self.random_state or 0)
+        rounds: list[Round] = []
+        for to_come, (_, samples) in zip(reversed(range(len(plan))), plan, strict=True):
             part = validation.on_some(np.sort(order[:samples])) if to_come else validation
-
-            def is_wanted(k: int, split: int, first: int = first) -> bool:
-                return (first + k, split) not in found
-
+            before = sum(len(earlier.found) for earlier in rounds)
+            names = [tuple(sorted(candidate.items())) for candidate in candidates]
+            # The journal numbers the splits of all rounds, backwards: a search without halving
+            # knows what the last round of one with it has found.
+            keys = {
+                (k, split): (name, to_come * len(splits) + split)
+                for k, name in enumerate(names)
+                for split in splits
+            }
+            found = {
+                (k, split): Evaluation(k, split, journal[key], 0.0, 0.0)
+                for (k, split), key in keys.items()
+                if key in journal
+            }
+            rounds.append(Round(candidates, samples, found))
+            wanted = keys.keys() - found.keys()
             seconds = ends - time.perf_counter()
-            for evaluation in spread.evaluate(part, candidates, is_wanted, seconds):
-                k, split = first + evaluation.candidate, evaluation.split
+            for evaluation in spread.evaluate(part, candidates, wanted, seconds):
+                at = evaluation.candidate, evaluation.split
                 task = context.subcontext(task_name="candidate-split-evaluation")
                 task.call_on_fit_task_begin(estimator=self)
-                found[k, split] = evaluation
-                failed += evaluation.failed
+                found[at] = evaluation
                 if evaluation.error is None:
-                    journal[keys[k], beyond + split] = evaluation.score
-                if heard:
-                    said = ", ".join(f"{name}={_written(value)}" for name, value in keys[k])
-                    log.tell(
-                        f"{len(found)} of {sum(some for some, _ in counts) * n_splits} scored: "
-                        f"{said}, split {split}: {evaluation.score:.4f}, "
-                        f"{time.perf_counter() - began:.2g} s",
-                        bool(self.verbose),
-                    )
+                    journal[keys[at]] = evaluation.score
+                self._tell(evaluation, names[at[0]], before + len(found), total, began)
                 if task.call_on_fit_task_end(estimator=self):
-                    stopped = True
-                    break
-            if stopped or len(found) < len(tried) * n_splits or time.perf_counter() >= ends:
+                    return self._results(rounds, plan, len(splits), stopped=True)
+            if len(found) < len(keys) or time.perf_counter() >= ends:
                 break
-            candidates = _best_of(candidates, [
-                np.mean([found[first + k, split].score for split in range(n_splits)])
-                for k in range(len(candidates))
-            ])  # fmt: skip
-        return self._results(tried, n_splits, found, failed, stopped, counts)
+            scores = [np.mean([found[k, s].score for s in splits]) for k in range(len(candidates))]
+            candidates = halving.best_of(candidates, scores)
+        return self._results(rounds, plan, len(splits), stopped=False)
+
+    def _tell(
+        self,
+        evaluation: Evaluation,
+        name: tuple[tuple[str, Any], ...],
+        count: int,
+        total: int,
+        began: float,
+    ) -> None:
+        if log.heard(bool(self.verbose)):
+            said = ", ".join(f"{parameter}={_written(value)}" for parameter, value in name)
+            log.tell(
+                f"{count} of {total} scored: {said}, split {evaluation.split}: "
+                f"{evaluation.score:.4f}, {time.perf_counter() - began:.2g} s",
+                bool(self.verbose),
+            )
 
     def _results(
-        self,
-        candidates: list[Candidate],
-        n_splits: int,
-        found: dict[tuple[int, int], Evaluation],
-        failed: list[Solution],
-        stopped: bool,
-        counts: list[tuple[int, int]],
+        self, rounds: list[Round], plan: list[tuple[int, int]], n_splits: int, stopped: bool
     ) -> dict[str, Any]:
-        levels = [level for level, (some, _) in enumerate(counts) for _ in range(some)]
-        levels = levels[: len(candidates)]
-        grid = [(k, split) for k in range(len(candidates)) for split in range(n_splits)]
+        """What was found, as `cv_results_`; warnings of what was not."""
         left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
-        evaluations = [found.get(at, left_out) for at in grid]
-        done = [{"fit_error": found[at].error} for at in grid if at in found]
-        _warn_or_raise_about_fit_failures(done, self.error_score)
-        if failed:
+        evaluations = [
+            one.found.get((k, split), left_out)
+            for one in rounds
+            for k in range(len(one.candidates))
+            for split in range(n_splits)
+        ]
+        done = [evaluation for evaluation in evaluations if evaluation is not left_out]
+        _warn_or_raise_about_fit_failures(
+            [{"fit_error": evaluation.error} for evaluation in done], self.error_score
+        )
+        if failed := [solution for evaluation in done for solution in evaluation.failed]:
             worst = max(solution.kkt_violation for solution in failed)
             warnings.warn(
                 f"{len(failed)} of the binary problems of the search were not solved to "
@@ -306,15 +301,25 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        candidates = [candidate for one in rounds for candidate in one.candidates]
         missing = [
-            k for k in range(len(candidates)) if any((k, s) not in found for s in range(n_splits))
+            candidate
+            for k, candidate in enumerate(candidates)
+            if left_out in evaluations[k * n_splits : (k + 1) * n_splits]
         ]
         if missing and not stopped:
-            some = ", ".join(str(candidates[k]) for k in missing[:3])
+            some = ", ".join(map(str, missing[:3]))
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             warnings.warn(
                 f"Search stopped by time_limit={self.time_limit:g}: {len(missing)} of "
                 f"{len(candidates)} candidates were left out, namely {some}{more}.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif len(rounds) < len(plan) and not stopped:
+            warnings.warn(
+                f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
+                f"candidate is that of {rounds[-1].samples} samples.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -326,20 +331,15 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             }
             for evaluation in evaluations
         ]
-        if len(candidates) < sum(some for some, _ in counts) and not (missing or stopped):
-            warnings.warn(
-                f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
-                f"candidate is that of {counts[levels[-1]][1]} samples.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        more_results: dict[str, Any] = {}
+        if self.halving:
+            levels = [level for level, one in enumerate(rounds) for _ in one.candidates]
+            resources = [rounds[level].samples for level in levels]
+            more_results = {"iter": levels, "n_resources": resources}
         with warnings.catch_warnings():
             if missing:
                 warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
-            rounds = {"iter": levels, "n_resources": [counts[level][1] for level in levels]}
-            return dict(
-                self._format_results(candidates, n_splits, out, rounds if self.halving else {})
-            )
+            return dict(self._format_results(candidates, n_splits, out, more_results))
 
 
 @documented
@@ -526,26 +526,6 @@ class SVRCV(Search):
         spread = float(np.std(y)) or 1.0
         epsilons = _values("epsilons", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}
-
-
-def drawn(y: Any, classes: bool, random_state: Any) -> Indices:
-    """All samples in random order; of classes every beginning has its share, and at least one."""
-    order: Indices = check_random_state(random_state).permutation(len(y))
-    if not classes:
-        return order
-    _, label, sizes = np.unique(np.ravel(y), return_inverse=True, return_counts=True)
-    label = label[order]
-    by_class = np.argsort(label, kind="stable")
-    before = np.empty(len(order))  # how many of its class come before a sample
-    before[by_class] = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[label[by_class]]
-    order = order[np.argsort(before / sizes[label], kind="stable")]
-    return order
-
-
-def _best_of(candidates: list[Candidate], scores: list[Any]) -> list[Candidate]:
-    """Those that go on to the next round, in the order of the grid."""
-    better = np.argsort(np.nan_to_num(np.negative(scores), nan=math.inf), kind="stable")
-    return [candidates[k] for k in np.sort(better[: math.ceil(len(candidates) / FACTOR)])]
 
 
 def _written(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -15,7 +15,7 @@ from .cross_validation import Candidate, CrossValidation, Evaluation, _grouped
 def evaluate(
     validation: CrossValidation,
     candidates: Sequence[Candidate],
-    wanted: Callable[[int, int], bool],
+    wanted: Set[tuple[int, int]],
     seconds: float,
 ) -> Iterator[Evaluation]:
     """Evaluate candidates as `validation` does, on a cluster if joblib was told to use one."""
@@ -26,7 +26,7 @@ def evaluate(
     splits = range(len(validation.splits))
     tasks = []
     for _, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
-        if pairs := [(k, split) for k in of_gamma for split in splits if wanted(k, split)]:
+        if pairs := [(k, split) for k in of_gamma for split in splits if (k, split) in wanted]:
             # The data are arguments of their own, so that joblib finds them scattered; all others
             # are too small to be, or in lists, which joblib sends with each task.
             tasks.append(delayed(_evaluate)(candidates, pairs, ends, *validation.given))
@@ -44,9 +44,5 @@ def _evaluate(
     candidates: Sequence[Candidate], pairs: list[tuple[int, int]], ends: float, *given: Any
 ) -> list[Evaluation]:
     """Evaluate these pairs of candidate and split; on a worker."""
-    validation = CrossValidation(*given)
-
-    def wanted(k: int, split: int) -> bool:
-        return (k, split) in pairs
-
-    return list(validation.evaluate(candidates, wanted, max(ends - time.time(), 0.0)))
+    seconds = max(ends - time.time(), 0.0)
+    return list(CrossValidation(*given).evaluate(candidates, set(pairs), seconds))
