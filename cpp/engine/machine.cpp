@@ -15,9 +15,9 @@ namespace pairstep {
 namespace {
 
 // Problems of so few accounts, which one working set holds, are solved in float64; and further than
-// asked for if all of a fit together are as few: coefficients then repeat to many digits, for a
-// tenth to a quarter of such a short fit.
-constexpr Index SMALL = 128;
+// asked for if a fit has no more than so few of them: coefficients then repeat to many digits, for
+// a tenth to a quarter of such a short fit.
+constexpr Index SMALL = 128, FEW = 3;
 constexpr double FURTHER = 1e4;
 
 // Rows up to which one dual alone is worth the kernel of all of them with each other, by their
@@ -27,11 +27,12 @@ constexpr double ALONE = 200, ALONE_PER_ENTRY = 5, ALONE_MOST = 512;
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Team& team,
          MachineProgress& progress) {
+  const bool further = task.few && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
-                  .eager = task.further,
-                  .beyond = task.further ? FURTHER : 1.0,
+                  .eager = further,
+                  .beyond = further ? FURTHER : 1.0,
                   .block_bytes = task.cache_bytes / 4,
                   .at_hand = task.kernel.name == KernelName::precomputed,
                   .memory = task.memory});
@@ -96,9 +97,7 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   const Index count = Index(duals.size());
   const int side_by_side = count >= threads ? threads : 1;
   task.cache_bytes /= std::size_t(side_by_side);
-  Index together = 0;
-  for (const Dual& dual : duals) together += dual.point.n;
-  task.further = together <= SMALL;
+  task.few = count <= FEW;
   // The largest first, so that none of them is left for the end.
   std::vector<Index> order(std::size_t(count), 0);
   std::iota(order.begin(), order.end(), 0);
