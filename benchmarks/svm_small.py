@@ -15,21 +15,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import sklearn.svm
+from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.svm
 
 FITTED, FEATURES = (2, 5, 10, 30, 60, 100, 300, 1000), (4, 400)
+CLASSES, OF_CLASSES = 10, (20, 60, 150, 300, 1000)
 PREDICTED_BY, PREDICTED_FEATURES = (2, 10, 60, 300, 1000, 5000), (2, 20, 400)
 ROWS = (1, 2, 10, 100)
 SECONDS = 0.06
 
 
 def samples(n: int, features: int, kind: str) -> tuple[Any, np.ndarray]:
-    """Two classes that overlap."""
+    """Two classes that overlap, or ten; kinds of matrices are kernels of all rows with all."""
     rng = np.random.default_rng(0)
-    y = np.arange(n) % 2
+    y = np.arange(n) % (CLASSES if kind.startswith("ten") else 2)
     X = rng.standard_normal((n, features))
     X[:, 0] += y
+    if kind.endswith("matrix"):
+        return rbf_kernel(X), y
     if kind == "sparse":
         X[rng.random(X.shape) < 0.5] = 0.0
         return scipy.sparse.csr_array(X), y
@@ -66,14 +70,15 @@ def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, .
             work: dict[str, Work]) -> list[str]:  # fmt: skip
     """A table; what is slower than theirs in it."""
     print(
-        f"\n{'n':>6}{'features':>10} {'rows':7}"
+        f"\n{'n':>6}{'features':>10} {'rows':10}"
         + "".join(f"{w:>12}{'theirs':>9}{'ratio':>7}" for w in work)
     )
     slower = []
     for n, features, kind in product(sizes, widths, kinds):
         X, y = samples(n, features, kind)
-        machines = pairstep.svm.SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
-        line = f"{n:6}{features:10} {kind:7}"
+        kernel = "precomputed" if kind.endswith("matrix") else "rbf"
+        machines = [module.SVC(kernel=kernel).fit(X, y) for module in (pairstep.svm, sklearn.svm)]
+        line = f"{n:6}{features:10} {kind:10}"
         for name, do in work.items():
             ours, theirs = microseconds(*(partial(do(X, y), machine) for machine in machines))
             line += f"{ours:12.0f}{theirs:9.0f}{theirs / ours:7.2f}"
@@ -85,7 +90,10 @@ def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, .
 
 def study() -> None:
     slower = compare(
-        FITTED, FEATURES, ("dense", "sparse", "lists"), {"fit": fit}
+        FITTED, FEATURES, ("dense", "sparse", "lists", "matrix"), {"fit": fit}
+    ) + compare(
+        OF_CLASSES, FEATURES, ("ten dense", "ten matrix"),
+        {"fit": fit, "predict 100": partial(predict, 100)},
     ) + compare(
         PREDICTED_BY, PREDICTED_FEATURES, ("dense", "sparse"),
         {f"predict {count}": partial(predict, count) for count in ROWS},

@@ -12,7 +12,8 @@ namespace pairstep {
 namespace {
 
 // How many of the accounts furthest out a working set begins with, and how many it takes later: a
-// round over many accounts costs so much that more of them should pay for it.
+// round over many accounts costs so much that more of them should pay for it. Of a Hessian at hand
+// no rows are computed in vain: it begins with as many as it takes later.
 constexpr Index FIRST = 128, USUAL = 256, OF_MANY = 512, MANY_ACCOUNTS = 20'000;
 
 // Rounds without a halving of the violation after which the free accounts are balanced all
@@ -45,7 +46,7 @@ constexpr Index MANY = 10;
 
 BlockGear::BlockGear(Oracle& oracle, const Point& point, const BlockTask& task)
     : oracle_(oracle), point_(point), task_(task), with_free_(task.eager) {
-  levels_.push_back({.size = FIRST, .finish = task.eager});
+  levels_.push_back({.size = task.at_hand ? USUAL : FIRST, .finish = task.eager});
 }
 
 BlockStop BlockGear::run(double tol, Index max_iter, Index rounds, Team& team) {

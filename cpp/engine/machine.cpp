@@ -14,10 +14,10 @@ namespace pairstep {
 
 namespace {
 
-// Problems of so few accounts, which one working set holds, are solved in float64 and further than
-// asked for: coefficients then repeat to many digits, for a tenth to a quarter of such a short fit.
-// Not where there are so many that the fit is no longer short.
-constexpr Index SMALL = 128, SMALL_TOGETHER = 10'000;
+// Problems of so few accounts, which one working set holds, are solved in float64; and further than
+// asked for if a fit has no more than so few of them: coefficients then repeat to many digits, for
+// a tenth to a quarter of such a short fit.
+constexpr Index SMALL = 128, FEW = 3;
 constexpr double FURTHER = 1e4;
 
 // Rows up to which one dual alone is worth the kernel of all of them with each other, by their
@@ -27,12 +27,12 @@ constexpr double ALONE = 200, ALONE_PER_ENTRY = 5, ALONE_MOST = 512;
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Team& team,
          MachineProgress& progress) {
-  const bool small = task.further && dual.point.n <= SMALL;
+  const bool further = task.few && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
-                  .eager = small,
-                  .beyond = small ? FURTHER : 1.0,
+                  .eager = further,
+                  .beyond = further ? FURTHER : 1.0,
                   .block_bytes = task.cache_bytes / 4,
                   .at_hand = task.kernel.name == KernelName::precomputed,
                   .memory = task.memory});
@@ -72,7 +72,7 @@ struct Rows {
 
 // Whether to compute the kernel of all these rows with each other. Duals that share rows need most
 // of it, some of it many times: it pays the longer the more a value costs. One that is at hand is
-// laid out anew where the rows of a class are not side by side.
+// laid out anew where the rows of a dual are few and far between.
 bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals,
                  const std::vector<Index>& used) {
   const Index rows = Index(used.size());
@@ -80,8 +80,10 @@ bool is_worth_it(const MachineTask& task, const std::vector<Dual>& duals,
   double needed = 0.0;
   for (const Dual& dual : duals) needed += double(dual.point.n) * double(dual.point.n);
   const bool shared = needed > double(rows) * double(rows);
-  if (task.kernel.name == KernelName::precomputed)
-    return shared && Runs(used.data(), rows).scattered();
+  if (task.kernel.name == KernelName::precomputed) {
+    const Runs first(duals.front().rows, duals.front().point.n);
+    return shared && first.scattered() && !first.close();
+  }
   const double entries = task.data.starts
                              ? double(task.data.starts[task.data.rows]) / double(task.data.rows)
                              : double(task.data.features);
@@ -95,9 +97,7 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   const Index count = Index(duals.size());
   const int side_by_side = count >= threads ? threads : 1;
   task.cache_bytes /= std::size_t(side_by_side);
-  Index together = 0;
-  for (const Dual& dual : duals) together += dual.point.n;
-  task.further = together <= SMALL_TOGETHER;
+  task.few = count <= FEW;
   // The largest first, so that none of them is left for the end.
   std::vector<Index> order(std::size_t(count), 0);
   std::iota(order.begin(), order.end(), 0);

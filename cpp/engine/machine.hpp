@@ -33,7 +33,7 @@ struct MachineTask {
   bool single;  // kernel rows in float32
   const Rule* rule;
   bool cold;                 // whether nothing is known of the solution yet
-  bool further = true;       // than to the tolerance, where a dual is small
+  bool few = false;          // duals in this fit
   Arenas* arenas = nullptr;  // that outlive this call, where there are some
   Arena* memory = nullptr;   // for the block of a working set
 };

@@ -5,6 +5,21 @@
 
 namespace pairstep {
 
+namespace {
+
+// sum_k weights[k] row[who[k]], in parts that need not wait for each other.
+template <class Entry>
+double sum_of(const Entry* row, const Index* who, const double* weights, Index count) {
+  double parts[4] = {};
+  Index k = 0;
+  for (; k + 4 <= count; k += 4)
+    for (Index p = 0; p < 4; ++p) parts[p] += weights[k + p] * double(row[who[k + p]]);
+  for (; k < count; ++k) parts[0] += weights[k] * double(row[who[k]]);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
+}  // namespace
+
 template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const std::vector<Index>& starts,
@@ -18,6 +33,11 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
         const auto* row = entries + columns[c] * column_data.features;
         std::vector<double> sum(std::size_t(outputs), 0.0);
         for (Index g = 0; g < groups; ++g) {
+          if (outputs == 1) {
+            sums[g * stride + c] += sum_of(row, queries.data() + starts[g], weights + starts[g],
+                                           starts[g + 1] - starts[g]);
+            continue;
+          }
           std::fill(sum.begin(), sum.end(), 0.0);
           for (Index r = starts[g]; r < starts[g + 1]; ++r) {
             const double value = row[queries[r]];

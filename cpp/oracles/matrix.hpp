@@ -11,6 +11,14 @@
 
 namespace pairstep {
 
+// job(0), ..., job(count - 1), by the team if they read so many numbers that it is worth waking up.
+template <class Job>
+void run_if_worth(Team& team, double numbers, Index count, const Job& job) {
+  constexpr double WAKING = 1 << 18;
+  if (numbers > WAKING) return team.run(count, job);
+  for (Index k = 0; k < count; ++k) job(k);
+}
+
 // Some rows of a symmetric matrix, as runs of rows side by side: sums over them read its memory in
 // order.
 class Runs {
@@ -19,6 +27,7 @@ class Runs {
   Runs(const Index* rows, Index count) : count_(count) {
     for (Index i = 0; i < count; ++i) {
       const Index row = rows ? rows[i] : i;
+      last_ = std::max(last_, row);
       const bool next = i % WIDTH != 0 && row == runs_.back().row + runs_.back().count;
       if (!next) runs_.push_back({i, row, 0});
       ++runs_.back().count;
@@ -27,24 +36,33 @@ class Runs {
 
   // Whether rows are all over the matrix: then they are read one number at a time.
   bool scattered() const { return SHORT * Index(runs_.size()) > count_; }
+  // Whether so many of the rows up to the last are among them that all can be read as fast.
+  bool close() const { return last_ < FAR * count_; }
 
   // to[i] = from[row i]
   template <class Entry, class Real>
   void copy(const Entry* from, Real* to) const {
-    if (scattered()) {
-      for (const Run& run : runs_)
-        for (Index i = 0; i < run.count; ++i) to[run.at + i] = Real(from[run.row + i]);
-      return;
-    }
     for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
   }
 
   // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(who[k], row i)
   void add(const DataMatrix& matrix, const std::vector<Index>& who, const double* weights,
            Index outputs, Team& team, double* sums) const {
+    if (runs_.size() > 1 && scattered() && close()) {
+      // Those between are summed up as well, and left out then: lines are read in order.
+      const Runs all(nullptr, last_ + 1);
+      std::vector<double> every(std::size_t(outputs * all.count_), 0.0);
+      all.add(matrix, who, weights, outputs, team, every.data());
+      for (Index o = 0; o < outputs; ++o)
+        for (const Run& run : runs_)
+          for (Index i = 0; i < run.count; ++i)
+            sums[o * count_ + run.at + i] += every[o * all.count_ + run.row + i];
+      return;
+    }
     matrix.for_dense([&](const auto* entries) {
       using Real = std::remove_cvref_t<decltype(*entries)>;
-      team.run((count_ + WIDTH - 1) / WIDTH, [&](Index part) {
+      const double work = double(who.size()) * double(count_ * outputs);
+      run_if_worth(team, work, (count_ + WIDTH - 1) / WIDTH, [&](Index part) {
         const auto before = [](const Run& run, Index at) { return run.at < at; };
         const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
                    end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
@@ -85,13 +103,14 @@ class Runs {
   static constexpr Index WIDTH = 512;  // sums that one thread goes over at once
   static constexpr Index ROWS = 64;    // and rows, for one output after the other
   static constexpr Index SHORT = 8;    // runs that are not worth a call each
+  static constexpr Index FAR = 8;      // rows from one to the next that cost more than to skip them
 
   struct Run {
     Index at, row, count;
   };
 
-  Index count_;
-  std::vector<Run> runs_;  // none goes beyond a multiple of WIDTH
+  Index count_, last_ = -1;  // the last row
+  std::vector<Run> runs_;    // none goes beyond a multiple of WIDTH
 };
 
 // f(x) = x'Qx/2 + linear'x with Q_ij = matrix(rows[i], rows[j]).
@@ -153,14 +172,19 @@ class MatrixOracle final : public LocalOracle {
   }
 
   template <class Real>
-  void dense_block(const std::vector<Index>& members, Real* hessian) const {
+  void dense_block(const std::vector<Index>& members, Real* hessian) {
     const std::size_t q = members.size();
     std::vector<Index> rows;
     for (const Index i : members) rows.push_back(row(i));
     const Runs columns(rows.data(), Index(q));
+    const bool scattered = columns.scattered();
     matrix_.for_dense([&](const auto* entries) {
-      for (std::size_t a = 0; a < q; ++a)
-        columns.copy(entries + rows[a] * matrix_.features, hessian + a * q);
+      run_if_worth(team(), double(q) * double(q), Index(q), [&](Index a) {
+        const auto* from = entries + rows[a] * matrix_.features;
+        Real* to = hessian + a * Index(q);
+        if (!scattered) return columns.copy(from, to);
+        for (std::size_t b = 0; b < q; ++b) to[b] = Real(from[rows[b]]);
+      });
     });
   }
 

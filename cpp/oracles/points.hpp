@@ -181,14 +181,20 @@ class Points {
     if (sparse_) starts_.assign(1, 0);
     else values_.assign(std::size_t(padded()) * features_, Real(0));
     if (sparse_) lines_ = std::make_shared<Lines<Real>>(features_);
-    if (sparse_ || data.starts) pack(data, rows);
+    if (sparse_) {
+      pack_sparse(data, rows);
+      return;
+    }
+    const auto pack_panel = [&](Index panel) {
+      if (data.starts) pack_spread(data, rows, panel * PANEL);
+      else
+        data.for_dense([&](const auto* entries) {
+          pack([&](Index p) { return entries + rows[p] * features_; }, data.center, panel * PANEL);
+        });
+    };
+    if (team) team->run(panels(), pack_panel);
     else
-      data.for_dense([&](const auto* entries) {
-        const auto pack_one = [&](Index panel) { pack(entries, data.center, rows, panel * PANEL); };
-        if (team) team->run(panels(), pack_one);
-        else
-          for (Index panel = 0; panel < panels(); ++panel) pack_one(panel);
-      });
+      for (Index panel = 0; panel < panels(); ++panel) pack_panel(panel);
   }
 
   // Some of these points, in the order given.
@@ -289,35 +295,42 @@ class Points {
  private:
   Index place(Index p) const { return (p / PANEL) * features_ * PANEL + p % PANEL; }
 
-  void pack(const DataMatrix& data, const Index* rows) {
+  void pack_sparse(const DataMatrix& data, const Index* rows) {
     for (Index p = 0; p < count_; ++p) {
       double square = 0.0;
       data.each(rows[p], [&](Index k, double entry) {
         const Real value = Real(entry);
         square += double(value) * double(value);
-        if (!sparse_) {
-          values_[place(p) + k * PANEL] = value;
-        } else if (value != 0) {
-          columns_.push_back(std::int32_t(k));
-          values_.push_back(value);
-        }
+        if (value == 0) return;
+        columns_.push_back(std::int32_t(k));
+        values_.push_back(value);
       });
-      if (sparse_) starts_.push_back(Index(columns_.size()));
+      starts_.push_back(Index(columns_.size()));
       squares_[p] = Real(square);
     }
   }
 
-  // A panel of dense rows, a few features at a time so that what is written stays close.
-  template <class Entry>
-  void pack(const Entry* entries, const std::vector<double>& center, const Index* rows,
-            Index first) {
+  // A panel of sparse rows, which are spread out first: single numbers would go far apart.
+  void pack_spread(const DataMatrix& data, const Index* rows, Index first) {
+    std::vector<double> spread(std::size_t(std::min(PANEL, count_ - first) * features_), 0.0);
+    const auto line = [&](Index p) { return spread.data() + (p - first) * features_; };
+    for (Index p = first; p < std::min(first + PANEL, count_); ++p)
+      for (Index e = data.starts[rows[p]]; e < data.starts[rows[p] + 1]; ++e)
+        line(p)[data.columns[e]] = data.values[e];
+    pack(line, data.center, first);
+  }
+
+  // A panel of dense rows, of which `line` tells where they begin, a few features at a time so that
+  // what is written stays close.
+  template <class Line>
+  void pack(const Line& line, const std::vector<double>& center, Index first) {
     constexpr Index FEW = 8;
     const Index last = std::min(first + PANEL, count_);
     double squares[PANEL] = {};
     for (Index begin = 0; begin < features_; begin += FEW) {
       const Index end = std::min(begin + FEW, features_);
       for (Index p = first; p < last; ++p) {
-        const Entry* row = entries + rows[p] * features_;
+        const auto* row = line(p);
         Real* to = values_.data() + place(p);
         for (Index k = begin; k < end; ++k) {
           const Real value = Real(double(row[k]) - (center.empty() ? 0.0 : center[k]));

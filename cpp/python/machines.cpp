@@ -89,7 +89,7 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
   for (Dual& dual : duals)
     results.append(nb::make_tuple(dual.status, dual.iterations, dual.certificate.violation,
                                   dual.certificate.bound, dual.scale,
-                                  to_numpy(std::move(dual.certificate.multiplier))));
+                                  nb::cast(dual.certificate.multiplier)));
   return results;
 }
 

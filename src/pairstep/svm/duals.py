@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -50,14 +50,11 @@ def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) ->
     z, totals = np.zeros(len(rows)), np.zeros((len(pairs), 1))
     sizes = sides.reshape(-1, 2).sum(axis=1)
     starts = np.stack([np.zeros_like(sizes), sizes], axis=1)
-    parts = [slice(end - size, end) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
+    parts = [slice(*ends) for ends in pairwise([0, *np.cumsum(sizes).tolist()])]
     return [
-        Dual(
-            rows=rows[part], linear=linear[part], lower=lower[part], upper=upper[part],
-            starts=starts[k], totals=totals[k], z=z[part],
-        )
-        for k, part in enumerate(parts)
-    ]  # fmt: skip
+        Dual(rows[part], linear[part], lower[part], upper[part], start, total, z[part])
+        for part, start, total in zip(parts, starts, totals, strict=True)
+    ]
 
 
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:

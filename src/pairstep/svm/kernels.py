@@ -66,7 +66,8 @@ def symmetric(K: Any, name: str) -> Any:
     What the last bits of its numbers differ by is left as it is: the mean of the matrix and its
     transpose would take longer than many a fit.
     """
-    amount, largest, i, j, _ = _core.asymmetry(K, threads.worth(K.size))
+    # A number that is read across the rows takes as long as some multiplications.
+    amount, largest, i, j, _ = _core.asymmetry(K, threads.worth(4.0 * K.size))
     rounding = np.finfo(K.dtype).eps * largest
     if amount > (1e-4 if K.dtype == np.float32 else 1e-8) * largest:
         raise ValueError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -57,7 +57,7 @@ class Kernel:
         return _core.Kernel(name, self.gamma, self.coef0, self.degree)
 
 
-@dataclass
+@dataclass(slots=True)
 class Dual:
     """One dual: its variables stand for `rows` of the data, groups side by side."""
 
@@ -76,6 +76,13 @@ class Dual:
         """The variables of each group."""
         return [slice(*ends) for ends in pairwise(self.starts.tolist())]
 
+    def starting_at(self, z: Array) -> Dual:
+        """The same dual with another start."""
+        return Dual(
+            self.rows, self.linear, self.lower, self.upper, self.starts, self.totals, z, self.kink,
+            self.gradient,
+        )  # fmt: skip
+
     def point(self) -> Any:
         """As the engine takes it: it moves z."""
         pivot = None if self.kink is None else np.zeros(len(self.z))
@@ -90,23 +97,22 @@ class Outcome(NamedTuple):
     violation: float
     gap: float
     scale: float  # of the terms that cancel in the gradient
-    multiplier: Array
+    multiplier: Sequence[float]
 
 
 Posed = tuple[Dual, Array]  # a dual, and where to write its gradient
 Outcomes = list[Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(NamedTuple):
     """A solved dual, with what the engine found out about it in float64."""
 
     z: Array
     gradient: Array  # K z + linear
     kkt_violation: float
     duality_gap: float
-    multiplier: Array  # the price at which each group trades: minus the bias
-    rounding: Array  # by how much each of these prices may be off for the rounding of its terms
+    multiplier: Sequence[float]  # the price at which each group trades: minus the bias
+    rounding: Sequence[float]  # by how much each price may be off for that of its terms
     n_iter: int
     status: Status
 
@@ -161,7 +167,7 @@ def solve(
         begin, end = end, end + len(dual.z)
         if dual.gradient is not None:
             gradient[begin:end] = dual.gradient
-        posed.append((replace(dual, z=z[begin:end]), gradient[begin:end]))
+        posed.append((dual.starting_at(z[begin:end]), gradient[begin:end]))
     limits: dict[str, Any] = {
         "tol": tol,
         "max_iter": max_iter,
@@ -195,7 +201,7 @@ def concluded(
     *,
     tol: float,
     late: bool,
-    rounding: Callable[[], Array],
+    rounding: Callable[[], Sequence[float]],
 ) -> Solution:
     """What an engine's outcome means; `late`: it is the time limit that has stopped it."""
     stop, n_iter, violation, gap, scale, multiplier = outcome
@@ -204,19 +210,20 @@ def concluded(
         status = Status.TIME_LIMIT
     # Only of prices that are small against their terms can the rounding of these matter.
     small = abs(math.fsum(multiplier)) <= 1e-6 * scale * len(multiplier)
-    error = rounding() if small else np.zeros(len(multiplier))
+    error = rounding() if small else [0.0] * len(multiplier)
     return Solution(dual.z, gradient, violation, gap, multiplier, error, n_iter, status)
 
 
 def _rounding(
-    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, multiplier: Array
-) -> Array:
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array,
+    multiplier: Sequence[float],
+) -> list[float]:  # fmt: skip
     """By how much the price of each group may be off for rounding.
 
     The terms of a price are the linear one and K_ij z_j: those of the account whose price is
     nearest to its group's are looked at.
     """
-    rounding = np.zeros(len(multiplier))
+    rounding = []
     z = dual.z
     used = z != 0
     rows = dual.rows[used]
@@ -231,7 +238,7 @@ def _rounding(
         )  # fmt: skip
         terms = np.abs(row[0]) @ np.abs(z[used]) + abs(dual.linear[nearest])
         # Thousands of moves have led to these z, and each of them has rounded.
-        rounding[k] = 1e-12 * (terms + kink[nearest])
+        rounding.append(1e-12 * float(terms + kink[nearest]))
     return rounding
 
 
@@ -277,18 +284,18 @@ def decide(
     """The kernel of each row of X with the support rows, times `coefficients`.
 
     `support` has a row per support vector and `coefficients` a column per output; with a
-    precomputed kernel `support` is None and X holds the support columns only. Float32 arithmetic
+    precomputed kernel `support` says which columns of X are theirs. Float32 arithmetic
     is used where it is certain to keep the error of every sum within `allowed`. Groups of support
     vectors, where `starts` says that they begin (and the number of all), have outputs of their own,
     one after the other. What is laid out for it stays in `laid_out`. A `device` does it if given.
     """
-    count, outputs = coefficients.shape
     groups = 1 if starts is None else len(starts) - 1
-    sums = np.zeros((groups * outputs, X.shape[0]))
-    if support is None:
+    sums = np.zeros((groups * coefficients.shape[1], X.shape[0]))
+    if kernel.name == "precomputed":
+        data = native(X)
         _core.add_kernel(
-            kernel.native, native(X), None, np.arange(count), np.ascontiguousarray(coefficients),
-            native(X), np.arange(X.shape[0]), sums, threads, allowed, starts,
+            kernel.native, data, None, support, np.ascontiguousarray(coefficients), data,
+            np.arange(X.shape[0]), sums, threads, allowed, starts,
         )  # fmt: skip
     elif device is not None:
         from ..gpu.machine import add_decisions

@@ -8,7 +8,7 @@ import numpy as np
 import sklearn.svm
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._validation import Array
 from .arrays import from_anywhere
@@ -144,6 +144,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Positive inside, negative outside.
         """
+        check_is_fitted(self)
         return self._single_decision(X)
 
     @from_anywhere

@@ -9,6 +9,7 @@ import numpy as np
 import sklearn.svm
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._validation import Array
 from .arrays import from_anywhere
@@ -36,6 +37,7 @@ class Regressor(RegressorMixin, SingleMachine):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             The predictions.
         """
+        check_is_fitted(self)
         return self._single_decision(X)
 
 
