@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dask.array
 from distributed import Client, LocalCluster, wait
@@ -112,13 +113,14 @@ def measure(name: str, data: Data, X: Any, y: Any, machine: Any, count: int, lat
 
 
 def over_workers(name: str, data: Data, count: int, latency: float) -> Fit:
-    with (
-        LocalCluster(
+    # Nannies in this process set OMP_NUM_THREADS=1 here for the sake of their workers; the client
+    # and native fits are to have all threads.
+    with patch.dict(os.environ):
+        cluster = LocalCluster(
             n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        Client(cluster),
-    ):  # fmt: skip
+        )  # fmt: skip
+    with cluster, Client(cluster):
         X, y = (
             dask.array.from_array(a, chunks=(20_000, *a.shape[1:])).persist()
             for a in (data.X, data.y)
