@@ -58,23 +58,26 @@ class Watch:
     """Sees to it that workers compute some futures: `look` raises when none has for too long.
 
     A task that a worker has been given is waited for, however long it takes, as long as the worker
-    is heard of. So the wait ends if the tasks do.
+    is heard of; and so is what is on its way, as long as something arrives. So the wait ends if the
+    tasks do.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future], what: str):
         self.client, self.futures, self.what = client, futures, what
+        self.copies = 0  # of what the futures are made of, on all workers
         self.at_work = time.monotonic()  # when somebody was
 
     async def look(self) -> None:
         """Look whether somebody is at work; workers that should be and are silent are given up."""
         ask = _standing([future.key for future in self.futures], span())
-        at_work, silent = await scheduler_says(
+        at_work, copies, silent = await scheduler_says(
             self.client, lambda: self.client.run_on_scheduler(ask)
         )
         for worker in silent:
             await give_up(self.client, worker)
-        if at_work:
+        if at_work or copies > self.copies:
             self.at_work = time.monotonic()
+            self.copies = copies
         elif time.monotonic() - self.at_work > span():
             raise RuntimeError(await self._why())
 
@@ -88,31 +91,33 @@ class Watch:
         )
 
 
-def _standing(keys: list[Any], longest: float) -> Callable[..., tuple[bool, list[str]]]:
+def _standing(keys: list[Any], longest: float) -> Callable[..., tuple[bool, int, list[str]]]:
     """What to ask the scheduler; a closure, which is sent by value, for pairstep may not be there.
 
-    It tells whether a worker computes these keys or what they are made of, and which of the workers
-    that compute or hold some of it have not been heard of for too long.
+    It tells whether a worker computes these keys or what they are made of, how many copies of that
+    are on workers, and which of the workers have not been heard of for too long.
     """
 
-    def look(dask_scheduler: Any) -> tuple[bool, list[str]]:
+    def look(dask_scheduler: Any) -> tuple[bool, int, list[str]]:
         from distributed.scheduler import heartbeat_interval
 
         tasks, workers = dask_scheduler.tasks, dask_scheduler.workers
         left = [tasks[key] for key in keys if key in tasks]
         known, concerned = set(left), set()
-        at_work = False
+        at_work, copies = False, 0
         while left:
             task = left.pop()
             if task.processing_on is not None:
                 at_work = True
                 concerned.add(task.processing_on)
+            copies += len(task.who_has or ())
             concerned.update(task.who_has or ())
             new = set(task.dependencies) - known
             known |= new
             left.extend(new)
         heard = time.time() - max(longest, 3 * heartbeat_interval(len(workers)))
-        return at_work, [worker.address for worker in concerned if worker.last_seen < heard]
+        silent = [worker.address for worker in concerned if worker.last_seen < heard]
+        return at_work, copies, silent
 
     return look
 
