@@ -177,7 +177,15 @@ def save(out: Path, fits: list[Fit]) -> None:
         "columns": list(COLUMNS), "rows": [row(fit, fits) for fit in fits],
         "fits": [asdict(fit) for fit in fits],
     }  # fmt: skip
-    out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    lines = [f"  {json.dumps(name)}: {_lines(value)}" for name, value in report.items()]
+    out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _lines(value: Any) -> str:
+    """In JSON; a list of lists or of objects with a line for each."""
+    if not (isinstance(value, list) and value and isinstance(value[0], list | dict)):
+        return json.dumps(value)
+    return "[\n" + ",\n".join(f"    {json.dumps(part)}" for part in value) + "\n  ]"
 
 
 def main() -> None:
