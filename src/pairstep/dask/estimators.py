@@ -212,11 +212,15 @@ def _rows_of(X: Any, client: Client) -> tuple[Any, Any]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
     if np.isnan(X.shape[0]):
-        lengths = computed(
-            client, dask.delayed([block.shape[0] for block in X.to_delayed()[:, 0]]), LENGTHS
-        )
+        ones = tuple((1,) * count for count in X.numblocks)
+        each = X.map_blocks(_length, dtype=np.int64, chunks=ones, meta=np.empty((0, 0), np.int64))
+        lengths = computed(client, each, LENGTHS)[:, 0].tolist()
         X = dask.array.Array(X.dask, X.name, (tuple(lengths), X.chunks[1]), meta=X)
     return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, names
+
+
+def _length(block: Any) -> Any:
+    return np.array([[block.shape[0]]])
 
 
 def _block(X: Any, machine: Any, method: str) -> Any:
