@@ -240,3 +240,15 @@ def test_names_on_the_dashboard_and_laziness(client):
         assert all(any(name in key for key in seen) for name in names)
     finally:
         client.cluster.scheduler.remove_plugin("listener")
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_blocks_of_unknown_lengths(client, persisted):
+    X, y, _ = problem(300)
+    (dX,) = lazy(X)
+    some = X[:, 0] > 0
+    dX = dX[dask.array.from_array(some, chunks=dX.chunks[0])]
+    if persisted:
+        dX = dX.persist()
+    machine = pairstep.dask.SVC(client=client).fit(dX, y[some])
+    assert machine.shape_fit_ == (some.sum(), X.shape[1])

@@ -18,7 +18,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.dask
 from pairstep import svm
-from pairstep.dask.cluster import Shares, computed
+from pairstep.dask.cluster import Shares
+from pairstep.dask.waiting import computed
 
 pytestmark = pytest.mark.usefixtures("over_shares")
 
@@ -106,7 +107,7 @@ def test_a_worker_that_hangs(monkeypatch, fresh_client, expected):
 
     fault = Fault(monkeypatch, act)
     try:
-        with dask.config.set({"pairstep.timeout": "2s"}):
+        with dask.config.set({"pairstep.timeout": "8s"}):
             machine = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     finally:
         for process in stopped:
@@ -214,7 +215,7 @@ def test_what_takes_longer_than_the_limit_is_waited_for(client):
 
     (dy,) = lazy(Y[:300])
     with dask.config.set({"pairstep.timeout": "0.5s"}):
-        y = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)))
+        y = computed(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)), "y")
     assert (y == Y[:300]).all()
 
 
@@ -231,18 +232,53 @@ def test_workers_that_die_of_every_message(monkeypatch, fresh_client):
         return exchange(shares, lines, each)
 
     monkeypatch.setattr(Shares, "_exchange", deadly)
-    with pytest.raises(RuntimeError, match="lost 5 times in a row"):
+    with pytest.raises(RuntimeError, match="lost 6 times in a row"):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 
 
-def test_data_that_cannot_be_had(client):
+@pytest.mark.parametrize("kind", [RuntimeError, FileNotFoundError])
+def test_data_that_cannot_be_had(client, kind):
     def fail(block):
-        raise RuntimeError("the disk is full")
+        raise kind("the disk is full")
 
     (dX,) = lazy(X)
     broken = dX.map_blocks(fail, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(RuntimeError, match="the disk is full"):
+    with pytest.raises(kind, match="the disk is full"):
         pairstep.dask.SVC(client=client).fit(broken, Y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_rows_of_two_shares_that_a_lost_worker_has_computed(
+    monkeypatch, fresh_client, expected, number
+):
+    def slowly(block):
+        time.sleep(0.3)
+        return block
+
+    dX, dy = lazy(X, Y)
+    fault = Fault(monkeypatch, kill(fresh_client, [number]), after=1, kind="summary")
+    with dask.config.set({"pairstep.timeout": "15s"}):
+        machine = pairstep.dask.SVC(**PARAMETERS).fit(
+            dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0))), dy
+        )
+    assert fault.done
+    assert machine.traffic_.recoveries == 1
+    check(machine, expected)
+
+
+@pytest.mark.slow
+def test_rows_that_only_a_lost_worker_may_compute(monkeypatch, fresh_client):
+    (dX,) = lazy(X)
+    _, other = sorted(fresh_client.run(os.getpid))
+    dX = dX.persist(workers=[other], allow_other_workers=False)
+    distributed.wait(dX)
+    Fault(monkeypatch, kill(fresh_client, [1]), after=1, kind="summary")
+    with (
+        dask.config.set({"pairstep.timeout": "5s"}),
+        pytest.raises(RuntimeError, match=r"rows \d+ to \d+, which worker .* waits for: no worker"),
+    ):
+        pairstep.dask.SVC(**PARAMETERS).fit(dX, Y)
 
 
 def test_an_old_dask_is_refused():

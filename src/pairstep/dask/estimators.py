@@ -17,9 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from .. import svm
 from ..svm.base import SupportVectorMachine
 from ..svm.machine import Dual, Solution
-from .cluster import Shares, computed
+from .cluster import Shares
 from .machine import solve
 from .matrix import ClusterMatrix
+from .waiting import computed
+
+LENGTHS = "the lengths of the blocks of X"
 
 # What is said of every machine, with its name.
 DOCUMENTATION = """
@@ -89,7 +92,10 @@ class ClusterMachine(SupportVectorMachine):
         if client.asynchronous:
             raise ValueError("client must not be asynchronous")
         rows, names = _rows_of(X, client)
-        y, sample_weight = computed(client, y), computed(client, sample_weight)
+        y, sample_weight = (
+            computed(client, y, "y"),
+            computed(client, sample_weight, "sample_weight"),
+        )
         with Shares(client, rows) as shares:
             super().fit(ClusterMatrix(shares, names), y, sample_weight)
         self.traffic_ = shares.traffic
@@ -198,7 +204,7 @@ def _rows_of(X: Any, client: Client) -> tuple[Any, Any]:
     if hasattr(X, "to_dask_array"):
         columns = np.asarray(X.columns, object)
         names = columns if all(isinstance(name, str) for name in columns) else None
-        X = X.to_dask_array(lengths=tuple(computed(client, X.map_partitions(len))))
+        X = X.to_dask_array(lengths=tuple(computed(client, X.map_partitions(len), LENGTHS)))
     if not isinstance(X, dask.array.Array):
         raise TypeError(
             f"X must be a dask array or dataframe, got {type(X).__name__}; pairstep.svm takes it"
@@ -206,9 +212,15 @@ def _rows_of(X: Any, client: Client) -> tuple[Any, Any]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
     if np.isnan(X.shape[0]):
-        lengths = computed(client, dask.delayed([block.shape[0] for block in X.to_delayed()[:, 0]]))
+        ones = tuple((1,) * count for count in X.numblocks)
+        each = X.map_blocks(_length, dtype=np.int64, chunks=ones, meta=np.empty((0, 0), np.int64))
+        lengths = computed(client, each, LENGTHS)[:, 0].tolist()
         X = dask.array.Array(X.dask, X.name, (tuple(lengths), X.chunks[1]), meta=X)
     return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, names
+
+
+def _length(block: Any) -> Any:
+    return np.array([[block.shape[0]]])
 
 
 def _block(X: Any, machine: Any, method: str) -> Any:

@@ -35,7 +35,8 @@ def packed(message: Calls | Answer | Exception) -> Serialized:
     return Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))
 
 
-SIGN = 1.0  # a share that is at work says so every so many seconds
+SIGN = 1.0  # a share that has not answered yet says every so many seconds that it is
+AT_WORK, WITHOUT_ROWS = "at work", "without rows"
 UNCLAIMED = 60.0  # so many seconds a share waits for its coordinator to come
 
 
@@ -182,7 +183,7 @@ async def correspond(comm: Comm, share: str) -> Status:
         while True:
             work = asyncio.wrap_future(desk.ask(await comm.read()))
             while not (await asyncio.wait([work], timeout=SIGN))[0]:
-                await comm.write("at work" if desk.open else "without rows")
+                await comm.write(AT_WORK if desk.open else WITHOUT_ROWS)
             await comm.write(work.result())
     except CommClosedError:
         return Status.dont_reply
