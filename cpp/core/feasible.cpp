@@ -44,7 +44,8 @@ struct Group {
   }
 
   // The account with room for the amount that should take it, or -1: a free one, for one at its
-  // bound would become free; among those the smallest, which rounds least.
+  // bound would become free; among those the largest, whose own rounding is no less, while the
+  // price of a small one, which is small because its curvature is large, would move by far.
   Index taker_of(double amount) const {
     Index best = -1;
     bool best_is_free = false;
@@ -52,7 +53,7 @@ struct Group {
       if (!(room(i, amount) >= std::abs(amount))) continue;
       const bool free = is_free(i);
       if (best < 0 || free > best_is_free ||
-          (free == best_is_free && std::abs(x[i]) < std::abs(x[best]))) {
+          (free == best_is_free && std::abs(x[i]) > std::abs(x[best]))) {
         best = i;
         best_is_free = free;
       }
