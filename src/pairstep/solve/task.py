@@ -227,9 +227,12 @@ class Task:
         """
         if seen.violation > self.tolerance_at(seen):
             return True  # the running gradient was off: the aim is right
-        allowed = self._gain_allowed(seen)
-        self.strictness *= min(max(0.5 * allowed / seen.nearby, 1e-3), 0.1)
-        return self.strictness * self.tol > 0.1 * ROUNDING
+        least = 0.1 * self.rounding_at(seen) / self.tolerance_at(seen)
+        if self.strictness <= least:
+            return False
+        share = min(max(0.5 * self._gain_allowed(seen) / seen.nearby, 1e-3), 0.1)
+        self.strictness = max(share * self.strictness, least)
+        return True
 
     def stationary(self, remark: str = "", seen: Seen | None = None) -> Outcome:
         """What to call a stationary point: the optimum if the function is convex where we look.
