@@ -127,13 +127,15 @@ void project_group(const double* y, const double* lower, const double* upper, In
   double shift = 0.0, below = -INFINITY, above = INFINITY;
   for (int pass = 0; pass < 200; ++pass) {
     Sum sum;
+    double largest = std::abs(total);
     for (Index i = 0; i < n; ++i) {
       x[i] = std::min(std::max(y[i] + shift, lower[i]), upper[i]);
       sum.add(x[i]);
+      largest = std::max(largest, std::abs(x[i]));
     }
     sum.add(-total);
     const double excess = sum.value();
-    if (excess == 0.0) break;
+    if (std::abs(excess) <= 0.25 * std::numeric_limits<double>::epsilon() * largest) break;
     (excess < 0 ? below : above) = shift;
     Index free = 0;
     double kink = excess < 0 ? INFINITY : -INFINITY;  // the next shift to free a coordinate

@@ -249,6 +249,15 @@ class Task:
         rounded = convex == _core.Convex.but_for_rounding
         return Outcome(Status.OPTIMAL, ROUNDED if rounded else "", seen)
 
+    def endless(self, remark: str) -> Outcome:
+        """What to call a point from which the function falls as far as can be seen.
+
+        Some are known to have a minimum: then it is their curvature that cannot be seen.
+        """
+        if getattr(self.objective, "has_minimum", False):
+            return Outcome(Status.STALLED, DROWNED)
+        return Outcome(Status.UNBOUNDED, remark)
+
     def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
         if hessian is None:
@@ -287,6 +296,7 @@ class Task:
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
 ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as semidefinite"
+DROWNED = "the curvature is below its rounding, so that the minimum is out of sight"
 NO_PROGRESS = "nothing falls any more but by rounding"
 
 
