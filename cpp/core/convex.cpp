@@ -42,8 +42,12 @@ void Reduced::solve(double* b) const {
   }
   for (Index c = size_; c-- > 0;) {
     const double* column = factor_.data() + c * size_;
-    for (Index r = c + 1; r < size_; ++r) b[c] -= b[r] * column[r];
-    b[c] /= column[c];
+    double parts[4] = {};  // as many sums at once, for one is a chain of additions
+    Index r = c + 1;
+    for (; r + 4 <= size_; r += 4)
+      for (Index k = 0; k < 4; ++k) parts[k] += b[r + k] * column[r + k];
+    for (; r < size_; ++r) parts[0] += b[r] * column[r];
+    b[c] = (b[c] - ((parts[0] + parts[2]) + (parts[1] + parts[3]))) / column[c];
   }
 }
 
