@@ -268,3 +268,42 @@ def test_portfolios_without_risk_are_optimal(shape, unit):
         assert result.status == "optimal", result.message
         assert abs(result.fun) <= 1e-10 * unit
         assert np.abs(F @ result.x).max() <= 1e-5
+
+
+def spread_model(kind, rng):
+    """A model whose variables differ by six decades, so that its entries do by twelve."""
+    n, rows = 60, 12
+    scale = 10.0 ** rng.uniform(-3, 3, n)
+    root, diagonal = rng.normal(size=(rows, n)) * scale, scale**2 * rng.uniform(0.1, 1, n)
+    c = rng.normal(size=n) * scale
+    if kind == "factors":
+        return pairstep.FactorModel(root, diagonal, c), root.T @ root + np.diag(diagonal), c
+    if kind == "least squares":
+        A = np.vstack([root, np.diag(np.sqrt(diagonal))])
+        b = rng.normal(size=len(A))
+        return pairstep.LeastSquares(A, b), A.T @ A, -A.T @ b
+    Q = root.T @ root + np.diag(diagonal)
+    return Quadratic(scipy.sparse.csr_array(Q) if kind == "sparse" else Q, c), Q, c
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("lower", [-np.inf, 0.0])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "factors", "least squares"])
+def test_variables_that_differ_by_decades(kind, lower, seed):
+    """The derivatives of the free agree, in more digits than the solver computes with."""
+    f, Q, c = spread_model(kind, np.random.default_rng(seed))
+    result = pairstep.minimize(f, SumBox(1.0, lower))
+    assert result.status == "optimal", result.message
+    x = result.x.astype(np.longdouble)
+    terms = Q.astype(np.longdouble) * x
+    gradient = terms.sum(1) + c
+    free = result.x > lower
+    violation = gradient[free].max() - gradient.min()
+    assert violation <= result.tolerance + 1e-14 * np.abs(terms).sum(1).max()
+
+
+def test_rounding_of_the_sum_goes_where_it_changes_prices_least():
+    Q = np.diag([1e12, 1.0, 1e6])
+    result = pairstep.solve_qp(Q, total=3.0, lower=-np.inf)
+    exact = 3.0 / np.diag(Q) / (1 / np.diag(Q)).sum()
+    np.testing.assert_allclose(result.x, exact, rtol=1e-15)

@@ -115,14 +115,17 @@ def test_a_named_rule_runs_as_the_paper_has_it():
     assert abs(result.fun - minimize(objective, box).fun) < 1e-9
 
 
-def test_value_and_gradient_from_one_call():
+@pytest.mark.parametrize(
+    "smooth", [lambda f: Smooth(f, gradient=True), lambda f: Smooth(value_and_gradient=f)]
+)
+def test_value_and_gradient_from_one_call(smooth):
     counts = {"calls": 0}
 
     def both(x):
         counts["calls"] += 1
         return value(x), gradient(x)
 
-    f = Smooth(both, gradient=True)
+    f = smooth(both)
     x = RNG.normal(size=N)
     assert f.value(x) == value(x)
     assert (f.gradient(x) == gradient(x)).all()
@@ -131,7 +134,11 @@ def test_value_and_gradient_from_one_call():
     assert result.status == Status.OPTIMAL
     assert counts["calls"] <= 2 * result.n_iter + 2
     with pytest.raises(ValueError, match=r"\(value, gradient\)"):
-        Smooth(value, gradient=True).value(x)
+        smooth(value).value(x)
+    with pytest.raises(ValueError, match="not both"):
+        Smooth(value, gradient, value_and_gradient=both)
+    with pytest.raises(ValueError, match="value must be callable, got None"):
+        Smooth()
 
 
 @pytest.mark.parametrize("box", [BOXES["simplex"], BOXES["box"], BOXES["weights"]])

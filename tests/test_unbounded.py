@@ -145,3 +145,22 @@ def test_as_linear_programming_says(kind):
         assert not any(said)
     else:
         assert 10 < sum(said) < 70
+
+
+@pytest.mark.parametrize("n", [8, 64, 250])
+@pytest.mark.parametrize("share", [1e-17, 1e-19, 1e-25])
+def test_a_diagonal_that_drowns_is_there_nevertheless(n, share):
+    """A factor model with a positive diagonal has a minimum, seen or not."""
+    rng = np.random.default_rng(n)
+    F = rng.normal(size=(3, n))
+    result = pairstep.solve_qp((F, share), rng.normal(size=n), lower=-np.inf)
+    assert result.status != "unbounded"
+    if result.status == "stalled":
+        assert "rounding" in result.message
+    least_squares = pairstep.simplex_lstsq(F, rng.normal(size=3), lower=-np.inf)
+    assert least_squares.status != "unbounded"
+
+
+def test_without_a_diagonal_a_factor_model_may_fall_for_ever():
+    result = pairstep.solve_qp((np.ones((1, 3)), 0.0), [1.0, 2.0, 3.0], lower=-np.inf)
+    assert result.status == "unbounded"

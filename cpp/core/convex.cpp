@@ -35,15 +35,22 @@ bool Reduced::factorise(double ridge) {
 }
 
 void Reduced::solve(double* b) const {
+  // Divisions beforehand, for those in a row would wait for each other; and several sums at once.
+  std::vector<double> inverse(size_);
+  for (Index c = 0; c < size_; ++c) inverse[c] = 1.0 / factor_[c * (size_ + 1)];
   for (Index c = 0; c < size_; ++c) {
     const double* column = factor_.data() + c * size_;
-    b[c] /= column[c];
-    for (Index r = c + 1; r < size_; ++r) b[r] -= b[c] * column[r];
+    const double known = b[c] *= inverse[c];
+    for (Index r = c + 1; r < size_; ++r) b[r] -= known * column[r];
   }
   for (Index c = size_; c-- > 0;) {
     const double* column = factor_.data() + c * size_;
-    for (Index r = c + 1; r < size_; ++r) b[c] -= b[r] * column[r];
-    b[c] /= column[c];
+    double parts[4] = {};
+    Index r = c + 1;
+    for (; r + 4 <= size_; r += 4)
+      for (Index k = 0; k < 4; ++k) parts[k] += b[r + k] * column[r + k];
+    for (; r < size_; ++r) parts[0] += b[r] * column[r];
+    b[c] = (b[c] - ((parts[0] + parts[2]) + (parts[1] + parts[3]))) * inverse[c];
   }
 }
 

@@ -44,7 +44,8 @@ struct Group {
   }
 
   // The account with room for the amount that should take it, or -1: a free one, for one at its
-  // bound would become free; among those the smallest, which rounds least.
+  // bound would become free; among those the largest, whose own rounding is no less, while the
+  // price of a small one, which is small because its curvature is large, would move by far.
   Index taker_of(double amount) const {
     Index best = -1;
     bool best_is_free = false;
@@ -52,7 +53,7 @@ struct Group {
       if (!(room(i, amount) >= std::abs(amount))) continue;
       const bool free = is_free(i);
       if (best < 0 || free > best_is_free ||
-          (free == best_is_free && std::abs(x[i]) < std::abs(x[best]))) {
+          (free == best_is_free && std::abs(x[i]) > std::abs(x[best]))) {
         best = i;
         best_is_free = free;
       }
@@ -126,13 +127,15 @@ void project_group(const double* y, const double* lower, const double* upper, In
   double shift = 0.0, below = -INFINITY, above = INFINITY;
   for (int pass = 0; pass < 200; ++pass) {
     Sum sum;
+    double largest = std::abs(total);
     for (Index i = 0; i < n; ++i) {
       x[i] = std::min(std::max(y[i] + shift, lower[i]), upper[i]);
       sum.add(x[i]);
+      largest = std::max(largest, std::abs(x[i]));
     }
     sum.add(-total);
     const double excess = sum.value();
-    if (excess == 0.0) break;
+    if (std::abs(excess) <= 0.25 * std::numeric_limits<double>::epsilon() * largest) break;
     (excess < 0 ? below : above) = shift;
     Index free = 0;
     double kink = excess < 0 ? INFINITY : -INFINITY;  // the next shift to free a coordinate

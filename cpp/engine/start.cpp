@@ -127,8 +127,6 @@ bool start(const Small& problem, double* x) {
   const Found found = Pivoting(problem, x).run();
   if (found == Found::not_convex) return false;
   if (found == Found::many_at_bounds) fill_cheapest(problem, x);
-  const Index starts[] = {0, problem.n};
-  settle(x, problem.lower, problem.upper, {1, starts, &problem.total});
   return true;
 }
 

@@ -159,25 +159,25 @@ Lanes missing_of(const std::array<Lanes, N>& x, double total) {
   return (total - high) - low;
 }
 
-// Rounding of the sums goes into a free variable, the smallest that has room for it, as `settle`
+// Rounding of the sums goes into a free variable, the largest that has room for it, as `settle`
 // has it. Where the sums are right then.
 template <int N>
 Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
   Lanes missing = missing_of<N>(x, problem.total);
   for (int round = 0; round < 2; ++round) {
-    std::array<Lanes, N> size;  // infinite where it cannot take it
-    Lanes least = all<Lanes>(INFINITY);
+    std::array<Lanes, N> size;  // below 0 where it cannot take it
+    Lanes largest = all<Lanes>(-1.0);
     for (int i = 0; i < N; ++i) {
       const Lanes to = x[i] + missing;
       const Mask inside =
           (minimum(x[i], to) > problem.lower[i]) & (maximum(x[i], to) < problem.upper[i]);
-      size[i] = inside ? magnitude(x[i]) : all<Lanes>(INFINITY);
-      least = minimum(size[i], least);
+      size[i] = inside ? magnitude(x[i]) : all<Lanes>(-1.0);
+      largest = maximum(size[i], largest);
     }
     for (int i = 0; i < N; ++i) {
-      const Mask takes = (size[i] == least) & (least < INFINITY);
+      const Mask takes = (size[i] == largest) & (largest >= 0.0);
       x[i] = takes ? x[i] + missing : x[i];
-      least = takes ? all<Lanes>(INFINITY) : least;  // one is enough
+      largest = takes ? all<Lanes>(-1.0) : largest;  // one is enough
     }
     missing = missing_of<N>(x, problem.total);
   }

@@ -60,10 +60,10 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
           mirrored[r * SQUARE + c] = matrix[(column + c) * n + row + r];
       }
       Real difference = 0, largest = 0, least = 0;
+      V apart{}, size{}, bend{};
       for (Index r = 0; r < rows; ++r) {
         const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SQUARE;
         const Real pivot = Real(diagonal[row + r]);
-        V apart{}, size{}, bend{};
         Index c = 0;
         for (; c + width <= columns; c += width) {
           const V a = load_as<V>(above + c), b = load_as<V>(below + c), gap = a - b, zero{};
@@ -72,11 +72,6 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
           bend = minimum(bend, pivot + load_as<V>(own + c) - Real(2) * a);
           sum += zero * a + zero * b;
         }
-        for (Index lane = 0; lane < width; ++lane) {
-          difference = std::max(difference, apart[lane]);
-          largest = std::max(largest, size[lane]);
-          least = std::min(least, bend[lane]);
-        }
         for (; c < columns; ++c) {
           const Real a = above[c], b = below[c];
           difference = std::max(difference, std::abs(a - b));
@@ -84,6 +79,11 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
           least = std::min(least, pivot + own[c] - Real(2) * a);
           rest += 0.0 * a + 0.0 * b;
         }
+      }
+      for (Index lane = 0; lane < width; ++lane) {
+        difference = std::max(difference, apart[lane]);
+        largest = std::max(largest, size[lane]);
+        least = std::min(least, bend[lane]);
       }
       result.least_pair = std::min(result.least_pair, double(least));
       result.largest = std::max(result.largest, double(largest));

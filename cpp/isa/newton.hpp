@@ -60,6 +60,9 @@ class Factor {
     return done || rebuild(accounts);
   }
 
+  // How far the account at this place goes for its price to change by one.
+  double softness(Index r) const { return 1.0 / ridged(accounts_[r]); }
+
   // b := (H + ridge)^-1 b, for `count` vectors one after the other in memory. They are solved for
   // side by side, for each is a chain of divisions.
   void solve(double* b, Index count) const {
@@ -90,10 +93,11 @@ class Factor {
 
   // A ridge a little above rounding makes the step on a singular face a proximal one: short where
   // the face is flat, and Newton's elsewhere. It is relative to the account's own curvature, so
-  // that scales may differ; the rest is for accounts that have none.
+  // that scales may differ; the rest is for accounts that have none, or none but rounding.
   double ridged(Index i) const {
     const double own = diagonal_[i];
-    return own + ridge_ * (own + 1e-3 * largest_);
+    const bool flat = !(own > 0) || ridge_ > RIDGE;
+    return own + ridge_ * (own + (flat ? 1e-3 * largest_ : 0.0));
   }
 
   // Make room for k accounts and a few more.
@@ -396,14 +400,19 @@ class Newton {
     for (Index g = 0; g < groups; ++g)
       add_multiple(-small_[g * columns + groups] / small_[g * columns + g],
                    solved_.data() + (g + 1) * k, solved_.data(), k);
-    // Rounding, and the ridge on an ill-conditioned face, leave a little of the sums: take it out.
+    // Rounding, and the ridge on an ill-conditioned face, leave a little of the sums: take it out,
+    // where that changes the prices least.
     sums_.assign(groups, 0.0);
-    for (Index r = 0; r < k; ++r) sums_[row_[place(r)]] += solved_[r];
+    softness_.assign(groups, 0.0);
+    for (Index r = 0; r < k; ++r) {
+      sums_[row_[place(r)]] += solved_[r];
+      softness_[row_[place(r)]] += factor_.softness(r);
+    }
     std::fill(d_.begin(), d_.end(), 0.0);
     bool finite = true;
     for (Index r = 0; r < k; ++r) {
       const Index a = place(r), g = row_[a];
-      d_[a] = sums_[g] / double(members_[g]) - solved_[r];
+      d_[a] = sums_[g] * (factor_.softness(r) / softness_[g]) - solved_[r];
       finite &= std::isfinite(d_[a]);
     }
     return finite;
@@ -463,5 +472,5 @@ class Newton {
   std::vector<double> change_;
   // Work space.
   std::vector<double> d_, low_, high_, step_, bent_, near_, near_bent_, taken_, put_;
-  std::vector<double> solved_, small_, sums_;
+  std::vector<double> solved_, small_, sums_, softness_;
 };

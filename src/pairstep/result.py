@@ -31,9 +31,9 @@ class Status(StrEnum):
 MESSAGES = {
     Status.OPTIMAL: "the KKT violation {violation:.2e} is within the tolerance {tolerance:.2e}",
     Status.MAX_ITER: "stopped after max_iter={n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {tolerance:.2e}; raise max_iter or tol",
+    "{violation:.2e} (tolerance {tolerance:.2e}); raise max_iter or tol",
     Status.TIME_LIMIT: "stopped by time_limit after {n_iter} iterations with KKT violation "
-    "{violation:.2e} above the tolerance {tolerance:.2e}",
+    "{violation:.2e} (tolerance {tolerance:.2e})",
     Status.STOPPED: "stopped by the callback after {n_iter} iterations with KKT violation "
     "{violation:.2e} (tolerance {tolerance:.2e})",
     Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "

@@ -52,7 +52,7 @@ def test_samples_of_samples():
     sampled, plain = (fitted(X, dual, cold) for cold in (True, False))
     assert sampled.kkt_violation <= 1e-3
     assert objective(dual, sampled) == pytest.approx(objective(dual, plain), rel=1e-5)
-    assert math.fsum(sampled.z) == 0.0
+    assert abs(math.fsum(sampled.z)) <= math.ulp(0.1)
     assert (sampled.z >= dual.lower).all()
     assert (sampled.z <= dual.upper).all()
 

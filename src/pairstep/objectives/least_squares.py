@@ -158,6 +158,11 @@ class LeastSquares(Fixed):
         few_rows = 2 * self.A.shape[0] <= self.n and not scipy.sparse.issparse(self.A)
         return few_rows and bool(self.ridge.min() > 0)
 
+    @property
+    def has_minimum(self) -> bool:
+        """Whether f is bounded below for certain, though rounding may hide its curvature."""
+        return self.weight is None and bool(self.ridge.min() > 0 or not self.c.any())
+
     def oracle(self, point: Any) -> Any:
         """What the block gear asks, answered in native code."""
         columns = self.A.T if scipy.sparse.issparse(self.A) else self.A

@@ -49,6 +49,8 @@ class Smooth:
         the steps "1/L2" and "lipschitz".
     n : int, optional
         The number of variables, where bounds and x0 do not tell it.
+    value_and_gradient : callable, optional
+        ``value_and_gradient(x) -> (float, ndarray)``, in place of `value` and `gradient`.
 
     Examples
     --------
@@ -81,12 +83,18 @@ class Smooth:
 
     def __init__(
         self,
-        value: Callable[[Array], Any],
+        value: Callable[[Array], Any] | None = None,
         gradient: Callable[[Array], ArrayLike] | str | bool | None = None,
         hessian: Callable[[Array], Any] | str | None = None,
         lipschitz: ArrayLike | None = None,
         n: int | None = None,
+        *,
+        value_and_gradient: Callable[[Array], Any] | None = None,
     ):
+        if value_and_gradient is not None:
+            if value is not None or gradient is not None:
+                raise ValueError("give value_and_gradient, or value and gradient, not both")
+            value, gradient = value_and_gradient, True
         if not callable(value):
             raise ValueError(f"value must be callable, got {value!r}")
         if not (gradient is None or gradient is True or isinstance(gradient, str)):

@@ -50,7 +50,7 @@ def run(task: Task) -> Outcome:
             if task.stopped_by_callback(seen.value, seen.violation):
                 return Outcome(Status.STOPPED, remark)
         if stop == Stop.unbounded:
-            return Outcome(Status.UNBOUNDED, remark)
+            return task.endless(remark)
         if stop == Stop.max_iter:
             return Outcome(Status.MAX_ITER, remark)
         if stop == Stop.stopped:

@@ -45,7 +45,7 @@ def run(task: Task) -> Outcome:
             bend, (i, j) = solve.least_curvature, solve.curved
             remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {i}, {j})"
         if stop == Stop.unbounded:
-            return Outcome(Status.UNBOUNDED, remark)
+            return task.endless(remark)
         if task.callback and task.stopped_by_callback(solve.value, solve.violation):
             return Outcome(Status.STOPPED, remark)
         if stop in (Stop.converged, Stop.no_progress):

@@ -68,13 +68,13 @@ def _run(task: Task) -> Outcome:
         else:
             length = length_of(task, move, gradient, alpha)
             if not math.isfinite(length):
-                return Outcome(Status.UNBOUNDED)
+                return task.endless("")
             apply(task, move, length)
             gradient, value = objective.gradient(z), objective.value(z)
         moved = len(move.indices)
         if not (math.isfinite(value) and np.abs(z).max() < far):
             z[:] = before[1]
-            return Outcome(Status.UNBOUNDED)
+            return task.endless("")
 
         changed = bool(len(move.indices)) and bool((before[1] != z)[move.indices].any())
         if not changed and task.rule.guided:

@@ -303,7 +303,10 @@ def _small_start(problem: Objective, layout: Layout, tol: float) -> Array | None
     if hessian is None or linear is None or not np.isfinite(layout.lower).all():
         return None
     low, high = layout.lower, layout.upper
-    return _core.small_start(hessian, linear, low, high, layout.totals[0], tol)
+    z = _core.small_start(hessian, linear, low, high, layout.totals[0], tol)
+    if z is not None:
+        layout.settle(z)
+    return z
 
 
 def not_negative(name: str, value: float) -> float:

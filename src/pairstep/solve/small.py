@@ -13,6 +13,7 @@ from ..labels import Axis
 from ..result import Result, Status
 
 OPTIMAL = Status.OPTIMAL
+UNLABELLED = Axis()
 
 
 def solve_small(
@@ -24,11 +25,17 @@ def solve_small(
     False where the problem needs a closer look or has an error.
     """
     began = perf_counter()
-    upper = math.inf if upper is None else upper
+    if upper is None:
+        upper = math.inf
     found = _core.small(Q, 0.0 if c is None else c, total, lower, upper, tol)
     if not found:
         return found
     x, gradient, value, n_iter, violation, tolerance, bound, multiplier = found
+    # The bounds stay the caller's, who may change them.
+    bounds = (
+        lower.copy() if isinstance(lower, np.ndarray) else lower,
+        upper.copy() if isinstance(upper, np.ndarray) else upper,
+    )
     # Not through the constructor: a frozen dataclass sets its fields one by one, which takes as
     # long as the solve.
     result = object.__new__(Result)
@@ -36,11 +43,7 @@ def solve_small(
         "x": x, "fun": value, "status": OPTIMAL, "n_iter": n_iter, "kkt_violation": violation,
         "suboptimality_bound": bound, "multiplier": multiplier, "setup_time": 0.0,
         "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
-        "bounds": (_own(lower), _own(upper)), "tolerance": tolerance, "variables": Axis(),
+        "bounds": bounds, "tolerance": tolerance, "variables": UNLABELLED,
     }  # fmt: skip
     object.__setattr__(result, "__dict__", fields)
     return result
-
-
-def _own(bound: Any) -> Any:
-    return bound.copy() if isinstance(bound, np.ndarray) else bound

@@ -231,14 +231,17 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
     Where the fall drowns in the rounding of the objective, the slope at the new point decides
     instead (the approximate Wolfe condition of Hager and Zhang). Outside the domain nothing falls.
+    Slopes are of the gradient less the multiplier, which no direction that keeps the sums feels:
+    the rounding of the sums would.
     """
     layout, kinks = task.layout, task.objective.kinks
+    level = seen.multiplier[0] if layout.nested else seen.multiplier[layout.group]
     direction = target - task.z
     kinked = 0.0
     if kinks is not None:
         weight, pivot = kinks
         kinked = _core.dot(weight, np.abs(target - pivot) - np.abs(task.z - pivot))
-    slope = _core.dot(seen.gradient, direction) + kinked
+    slope = _core.dot(seen.gradient - level, direction) + kinked
     if not slope < 0:
         return None
     noise = NOISE * _size(task, seen)
@@ -250,7 +253,7 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
         layout.settle(point, None if kinks is None else kinks[1])
         value, gradient = value_and_gradient(task.objective, point)
         fall = seen.value - value
-        new_slope = _core.dot(gradient, direction) + kinked
+        new_slope = _core.dot(gradient - level, direction) + kinked
         if fall >= -SUFFICIENT * length * slope:
             if new_slope <= -slope or length < 0.5:
                 return point, value, gradient

@@ -227,9 +227,12 @@ class Task:
         """
         if seen.violation > self.tolerance_at(seen):
             return True  # the running gradient was off: the aim is right
-        allowed = self._gain_allowed(seen)
-        self.strictness *= min(max(0.5 * allowed / seen.nearby, 1e-3), 0.1)
-        return self.strictness * self.tol > 0.1 * ROUNDING
+        least = 0.1 * self.rounding_at(seen) / self.tolerance_at(seen)
+        if self.strictness <= least:
+            return False
+        share = min(max(0.5 * self._gain_allowed(seen) / seen.nearby, 1e-3), 0.1)
+        self.strictness = max(share * self.strictness, least)
+        return True
 
     def stationary(self, remark: str = "", seen: Seen | None = None) -> Outcome:
         """What to call a stationary point: the optimum if the function is convex where we look.
@@ -245,6 +248,15 @@ class Task:
             return Outcome(Status.STALLED, NOT_CONVEX, seen)
         rounded = convex == _core.Convex.but_for_rounding
         return Outcome(Status.OPTIMAL, ROUNDED if rounded else "", seen)
+
+    def endless(self, remark: str) -> Outcome:
+        """What to call a point from which the function falls as far as can be seen.
+
+        Some are known to have a minimum: then it is their curvature that cannot be seen.
+        """
+        if getattr(self.objective, "has_minimum", False):
+            return Outcome(Status.STALLED, DROWNED)
+        return Outcome(Status.UNBOUNDED, remark)
 
     def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
@@ -284,6 +296,7 @@ class Task:
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
 ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as semidefinite"
+DROWNED = "the curvature is below its rounding, so that the minimum is out of sight"
 NO_PROGRESS = "nothing falls any more but by rounding"
 
 
