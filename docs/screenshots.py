@@ -46,7 +46,9 @@ def faults(page: Page, path: Path) -> list[str]:
 def main(out: Path, names: list[str]) -> int:
     """Look at all pages, or at those named."""
     out.mkdir(parents=True, exist_ok=True)
-    paths = [SITE / name for name in names] or sorted(SITE.rglob("*.html"))
+    paths = [SITE / name for name in names] or sorted(
+        path for path in SITE.rglob("*.html") if "_static" not in path.parts
+    )
     found = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
