@@ -1,6 +1,6 @@
 """The documents' code runs, page by page, in a folder of the page's own.
 
-Blocks of `python` and of `bash` run in their order, those of `bash slow` where slow tests do; what a
+Blocks of `python` and of `bash` run in their order, those of `bash slow` where slow ones do; what a
 `text` block shows is what the block before it has printed, with ... for times. What installs
 something, or goes on for minutes, is shown in blocks of `console`, which do not run.
 """
