@@ -26,6 +26,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
+from picture import in_both_looks
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -91,14 +92,10 @@ class Benchmark(SphinxDirective):
         if "plot" in benchmark:
             pictures = Path(self.env.srcdir) / "_build" / "benchmarks"
             pictures.mkdir(parents=True, exist_ok=True)
-            for look in INK:
-                draw(benchmark, look, pictures / f"{name}-{look}.svg")
-                lines += [
-                    f"```{{image}} /_build/benchmarks/{name}-{look}.svg",
-                    f":class: only-{look}",
-                    f":alt: {benchmark['plot']['label']}, by {benchmark['plot']['name']}",
-                    "```", "",
-                ]  # fmt: skip
+            draw(benchmark, "light", pictures / f"{name}.svg")
+            draw(benchmark, "dark", pictures / f"{name}-dark.svg")
+            alt = f"{benchmark['plot']['label']}, by {benchmark['plot']['name']}"
+            lines += in_both_looks(f"/_build/benchmarks/{name}.svg", alt)
         origin = (
             f"`{benchmark['command']}` · commit {benchmark['commit']} · {benchmark['machine']} · "
             f"{benchmark['date']}"
