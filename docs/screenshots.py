@@ -22,6 +22,9 @@ FAULTS = """() => {
   const faults = [];
   const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   if (wide > 1) faults.push(`${wide} pixels too wide`);
+  for (const article of document.querySelectorAll(".bd-article-container"))
+    if (article.scrollWidth > article.clientWidth + 1)
+      faults.push(`text ${article.scrollWidth - article.clientWidth} pixels too wide`);
   for (const image of document.images)
     if (image.offsetParent && !image.naturalWidth) faults.push(`no picture ${image.src}`);
   for (const math of document.querySelectorAll(".math"))
