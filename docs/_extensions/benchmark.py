@@ -8,6 +8,7 @@ on which machine and when:
 
 - ``title``, ``command``, ``commit``, ``machine``, ``date``: strings;
 - ``columns`` and ``rows``: the table, a list of cells (strings or numbers) per row;
+- ``note``, optional: what must be known of these figures, in Markdown;
 - ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, bars of a column by name,
   on a logarithmic scale, with a line at 1.
 """
@@ -88,7 +89,7 @@ class Benchmark(SphinxDirective):
         path = FOLDER / f"{name}.json"
         self.env.note_dependency(str(path))
         benchmark = json.loads(path.read_text(encoding="utf-8"))
-        lines = [f"**{benchmark['title']}**", ""]
+        lines = [f"**{benchmark['title']}**", "", benchmark.get("note", ""), ""]
         if "plot" in benchmark:
             pictures = Path(self.env.srcdir) / "_build" / "benchmarks"
             pictures.mkdir(parents=True, exist_ok=True)
