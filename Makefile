@@ -100,7 +100,7 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 $(VENV)-python/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade pip
-	$(@D)/bin/python -m pip install --quiet pytest hypothesis pandas --editable ".[sklearn]" \
+	$(@D)/bin/python -m pip install --quiet pytest hypothesis pandas sybil --editable ".[sklearn]" \
 	  -C build-dir=build/python
 	touch $@
 

@@ -1,6 +1,6 @@
 """One fit in a process of its own, so that memory, threads and first calls are those of this fit.
 
-    python -m benchmarks.svm_worker TASK.json
+`benchmarks/svm.py` starts it with the path of a task, a JSON file.
 
 The task names the data, the estimator and its parameters; the report goes beside it, renewed after
 every stage. A fit or a prediction that exceeds its budget ends the process (SIGALRM).

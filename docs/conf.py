@@ -26,10 +26,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx-mathjax-offline",  # formulas are shown without network, too
     "benchmark",
+    "picture",
 ]
 exclude_patterns = ["_build", "examples/*.ipynb", "examples/*.py"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+highlight_language = "text"  # formulas in docstrings are no Python
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # functions in sphinx-gallery's settings cannot be pickled

@@ -1,4 +1,4 @@
-"""Draws docs/prices.png, the picture of the README, from real runs of pairstep.
+"""Draws docs/prices.png, the picture of the README, and a dark version, from runs of pairstep.
 
     python docs/picture.py [--out docs/prices.png]
 
@@ -21,7 +21,7 @@ import pairstep
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#AA4499", "#8A8A8A"
-INK = "#222222"
+LOOKS = {"": ("#222222", "white"), "-dark": ("#CED6DD", "#14181E")}  # ink and paper
 
 RACE = {  # rule: colour, line style, how many points to shift its label up
     "random": (GREY, (0, (1, 1.2)), 0),
@@ -76,7 +76,7 @@ def draw_prices(axes: plt.Axes) -> None:
     for path, has_money in zip(prices.T, held, strict=True):
         colour = BLUE if has_money else ORANGE
         axes.plot(moves, path, color=colour, lw=1.6, alpha=0.9, drawstyle="steps-post")
-    axes.axhline(common, color=INK, lw=0.9, ls=(0, (4, 3)), zorder=0)
+    axes.axhline(common, color=plt.rcParams["text.color"], lw=0.9, ls=(0, (4, 3)), zorder=0)
     right = MOVES_SHOWN * 1.03
     axes.text(right, common, f"{held.sum()} accounts\nwith money:\none price", color=BLUE,
               va="top", linespacing=1.15)  # fmt: skip
@@ -105,15 +105,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("prices.png"))
     out = parser.parse_args().out
-    plt.rcParams.update({
-        "font.size": 14, "axes.titlesize": 16, "axes.spines.top": False,
-        "axes.spines.right": False, "axes.edgecolor": INK, "text.color": INK,
-        "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
-    })  # fmt: skip
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4.6), layout="constrained")
-    draw_prices(left)
-    draw_race(right)
-    figure.savefig(out, dpi=110, facecolor="white")
+    for look, (ink, paper) in LOOKS.items():
+        plt.rcParams.update({
+            "font.size": 14, "axes.titlesize": 16, "axes.spines.top": False,
+            "axes.spines.right": False, "axes.edgecolor": ink, "text.color": ink,
+            "axes.labelcolor": ink, "xtick.color": ink, "ytick.color": ink,
+            "axes.facecolor": paper,
+        })  # fmt: skip
+        figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4.6), layout="constrained")
+        draw_prices(left)
+        draw_race(right)
+        figure.savefig(out.with_stem(out.stem + look), dpi=110, facecolor=paper)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ FAULTS = """() => {
   const faults = [];
   const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   if (wide > 1) faults.push(`${wide} pixels too wide`);
+  for (const article of document.querySelectorAll(".bd-article-container"))
+    if (article.scrollWidth > article.clientWidth + 1)
+      faults.push(`text ${article.scrollWidth - article.clientWidth} pixels too wide`);
   for (const image of document.images)
     if (image.offsetParent && !image.naturalWidth) faults.push(`no picture ${image.src}`);
   for (const math of document.querySelectorAll(".math"))
@@ -46,7 +49,9 @@ def faults(page: Page, path: Path) -> list[str]:
 def main(out: Path, names: list[str]) -> int:
     """Look at all pages, or at those named."""
     out.mkdir(parents=True, exist_ok=True)
-    paths = [SITE / name for name in names] or sorted(SITE.rglob("*.html"))
+    paths = [SITE / name for name in names] or sorted(
+        path for path in SITE.rglob("*.html") if "_static" not in path.parts
+    )
     found = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import sysconfig
 
 import numpy as np
 
@@ -34,6 +35,12 @@ def fits() -> None:
     assert svm.SVC(C=10).fit(X, y).score(X, y) > 0.95
 
 
+def stays_free_threaded() -> None:
+    """Where Python has no global lock, we do not bring it back."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert not sys._is_gil_enabled()
+
+
 def answers() -> None:
     """The command line."""
     command = [sys.executable, "-m", "pairstep", "--version"]
@@ -44,5 +51,6 @@ def answers() -> None:
 if __name__ == "__main__":
     solves()
     fits()
+    stays_free_threaded()
     answers()
     print(f"pairstep {pairstep.__version__} works here: {_core.__file__}")

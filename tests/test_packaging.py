@@ -152,6 +152,13 @@ def test_the_path_of_a_new_user(fresh, tmp_path):
     assert len((tmp_path / "predictions").read_text().splitlines()) == 75
 
 
+def test_the_address_is_told_once(project):
+    home = project["urls"]["Homepage"]
+    assert f"\nrepository-code: {home}\n" in (ROOT / "CITATION.cff").read_text()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py")):
+        assert home not in path.read_text(encoding="utf-8"), path
+
+
 def test_the_version_is_told_once():
     assert importlib.metadata.version("pairstep") == pairstep.__version__
     assert f"\nversion: {pairstep.__version__}\n" in (ROOT / "CITATION.cff").read_text()

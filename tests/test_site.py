@@ -35,7 +35,8 @@ def site(tmp_path_factory):
     figures = root / "docs/_build/paper"
     figures.mkdir(parents=True)
     for name in re.findall(r"/_build/paper/(\S+)", (root / "docs/paper-figures.md").read_text()):
-        (figures / name).write_text(BLANK)
+        for look in ("", "-dark"):
+            (figures / name.replace(".svg", f"{look}.svg")).write_text(BLANK)
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0",
          root / "docs", root / "html"],

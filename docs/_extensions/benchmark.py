@@ -8,6 +8,7 @@ on which machine and when:
 
 - ``title``, ``command``, ``commit``, ``machine``, ``date``: strings;
 - ``columns`` and ``rows``: the table, a list of cells (strings or numbers) per row;
+- ``note``, optional: what must be known of these figures, in Markdown;
 - ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, bars of a column by name,
   on a logarithmic scale, with a line at 1.
 """
@@ -26,6 +27,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
+from picture import in_both_looks
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -87,18 +89,14 @@ class Benchmark(SphinxDirective):
         path = FOLDER / f"{name}.json"
         self.env.note_dependency(str(path))
         benchmark = json.loads(path.read_text(encoding="utf-8"))
-        lines = [f"**{benchmark['title']}**", ""]
+        lines = [f"**{benchmark['title']}**", "", benchmark.get("note", ""), ""]
         if "plot" in benchmark:
             pictures = Path(self.env.srcdir) / "_build" / "benchmarks"
             pictures.mkdir(parents=True, exist_ok=True)
-            for look in INK:
-                draw(benchmark, look, pictures / f"{name}-{look}.svg")
-                lines += [
-                    f"```{{image}} /_build/benchmarks/{name}-{look}.svg",
-                    f":class: only-{look}",
-                    f":alt: {benchmark['plot']['label']}, by {benchmark['plot']['name']}",
-                    "```", "",
-                ]  # fmt: skip
+            draw(benchmark, "light", pictures / f"{name}.svg")
+            draw(benchmark, "dark", pictures / f"{name}-dark.svg")
+            alt = f"{benchmark['plot']['label']}, by {benchmark['plot']['name']}"
+            lines += in_both_looks(f"/_build/benchmarks/{name}.svg", alt)
         origin = (
             f"`{benchmark['command']}` · commit {benchmark['commit']} · {benchmark['machine']} · "
             f"{benchmark['date']}"

@@ -23,4 +23,5 @@ def needed(module: str, by: str) -> Any:
         if (error.name or "").partition(".")[0] != library:
             raise
         package, extra = EXTRAS[library]
-        raise ImportError(f"{by} needs {package}: pip install 'pairstep[{extra}]'") from error
+        message = f"{by} needs {package}: pip install 'pairstep[{extra}]'"
+        raise ImportError(message, name=library) from error

@@ -17,7 +17,23 @@ from .labels import Axis, labelled
 
 
 class Status(StrEnum):
-    """Why a solve ended. Members compare equal to their names as strings."""
+    """Why a solve ended. Members compare equal to their values, which are strings.
+
+    Attributes
+    ----------
+    OPTIMAL : "optimal"
+        The tolerance holds.
+    MAX_ITER, TIME_LIMIT : "max_iter", "time_limit"
+        Stopped by a limit that was given.
+    STOPPED : "stopped"
+        Stopped by the callback.
+    STALLED : "stalled"
+        No further progress is possible in floating point, or the function is seen not to be convex.
+    UNBOUNDED : "unbounded"
+        The objective falls without end.
+    INVALID : "invalid"
+        In a batch: the input of this problem is not finite, or too large.
+    """
 
     OPTIMAL = "optimal"
     MAX_ITER = "max_iter"
@@ -25,7 +41,7 @@ class Status(StrEnum):
     STOPPED = "stopped"
     STALLED = "stalled"
     UNBOUNDED = "unbounded"
-    INVALID = "invalid"  # in a batch: this problem's input is not finite, or too large
+    INVALID = "invalid"
 
 
 MESSAGES = {

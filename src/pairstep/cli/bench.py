@@ -31,7 +31,12 @@ def run(options: argparse.Namespace) -> int:
     root = next((p for p in (Path.cwd(), HERE.parents[3]) if (p / "benchmarks").is_dir()), None)
     if root is None:
         return complain("benchmarks are in the source checkout of pairstep: run this from there")
-    names = sorted(p.stem for p in (root / "benchmarks").glob("[!_]*.py"))
+    names = [
+        path.stem
+        for path in sorted((root / "benchmarks").glob("*.py"))
+        if f"python -m benchmarks.{path.stem}"
+        in path.read_text(encoding="utf-8")  # else a part of one
+    ]
     if options.name not in names:
         return complain(f"say which benchmark to run: {', '.join(names)}")
     sys.path.insert(0, str(root))
