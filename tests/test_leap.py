@@ -190,3 +190,14 @@ def test_only_what_no_progress_ends_is_excused_by_rounding():
     where = SumBox(1.0, -np.inf)
     assert minimize(FactorModel(F, D, c), where, tol=0).status == "stalled"
     assert minimize(FactorModel(F, D, c), where, max_iter=0).status == "max_iter"
+
+
+def test_sums_of_very_many_products_round_more():
+    """100 000 variables: the last bits of Fx leave more in the gradient than those of a few do."""
+    for seed in (0, 2):
+        F = np.random.default_rng(seed).normal(size=(50, 100_000))
+        result = minimize(FactorModel(F, 1e-6), SumBox(1.0, -1.0, 1.0))
+        assert result.status == "optimal", result.message
+        factor = np.linalg.solve(1e-6 * np.eye(50) + F @ F.T, F.sum(axis=1))
+        direction = 1 - F.T @ factor
+        np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-4)

@@ -211,7 +211,9 @@ class Task:
         """
         products = getattr(self.objective, "products", None)
         least = self.least_scale if products is None else products(self.z)
-        return ROUNDING * max(seen.scale, least)
+        # What sums of very many products are off by grows with the root of their number.
+        share = max(ROUNDING, np.finfo(float).eps * math.sqrt(self.layout.n))
+        return share * max(seen.scale, least)
 
     def _gain_allowed(self, seen: Seen) -> float:
         size = max(seen.size, abs(seen.value))
