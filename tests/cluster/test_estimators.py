@@ -1,6 +1,10 @@
 """Machines over a cluster are those of one process."""
 
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import dask
 import dask.array
@@ -190,6 +194,32 @@ def test_an_encrypted_cluster():
     assert np.allclose(
         ours.decision_function(X), svm.SVC().fit(X, y).decision_function(X), atol=0.01
     )
+
+
+IN_ONE_PROCESS = """
+import distributed
+import pairstep.dask
+from clusters import lazy, problem
+from pairstep import svm
+
+pairstep.dask.machine.LOCAL = 0
+X, y, _ = problem(600)
+with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+    machine = pairstep.dask.SVC(tol=1e-6).fit(*lazy(X, y))
+    assert machine.traffic_.rounds > 5
+    local = svm.SVC(tol=1e-6).fit(X, y)
+    print(abs(machine.to_local().decision_function(X) - local.decision_function(X)).max())
+"""
+
+
+def test_workers_in_the_clients_own_process():
+    """As in notebooks: their comms hand objects over as they are."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ONE_PROCESS], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) <= 1e-4
 
 
 @pytest.mark.usefixtures("over_shares")

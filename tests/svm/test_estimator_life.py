@@ -1,7 +1,7 @@
 """Whatever happens to a machine in between, it answers for the last fit that was completed."""
 
 import pickle
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -128,7 +128,9 @@ def plain(value):
         return [plain(part) for part in value]
     if scipy.sparse.issparse(value):
         return plain([value.shape, value.indptr, value.indices, value.data])
-    return plain(vars(value)) if is_dataclass(value) else value
+    if is_dataclass(value):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    return value
 
 
 def state(machine):

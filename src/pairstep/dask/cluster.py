@@ -165,17 +165,18 @@ class Shares:
                 raise result
         return results
 
-    async def _ask(self, line: Line, message: Serialized) -> Answer:
+    async def _ask(self, line: Line, message: list[Serialized]) -> Answer:
         if line.comm is None or line.task is None or line.rows is None:
             raise LostError(f"worker {line.worker} cannot be reached", line.worker)
         await _in_time(line, line.comm.write(message))
-        while isinstance(answer := await _in_time(line, line.comm.read()), str):
+        while isinstance(received := await _in_time(line, line.comm.read()), str):
             if line.task.status == "error":
                 await line.task  # raises why the rows could not be had
             if line.task.status != "pending":
                 raise LostError(f"the task of share {line.number} on {line.worker} has ended")
-            if answer == WITHOUT_ROWS:
+            if received == WITHOUT_ROWS:
                 await line.rows.look()
+        (answer,) = received
         if isinstance(answer, Exception):
             raise answer
         return list(answer)

@@ -30,9 +30,12 @@ Calls = list[tuple[Any, ...]]
 Answer = list[Any]
 
 
-def packed(message: Calls | Answer | Exception) -> Serialized:
-    """A message ready to be sent, to many if need be: all of it pickled at once, arrays apart."""
-    return Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))
+def packed(message: Calls | Answer | Exception) -> list[Serialized]:
+    """A message ready to be sent, to many if need be: all of it pickled at once, arrays apart.
+
+    It is alone in a list: only what is in a container is unpacked by comms within a process, too.
+    """
+    return [Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))]
 
 
 SIGN = 1.0  # a share that has not answered yet says every so many seconds that it is
@@ -122,13 +125,13 @@ class Desk:
     """Where messages, which come in on the worker's event loop, meet the task and its thread."""
 
     def __init__(self) -> None:
-        self.requests: queue.SimpleQueue[tuple[Calls, Future[Serialized]] | None]
+        self.requests: queue.SimpleQueue[tuple[Calls, Future[list[Serialized]]] | None]
         self.requests = queue.SimpleQueue()
         self.open = False  # once the rows are here
 
-    def ask(self, calls: Calls) -> Future[Serialized]:
+    def ask(self, calls: Calls) -> Future[list[Serialized]]:
         """Hand in a message."""
-        future: Future[Serialized] = Future()
+        future: Future[list[Serialized]] = Future()
         self.requests.put((calls, future))
         return future
 
@@ -150,7 +153,7 @@ class Desk:
                 answer = error  # the coordinator's to deal with
             future.set_result(packed(answer))
 
-    def _next(self, wait: float | None) -> tuple[Calls, Future[Serialized]] | None:
+    def _next(self, wait: float | None) -> tuple[Calls, Future[list[Serialized]]] | None:
         try:
             return self.requests.get(timeout=wait)
         except queue.Empty:
@@ -181,7 +184,8 @@ async def correspond(comm: Comm, share: str) -> Status:
     desk = _desks.setdefault(share, Desk())
     try:
         while True:
-            work = asyncio.wrap_future(desk.ask(await comm.read()))
+            (calls,) = await comm.read()
+            work = asyncio.wrap_future(desk.ask(calls))
             while not (await asyncio.wait([work], timeout=SIGN))[0]:
                 await comm.write(AT_WORK if desk.open else WITHOUT_ROWS)
             await comm.write(work.result())
