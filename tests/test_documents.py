@@ -222,6 +222,7 @@ class TestBenchmarks:
     def test_a_run_of_machines_is_written_down(self, monkeypatch):
         pytest.importorskip("joblib")
         monkeypatch.setattr("sys.path", list(sys.path))
+        monkeypatch.delitem(sys.modules, "benchmarks", raising=False)  # docs/benchmarks, perhaps
         record = runpy.run_path(str(ROOT / "docs" / "record.py"))
         ours = {"problem": "cod-rna", "solver": "pairstep", "dtype": "float64", "status": "ok",
                 "seconds": 0.25, "vs_libsvm": 40.0, "vs_onedal": None, "over_floor": 2.5,

@@ -15,9 +15,9 @@ namespace pairstep {
 namespace {
 
 // Problems of so few accounts, which one working set holds, are solved in float64; and further than
-// asked for if a fit has no more than so few of them: coefficients then repeat to many digits, for
-// a tenth to a quarter of such a short fit.
-constexpr Index SMALL = 128, FEW = 3;
+// asked for, unless there are many of them: coefficients then repeat to many digits, for a tenth to
+// a quarter of such a short fit.
+constexpr Index SMALL = 128;
 constexpr double FURTHER = 1e4;
 
 // Rows up to which one dual alone is worth the kernel of all of them with each other, by their
@@ -27,7 +27,7 @@ constexpr double ALONE = 200, ALONE_PER_ENTRY = 5, ALONE_MOST = 512;
 template <class SomeOracle>
 void run(SomeOracle& oracle, const MachineTask& task, Dual& dual, Team& team,
          MachineProgress& progress) {
-  const bool further = task.few && dual.point.n <= SMALL;
+  const bool further = dual.closely && dual.point.n <= SMALL;
   BlockGear gear(oracle, dual.point,
                  {.totals = dual.totals,
                   .rule = task.rule,
@@ -97,7 +97,6 @@ void solve_side_by_side(MachineTask task, std::vector<Dual>& duals, int threads,
   const Index count = Index(duals.size());
   const int side_by_side = count >= threads ? threads : 1;
   task.cache_bytes /= std::size_t(side_by_side);
-  task.few = count <= FEW;
   // The largest first, so that none of them is left for the end.
   std::vector<Index> order(std::size_t(count), 0);
   std::iota(order.begin(), order.end(), 0);

@@ -18,6 +18,7 @@ struct Dual {
   const double* linear;
   const double* totals;
   bool gradient_known = false;  // whether the gradient at the start is there already
+  bool closely = true;          // whether a small one is solved further than to the tolerance
   Certificate certificate = {};
   double scale = 0.0;  // of the terms that cancel in the gradient
   Index iterations = 0;
@@ -33,7 +34,6 @@ struct MachineTask {
   bool single;  // kernel rows in float32
   const Rule* rule;
   bool cold;                 // whether nothing is known of the solution yet
-  bool few = false;          // duals in this fit
   Arenas* arenas = nullptr;  // that outlive this call, where there are some
   Arena* memory = nullptr;   // for the block of a working set
 };

@@ -36,10 +36,17 @@ struct DualArrays {
   PointArrays point;
   In totals;
   InOut gradient;
-  bool known;
+  bool known, closely;
 
-  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known)
-      : rows(rows), linear(linear), point(point), totals(totals), gradient(gradient), known(known) {
+  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known,
+             bool closely)
+      : rows(rows),
+        linear(linear),
+        point(point),
+        totals(totals),
+        gradient(gradient),
+        known(known),
+        closely(closely) {
     const std::size_t n = std::size_t(point.n());
     require(n > 0, "a dual must have variables");
     require(rows.shape(0) == n && linear.shape(0) == n && gradient.shape(0) == n,
@@ -49,7 +56,8 @@ struct DualArrays {
 
   Dual over(const DataMatrix& data) const {
     indices_within(rows, data.rows);
-    return Dual{point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known};
+    return Dual{
+        point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known, closely};
   }
 };
 
@@ -279,8 +287,8 @@ void register_machines(nb::module_& m) {
   nb::class_<KernelFunction>(m, "Kernel", "A kernel function and its parameters.")
       .def(nb::init<KernelName, double, double, int>(), "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
   nb::class_<DualArrays>(m, "Dual", "min z'Kz/2 + linear'z + kinks over some rows of the data.")
-      .def(nb::init<Indices, In, PointArrays, In, InOut, bool>(), "rows"_a, "linear"_a, "point"_a,
-           "totals"_a, "gradient"_a.noconvert(), "known"_a = false);
+      .def(nb::init<Indices, In, PointArrays, In, InOut, bool, bool>(), "rows"_a, "linear"_a,
+           "point"_a, "totals"_a, "gradient"_a.noconvert(), "known"_a = false, "closely"_a = true);
   nb::class_<SupportVectorsOf>(m, "SupportVectors", "Support vectors, laid out for decisions.")
       .def(nb::init<const KernelFunction&, const nb::object&, const std::optional<In>&>(),
            "kernel"_a, "support"_a, "center"_a.none())

@@ -132,6 +132,7 @@ class Dual:
         totals: Array,
         gradient: Array,
         known: bool = False,
+        closely: bool = True,
     ) -> None: ...
 
 class Library:

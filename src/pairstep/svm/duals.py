@@ -18,6 +18,8 @@ from .._validation import Array
 from ..constraints import Indices
 from .machine import Dual, Solution
 
+FEW = 3  # pairs of classes whose duals are solved closely: with more of them it would be felt
+
 
 def limits(C: float, weights: Array) -> Array:
     """C times the weights; 0 where there is no weight, also if C is infinite."""
@@ -52,7 +54,16 @@ def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) ->
     starts = np.stack([np.zeros_like(sizes), sizes], axis=1)
     parts = [slice(*ends) for ends in pairwise([0, *np.cumsum(sizes).tolist()])]
     return [
-        Dual(rows[part], linear[part], lower[part], upper[part], start, total, z[part])
+        Dual(
+            rows[part],
+            linear[part],
+            lower[part],
+            upper[part],
+            start,
+            total,
+            z[part],
+            closely=len(pairs) <= FEW,
+        )
         for part, start, total in zip(parts, starts, totals, strict=True)
     ]
 

@@ -70,6 +70,7 @@ class Dual:
     z: Array  # a feasible start
     kink: Array | None = None
     gradient: Array | None = None  # at the start, where it is known
+    closely: bool = True  # whether a small one is solved further than to tol, so that it repeats
 
     @property
     def groups(self) -> list[slice]:
@@ -80,7 +81,7 @@ class Dual:
         """The same dual with another start."""
         return Dual(
             self.rows, self.linear, self.lower, self.upper, self.starts, self.totals, z, self.kink,
-            self.gradient,
+            self.gradient, self.closely,
         )  # fmt: skip
 
     def point(self) -> Any:
@@ -149,7 +150,7 @@ def solve(
         arrays = [
             _core.Dual(
                 dual.rows, dual.linear, dual.point(), dual.totals, gradient,
-                dual.gradient is not None,
+                dual.gradient is not None, dual.closely,
             )
             for dual, gradient in posed
         ]  # fmt: skip
