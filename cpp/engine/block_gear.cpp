@@ -35,6 +35,10 @@ constexpr double END_GAME = 0.01;
 // Rounds after which it is looked at whether the problem can be shrunk, and from how many accounts.
 constexpr Index SHRINK_EVERY = 50, WORTH_SHRINKING = 4000;
 
+// A violation of so many times what rounding does to the prices may be rounding, if it does not
+// fall.
+constexpr double DROWNED = 10;
+
 // Verifications that may fail to show progress, and rounds in which the objective may fail to fall.
 constexpr int FRUITLESS = 3, IDLE = 20;
 
@@ -127,7 +131,8 @@ bool BlockGear::is_stuck() {
   const Pace& now = pace();
   if (now.idle > IDLE || !std::isfinite(violation)) return true;
   if (found_.noise == 0.0 || now.since <= BALANCE_AFTER + 2) return false;
-  return violation < 100 * found_.noise || (now.since > 100 && violation < END_GAME * now.first);
+  return violation < DROWNED * found_.noise ||
+         (now.since > 100 && violation < END_GAME * now.first);
 }
 
 // Where free accounts are many, the oracle may know a way to the optimum at once. Whether accounts
