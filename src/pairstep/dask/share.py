@@ -38,7 +38,7 @@ def packed(message: Calls | Answer | Exception) -> list[Serialized]:
     return [Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))]
 
 
-SIGN = 1.0  # a share that has not answered yet says every so many seconds that it is
+SIGN = 1.0  # a share that has not answered yet says every so many seconds that it is there
 AT_WORK, WITHOUT_ROWS = "at work", "without rows"
 UNCLAIMED = 60.0  # so many seconds a share waits for its coordinator to come
 
