@@ -72,15 +72,10 @@ double sum_of(Index count, const Term& term) {
   return sum;
 }
 
-}  // namespace
-
-void gram(const Columns& columns, double* out, Team& team) {
-  gram(columns, nullptr, nullptr, out, team);
-}
-
-void gram(Columns columns, const double* left, const double* right, double* out, Team& team) {
+// Threads share the blocks.
+void gram_by_blocks(Columns columns, const double* left, const double* right, double* out,
+                    Team& team) {
   const Index n = columns.count;
-  if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
   columns.scale = left;
   // Alone one needs no store of packed rows for others to take from.
   const Index at_once = team.size() > 1 ? Packed::AT_ONCE : 1;
@@ -110,6 +105,43 @@ void gram(Columns columns, const double* left, const double* right, double* out,
           out[c * n + r] = out[r * n + c];
     });
   }
+}
+
+// Threads share the rows, some of which have a product of their own; these are added up in order.
+void gram_by_rows(const Columns& columns, const double* left, const double* right, double* out,
+                  Index shares, Team& team) {
+  const Index size = columns.count * columns.count;
+  const auto begin_of = [&](Index share) { return share * columns.rows / shares; };
+  const auto from = [](const double* scale, Index k) { return scale ? scale + k : nullptr; };
+  Aligned products(shares * size);
+  team.run(shares, [&](Index share) {
+    const Index begin = begin_of(share);
+    Columns some = columns;
+    some.data += begin * columns.down;
+    some.rows = begin_of(share + 1) - begin;
+    Team alone(1, team.pulse());
+    gram_by_blocks(some, from(left, begin), from(right, begin), products.data() + share * size,
+                   alone);
+  });
+  std::copy_n(products.data(), size, out);
+  for (Index share = 1; share < shares; ++share)
+    for (Index k = 0; k < size; ++k) out[k] += products[share * size + k];
+}
+
+}  // namespace
+
+void gram(const Columns& columns, double* out, Team& team) {
+  gram(columns, nullptr, nullptr, out, team);
+}
+
+void gram(const Columns& columns, const double* left, const double* right, double* out,
+          Team& team) {
+  constexpr Index MOST_SHARES = 16, LEAST_ROWS = 2 * DEPTH;
+  const Index n = columns.count;
+  if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
+  const Index shares = std::min(columns.rows / LEAST_ROWS, MOST_SHARES);
+  if (n > SIDE || shares < 2) return gram_by_blocks(columns, left, right, out, team);
+  gram_by_rows(columns, left, right, out, shares, team);
 }
 
 void inner(const Columns& left, const Columns& right, double* out, Team& team) {

@@ -23,7 +23,7 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team);
 // `left` on one side and by `right` on the other: the roots of weights on both, or weights of any
 // sign on one. Numbers below 1e-308 count as 0 then.
 void gram(const Columns& columns, double* out, Team& team);
-void gram(Columns columns, const double* left, const double* right, double* out, Team& team);
+void gram(const Columns& columns, const double* left, const double* right, double* out, Team& team);
 
 // out = A x and out = A' r, for A by rows (m x n). A BLAS would leave a thread spinning on the
 // processor that the next native work wants.

@@ -66,6 +66,13 @@ template <Index V>
   return a;
 }
 
+// The numbers at some places after p.
+template <Index... LANE>
+[[gnu::always_inline]] inline Lanes gather(const double* p, const Index* at,
+                                           std::integer_sequence<Index, LANE...>) {
+  return Lanes{p[at[LANE]]...};
+}
+
 // The rows [begin, end) of the columns from `first` on as strips, one after the other, scaled;
 // columns that fill the last tile are 0.
 void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
@@ -73,23 +80,31 @@ void pack(const Columns& columns, Index first, Index count, Index begin, Index e
   const Index depth = end - begin, filled = (count + FILLED - 1) / FILLED * FILLED;
   const double* from = columns.data + begin * columns.down;
   const auto scale_of = [&](Index k) { return columns.scale ? columns.scale[begin + k] : 1.0; };
+  // What fills the last tile is the last column again, and does not count.
   Index at[SIDE], place[SIDE];
-  for (Index j = 0; j < count; ++j)
-    at[j] = (columns.which ? columns.which[first + j] : first + j) * columns.across;
-  for (Index j = 0; j < filled; ++j) place[j] = j / STRIP * STRIP * depth + j % STRIP;
-  for (Index j = count; j < filled; ++j)
-    for (Index k = 0; k < depth; ++k) to[place[j] + k * STRIP] = 0.0;
+  double counts[SIDE];
+  for (Index j = 0; j < filled; ++j) {
+    const Index column = first + std::min(j, count - 1);
+    at[j] = (columns.which ? columns.which[column] : column) * columns.across;
+    place[j] = j / STRIP * STRIP * depth + j % STRIP;
+    counts[j] = j < count;
+  }
   if (columns.down == 1) {
-    for (Index j = 0; j < count; ++j)
-      for (Index k = 0; k < depth; ++k) to[place[j] + k * STRIP] = scale_of(k) * from[at[j] + k];
+    for (Index j = 0; j < filled; ++j)
+      for (Index k = 0; k < depth; ++k)
+        to[place[j] + k * STRIP] = j < count ? scale_of(k) * from[at[j] + k] : 0.0;
     return;
   }
+  const Lanes zero = {};
   const Index whole = !columns.which && columns.across == 1 ? count / WIDTH * WIDTH : 0;
   for (Index k = 0; k < depth; ++k, from += columns.down) {
     const double scale = scale_of(k);
     for (Index j = 0; j < whole; j += WIDTH)
       store(to + place[j] + k * STRIP, scale * load<Lanes>(from + at[j]));
-    for (Index j = whole; j < count; ++j) to[place[j] + k * STRIP] = scale * from[at[j]];
+    for (Index j = whole; j < filled; j += WIDTH) {
+      const Lanes some = gather(from, at + j, std::make_integer_sequence<Index, WIDTH>());
+      store(to + place[j] + k * STRIP, load<Lanes>(counts + j) > 0 ? scale * some : zero);
+    }
   }
 }
 
