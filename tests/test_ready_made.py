@@ -214,7 +214,8 @@ def test_functions_of_one_number_are_exact_to_three_units_in_the_last_place(phi,
         expected = value, -miss, np.sqrt(small) / (1 + small)
     function, one, none = getattr(_core.RowFunction, phi), np.ones(1), np.zeros(1)
     found = np.array([
-        np.r_[_core.row_sum(function, np.ones((1, 1)), none, one, np.array([at]), 1)] for at in u
+        np.r_[_core.row_sum(function, np.ones((1, 1)), None, none, one, np.array([at]), 1)]
+        for at in u
     ])  # fmt: skip
     for column, truth in zip(found.T, expected, strict=True):
         wrong = np.abs(column - truth) / np.spacing(np.abs(truth.astype(float)))
@@ -225,7 +226,7 @@ def test_bits_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     A, x, ones = rng.random((3000, 70)), rng.random(70), np.ones(3000)
     answers = [
-        _core.row_sum(_core.RowFunction.minus_log, A, 0 * ones, ones, x, threads)
+        _core.row_sum(_core.RowFunction.minus_log, A, None, 0 * ones, ones, x, threads)
         for threads in (1, 2, 5)
     ]
     for one, other in itertools.pairwise(answers):

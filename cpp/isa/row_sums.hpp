@@ -147,11 +147,13 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
       const Index i = first + k, members = end - i;
       const Lanes weight = load_some(sum.weight + i, members), zero = {};
       const Lanes offset = load_some(sum.offset + i, members);
-      const Jet jet = phi(inner_products(rows + k, n, x, ending) + offset);
+      const Lanes factor = sum.factor ? load_some(sum.factor + i, members) : all<Lanes>(1.0);
+      const Jet jet = phi(factor * inner_products(rows + k, n, x, ending) + offset);
       // What does not count cannot be outside.
       value += weight == 0 ? zero : weight * jet.value;
-      store(slopes + k, weight == 0 ? zero : weight * jet.slope);
-      store_some(root + i, weight == 0 ? zero : square_root(weight) * jet.root, members);
+      store(slopes + k, weight == 0 ? zero : weight * factor * jet.slope);
+      const Lanes size = factor < 0 ? -factor : factor;
+      store_some(root + i, weight == 0 ? zero : square_root(weight) * size * jet.root, members);
     }
     if (!(largest_lane(value) < INFINITY)) return INFINITY;
     if (n >= WIDTH) add_weighted(rows, slopes, count, n, gradient);

@@ -306,16 +306,18 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   return product;
 }
 
-nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const In& offset, const In& weight,
-                   const In& x, int threads) {
+nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In>& factor,
+                   const In& offset, const In& weight, const In& x, int threads) {
   const std::size_t m = matrix.shape(0), n = matrix.shape(1);
-  require(offset.shape(0) == m && weight.shape(0) == m && x.shape(0) == n,
-          "offset and weight must have a number per row, x one per column");
+  require((!factor || factor->shape(0) == m) && offset.shape(0) == m && weight.shape(0) == m &&
+              x.shape(0) == n,
+          "factor, offset and weight must have a number per row, x one per column");
   std::vector<double> gradient(n), root(m);
   double value = 0.0;
   run_native([&](Pulse& pulse, WithoutGil&) {
     Team team(threads, pulse);
-    value = row_sum({phi, matrix.data(), Index(m), Index(n), offset.data(), weight.data()},
+    value = row_sum({phi, matrix.data(), Index(m), Index(n), factor ? factor->data() : nullptr,
+                     offset.data(), weight.data()},
                     x.data(), gradient.data(), root.data(), team);
   });
   return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)));
@@ -454,7 +456,8 @@ NB_MODULE(_core, m) {
         "right"_a.none() = nb::none(),
         "The inner products of columns (None: of all), with the same bits for any number of "
         "threads; the rows scaled by `left` on one side and by `right` on the other.");
-  m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "offset"_a, "weight"_a, "x"_a, "threads"_a,
+  m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "factor"_a.none(), "offset"_a, "weight"_a, "x"_a,
+        "threads"_a,
         "f(x) = sum_i weight_i phi(a_i'x + offset_i), its gradient, and the roots of "
         "weight_i phi''; only f where it is infinite.");
   m.def(

@@ -375,7 +375,13 @@ def gram(
     right: Array | None = None,
 ) -> Array: ...
 def row_sum(
-    phi: RowFunction, matrix: Array, offset: Array, weight: Array, x: Array, threads: int
+    phi: RowFunction,
+    matrix: Array,
+    factor: Array | None,
+    offset: Array,
+    weight: Array,
+    x: Array,
+    threads: int,
 ) -> tuple[float, Array, Array]: ...
 def largest(values: Array) -> float: ...
 def dot(a: Array, b: Array) -> float: ...

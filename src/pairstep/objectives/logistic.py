@@ -22,7 +22,7 @@ class Logistic(RowSum):
     Parameters
     ----------
     Z : array_like of shape (m, n)
-        Scores, a row for each case.
+        Scores, a row for each case. It is not copied: do not change it afterwards.
     y : array_like of shape (m,)
         Labels, of two kinds.
     weights : array_like of shape (m,), optional
@@ -48,4 +48,4 @@ class Logistic(RowSum):
             raise ValueError(f"y must hold two labels, got {len(kinds)}: {kinds[:5]}")
         sign = np.where(labels == kinds[1], 1.0, -1.0)
         weight = row_weights(weights, len(scores), rows)
-        super().__init__(_core.RowFunction.logistic, scores * sign[:, None], weight)
+        super().__init__(_core.RowFunction.logistic, scores, weight, factor=sign)

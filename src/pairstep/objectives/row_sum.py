@@ -24,10 +24,10 @@ WORTH_A_SAMPLE = 10**8
 
 
 class RowSum(ReadyMade):
-    """The function ``sum_i weight_i phi(a_i'x + offset_i) + linear'x + constant``.
+    """The function ``sum_i weight_i phi(factor_i a_i'x + offset_i) + linear'x + constant``.
 
-    Value, gradient and the numbers that make the Hessian ``A' diag(weight phi'') A`` come from one
-    native pass over A. Subclasses say what phi, A and the rest are.
+    Value, gradient and the numbers that make the Hessian ``A' diag(weight factor^2 phi'') A`` come
+    from one native pass over A. Subclasses say what phi, A and the rest are.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class RowSum(ReadyMade):
         A: Array,
         weight: ArrayLike,
         *,
+        factor: Array | None = None,
         offset: ArrayLike = 0.0,
         linear: Array | None = None,
         constant: float = 0.0,
@@ -43,10 +44,12 @@ class RowSum(ReadyMade):
         m, n = A.shape
         self._phi, self._A = phi, A
         self._weight = full_vector("weights", weight, m)
+        self._factor = factor
         self._offset = full_vector("offset", offset, m)
         self.constant_gradient, self._constant = linear, constant
         self.n = n
-        self._last: tuple[Array, Array] | None = None  # a point and its roots of weight phi''
+        # A point, and the roots of weight factor^2 phi'' there.
+        self._last: tuple[Array, Array] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={len(self._A)}, n={self.n})"
@@ -55,8 +58,9 @@ class RowSum(ReadyMade):
         """Both from one pass."""
         point = np.array(x, float)
         value, gradient, root = _core.row_sum(
-            self._phi, self._A, self._offset, self._weight, point, threads.worth(2 * self._A.size)
-        )
+            self._phi, self._A, self._factor, self._offset, self._weight, point,
+            threads.worth(2 * self._A.size),
+        )  # fmt: skip
         self._last = point, root
         value += self._constant
         linear = self.constant_gradient
@@ -91,8 +95,9 @@ class RowSum(ReadyMade):
         weight = self._weight.copy()
         weight[drawn] *= weight[order[: m - count]].sum() / (weight[drawn].sum() or 1.0)
         return RowSum(
-            self._phi, self._A[rows], weight[rows], offset=self._offset[rows],
-            linear=self.constant_gradient, constant=self._constant,
+            self._phi, self._A[rows], weight[rows],
+            factor=None if self._factor is None else self._factor[rows],
+            offset=self._offset[rows], linear=self.constant_gradient, constant=self._constant,
         )  # fmt: skip
 
     def _root_at(self, x: Array) -> Array:
