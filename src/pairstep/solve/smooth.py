@@ -29,6 +29,7 @@ from ..result import Status
 from ..rules import rule_of
 from . import block, greedy
 from .learnt import Learnt
+from .small import minimum_at_once
 from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Seen, Task
 
@@ -193,15 +194,20 @@ def _minimum(
     From the last model's minimum, which has the right variables at their bounds when the point on
     the way there does not; the first time from a point with few variables between their bounds.
     """
+    wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
+    tol = max(wanted / _core.scale(task.point, seen.gradient, model.linear), FINEST)
+    if task.objective.kinks is None:
+        plain = minimum_at_once(model, layout, task.z, tol)
+        if plain is not None:
+            return plain, True
     part = _quadratic_task(task, model, layout)
+    part.tol = tol
     bounded = bool(np.isfinite(layout.lower).all())
     if last is not None:
         part.z[:] = layout.project(np.where(layout.lower < layout.upper, last, task.z))
     elif bounded:
         constants = np.maximum(model.lipschitz, 0.0)
         part.z[:] = layout.fill(model.gradient(layout.lower), constants)
-    wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
-    part.tol = max(wanted / _core.scale(part.point, seen.gradient, model.linear), FINEST)
     outcome = (block if block.suits(model, layout) else greedy).run(part)
     convex = outcome.status != Status.UNBOUNDED and not outcome.remark.startswith(NOT_CONVEX)
     return part.z, convex
