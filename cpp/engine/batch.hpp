@@ -41,8 +41,8 @@ struct FewColumns {
   Index max_iter;
   double most_squares;  // a column with a larger sum of squares is not valid
   int threads;
-  double *x, *linear, *gradient;      // count x n; the gradient from the residual at x
-  double *value, *violation, *bound;  // count
+  double* x;                          // n x count
+  double *value, *violation, *bound;  // count; from the residual at x
   Index* iterations;                  // count
   char* state;                        // count
   std::uint8_t* optimal;              // count

@@ -278,8 +278,7 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
   for (const In* each : {&ridge, &start, &lower, &upper})
     require(each->shape(0) == n, "ridge, start and bounds must have length n");
-  std::vector<double> x(count * n), linear(count * n), gradient(count * n);
-  std::vector<double> value(count), violation(count), bound(count);
+  std::vector<double> x(n * count), value(count), violation(count), bound(count);
   std::vector<Index> iterations(count);
   std::vector<char> state(count);
   std::vector<std::uint8_t> optimal(count);
@@ -300,8 +299,6 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .most_squares = most_squares,
                        .threads = threads,
                        .x = x.data(),
-                       .linear = linear.data(),
-                       .gradient = gradient.data(),
                        .value = value.data(),
                        .violation = violation.data(),
                        .bound = bound.data(),
@@ -310,8 +307,7 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .optimal = optimal.data()},
                       pulse);
   });
-  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(linear), {count, n}),
-                        to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
+  return nb::make_tuple(to_numpy(std::move(x), {n, count}), to_numpy(std::move(value)),
                         to_numpy(std::move(iterations)),
                         to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())),
                         to_numpy(std::move(violation)), to_numpy(std::move(bound)),
