@@ -29,7 +29,7 @@ void solve_batch(const Batch& batch, Pulse& pulse);
 
 // Least squares with one matrix of few columns: min |Ax - b|^2/2 + ridge'x^2/2, sum(x) = total, for
 // each column b of B.
-constexpr Index FEW = 8;
+constexpr Index FEW = 16;
 
 struct FewColumns {
   enum State : char { unsolved, solved, invalid };  // unsolved: a task for `solve_batch`

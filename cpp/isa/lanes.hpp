@@ -294,7 +294,7 @@ class Panel {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
       Lanes left = -load<Lanes>(b), right = -load<Lanes>(b + WIDTH);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left = multiply_add(a, x[j][0], left);
@@ -312,7 +312,7 @@ class Panel {
       const auto [b, next] = column(k);
       left_squares = multiply_add(b, b, left_squares);
       right_squares = multiply_add(next, next, right_squares);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left[j] = multiply_add(a, b, left[j]);
