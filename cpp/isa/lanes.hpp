@@ -75,16 +75,18 @@ class Faces {
     Lanes length;               // its sum
 
     Face(const Matrix& matrix, const Masks& free) : length{} {
-      std::array<Rows, N> scaled;  // L D
-      for (int j = 0; j < N; ++j)
+      Rows pivots;  // D
+      for (int j = 0; j < N; ++j) {
+        Rows scaled;  // a row of L D
+        for (int k = 0; k < j; ++k) scaled[k] = below[j][k] * pivots[k];
         for (int i = j; i < N; ++i) {
           Lanes value =
               free[i] & free[j] ? all<Lanes>(matrix[i * N + j]) : all<Lanes>(i == j ? 1.0 : 0.0);
-          for (int k = 0; k < j; ++k) value = multiply_subtract(scaled[i][k], below[j][k], value);
-          scaled[i][j] = value;
-          if (i == j) inverse[j] = 1.0 / value;
+          for (int k = 0; k < j; ++k) value = multiply_subtract(below[i][k], scaled[k], value);
+          if (i == j) pivots[j] = value, inverse[j] = 1.0 / value;
           else below[i][j] = value * inverse[j];
         }
+      }
       for (int i = 0; i < N; ++i) outward[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
       solve(outward);
       for (const Lanes& each : outward) length += each;
@@ -255,7 +257,7 @@ struct Quality {
 };
 
 // Two vectors of columns of B at a time, so that a number of A serves twice. They are read where
-// they are: the first time from memory, where the next ones are asked for meanwhile.
+// they are: the first time from memory, where those after the next are asked for meanwhile.
 template <int N>
 class Panel {
  public:
@@ -294,7 +296,7 @@ class Panel {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
       Lanes left = -load<Lanes>(b), right = -load<Lanes>(b + WIDTH);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left = multiply_add(a, x[j][0], left);
@@ -312,7 +314,7 @@ class Panel {
       const auto [b, next] = column(k);
       left_squares = multiply_add(b, b, left_squares);
       right_squares = multiply_add(next, next, right_squares);
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left[j] = multiply_add(a, b, left[j]);
@@ -371,10 +373,8 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
                            : solved[lane] && definite ? FewColumns::solved
                                                       : FewColumns::unsolved;
       }
-      for (int j = 0; j < N; ++j) {
-        put(x[j], lanes, problem.x + j * problem.count + first);
-        points[j][v] = x[j];
-      }
+      for (int j = 0; j < problem.n; ++j) put(x[j], lanes, problem.x + j * problem.count + first);
+      for (int j = 0; j < N; ++j) points[j][v] = x[j];
     }
 
     const auto with_residual = panel.of_residuals(points);
@@ -398,12 +398,11 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
   }
 }
 
-template <int... N>
-void few_columns_of(std::integer_sequence<int, N...>, const FewColumns& problem, Index begin,
-                    Index end) {
-  ((problem.n == N + 1 ? few_columns<N + 1>(problem, begin, end) : void()), ...);
+template <std::size_t... K>
+void few_columns_of(std::index_sequence<K...>, const FewColumns& problem, Index begin, Index end) {
+  ((problem.width == WIDTHS[K] ? few_columns<WIDTHS[K]>(problem, begin, end) : void()), ...);
 }
 
 inline void solve_few_columns(const FewColumns& problem, Index begin, Index end) {
-  few_columns_of(std::make_integer_sequence<int, FEW>(), problem, begin, end);
+  few_columns_of(std::make_index_sequence<WIDTHS.size()>(), problem, begin, end);
 }

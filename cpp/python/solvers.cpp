@@ -452,8 +452,8 @@ void register_solvers(nb::module_& m) {
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
         "threads"_a,
-        "Least squares for each column of B: (x, linear, gradient, value, iterations, state, "
-        "violation, bound, optimal).");
+        "Least squares for each column of B, few of A: (x, value, iterations, state, violation, "
+        "bound, optimal).");
   m.attr("FEW") = FEW;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);
