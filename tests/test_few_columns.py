@@ -38,19 +38,23 @@ def in_lanes(A, B, **options):
     n, count = A.shape[1], B.shape[1]
     settings = {"total": 1.0, "tol": 1e-8, "max_iter": 1000, "most_squares": 1e100}
     settings |= {"seconds": 9.0, "threads": 1}
-    x, linear, gradient, value, n_iter, state, *certificates = _core.few_columns(
+    x, value, n_iter, state, *certificates = _core.few_columns(
         A, B, A.T @ A, np.zeros(n), np.full(n, 1 / n), np.zeros(n), np.full(n, np.inf),
         **{**settings, **options},
     )  # fmt: skip
-    assert x.shape == linear.shape == gradient.shape == (count, n)
-    expected = _core.certify_rows(
-        gradient, linear, x, value, np.zeros(n), np.full(n, np.inf), np.array([0, n]), None, None,
+    assert x.shape == (n, count)
+    linear = -A.T @ B
+    gradient = A.T @ (A @ x - B)
+    violation, bound, optimal = _core.certify_rows(
+        *(np.ascontiguousarray(each.T) for each in (gradient, linear, x)), value,
+        np.zeros(n), np.full(n, np.inf), np.array([0, n]), None, None,
         tol=(settings | options)["tol"], threads=1,
     )  # fmt: skip
     valid = state != _core.INVALID
-    for mine, its in zip(certificates, expected, strict=True):
-        np.testing.assert_allclose(mine[valid], its[valid], rtol=1e-12)
-    return x, gradient, value, n_iter, state
+    rounding = 1e-14 * len(A) * np.abs(linear).max()
+    for mine, its, off in zip(certificates, (violation, bound, optimal), (1, n, 0), strict=True):
+        np.testing.assert_allclose(mine[valid], its[valid], rtol=1e-9, atol=off * rounding)
+    return x, value, n_iter, state
 
 
 def best_by_enumeration(A, b):
@@ -90,6 +94,39 @@ def test_against_all_faces(instruction_set):
     assert max(sum_error_in_ulps(x, 1.0) for x in batch.x.T) <= 1
 
 
+@pytest.mark.parametrize("n", [9, 10])
+def test_columns_of_zeros_beside_them_change_nothing(n):
+    A, B = scene(n, 14, n, 6, noise=0.5)
+    best = [best_by_enumeration(A, b) for b in B.T]
+    np.testing.assert_allclose(simplex_lstsq(A, B).fun, best, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [8, 9, 11, 12, 13, 16, 17, 24, 25, 31, 32, 33])
+def test_optimal_by_the_gradient(n, instruction_set):
+    A, B = scene(n, 2 * n + 10, n, 150)
+    batch = simplex_lstsq(A, B)
+    if n <= FEW:
+        assert (in_lanes(A, B)[-1] == 1).all()
+    gradient = A.T @ (A @ batch.x - B)
+    dearest = np.where(batch.x > 0, gradient, -np.inf).max(axis=0)
+    assert (dearest - gradient.min(axis=0) <= 1e-8 * np.abs(A.T @ B).max(axis=0)).all()
+    assert (batch.status == "optimal").all()
+    assert batch.x.min() == 0.0
+    assert max(sum_error_in_ulps(x, 1.0) for x in batch.x.T) <= 1
+
+
+@pytest.mark.parametrize("n", [3, 11])
+def test_fixed_variables_stay(n):
+    A, B = scene(n, 40, n, 50)
+    lower, upper = np.zeros(n), np.full(n, np.inf)
+    lower[1] = upper[1] = 0.25
+    batch = simplex_lstsq(A, B, lower=lower, upper=upper)
+    assert (batch.status == "optimal").all()
+    assert (batch.x[1] == 0.25).all()
+    others = simplex_lstsq(np.delete(A, 1, 1), B - 0.25 * A[:, [1]], total=0.75)
+    np.testing.assert_allclose(np.delete(batch.x, 1, 0), others.x, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 15, 16, 17, 255, 256, 257, 1000])
 @pytest.mark.parametrize("m", [1, 3, 70])
 def test_lanes_do_not_mix(count, m):
@@ -105,11 +142,10 @@ def test_lanes_do_not_mix(count, m):
 
 @pytest.mark.parametrize("n", range(1, FEW + 1))
 def test_nearly_all_are_solved_in_lanes(n, instruction_set):
-    A, B = scene(n, 30, n, 500)
-    x, gradient, value, n_iter, state = in_lanes(A, B)
+    A, B = scene(n, 30 + n, n, 500)
+    x, value, n_iter, state = in_lanes(A, B)
     assert (state == 1).all()
-    residual = A @ x.T - B
-    np.testing.assert_allclose(gradient, (A.T @ residual).T, rtol=0, atol=1e-11)
+    residual = A @ x - B
     np.testing.assert_allclose(value, 0.5 * (residual**2).sum(axis=0), rtol=1e-12)
     assert n_iter.max() <= 3 * n
 

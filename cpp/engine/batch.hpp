@@ -1,6 +1,8 @@
 // Many quadratics with one Hessian: the linear terms differ, the sums and bounds do not.
 #pragma once
 
+#include <array>
+
 #include "../core/pulse.hpp"
 #include "../isa/dispatch.hpp"
 
@@ -29,20 +31,23 @@ void solve_batch(const Batch& batch, Pulse& pulse);
 
 // Least squares with one matrix of few columns: min |Ax - b|^2/2 + ridge'x^2/2, sum(x) = total, for
 // each column b of B.
-constexpr Index FEW = 8;
+// There is code for these numbers of columns, and for those between with columns of zeros beside
+// them, whose variables stay 0.
+constexpr std::array<int, 13> WIDTHS{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32};
+constexpr Index FEW = WIDTHS.back();
 
 struct FewColumns {
   enum State : char { unsolved, solved, invalid };  // unsolved: a task for `solve_batch`
 
-  const double *A, *B;  // m x n and m x count
-  Index m, n, count;
+  const double *A, *B;           // m x n and m x count
+  Index m, n, count, width = n;  // `width`: with the columns of zeros
   const double *hessian, *ridge, *start, *lower, *upper;
   double total, tol;
   Index max_iter;
   double most_squares;  // a column with a larger sum of squares is not valid
   int threads;
-  double *x, *linear, *gradient;      // count x n; the gradient from the residual at x
-  double *value, *violation, *bound;  // count
+  double* x;                          // n x count
+  double *value, *violation, *bound;  // count; from the residual at x
   Index* iterations;                  // count
   char* state;                        // count
   std::uint8_t* optimal;              // count

@@ -15,32 +15,22 @@ class Faces {
   using Rows = std::array<Lanes, N>;
   using Masks = std::array<Mask, N>;
 
-  explicit Faces(const FewColumns& problem) : problem_(problem) {
-    double mean = 0.0;
-    for (int i = 0; i < N; ++i) mean += problem.hessian[i * N + i] / N;
-    // Along the plane of the sum a multiple of 11' changes nothing, but it makes G definite.
-    for (int i = 0; i < N * N; ++i) definite_[i] = problem.hessian[i] + mean;
-  }
+  explicit Faces(const FewColumns& problem)
+      : problem_(problem), definite_(made_definite(problem)), largest_(definite_, movable()) {}
 
   // Whether every face can be factored: the pivots of a part are not below those of the whole.
   bool are_definite() const {
-    Masks everything;
-    everything.fill(all<Lanes>(0.0) == all<Lanes>(0.0));
-    const Factor factor(definite_, everything);
     for (int i = 0; i < N; ++i) {
-      const double pivot = 1.0 / factor.inverse[i][0];
-      if (!(pivot > SAFE_PIVOT * definite_[i * N + i])) return false;
+      const double pivot = 1.0 / largest_.inverse[i][0];
+      if (movable()[i][0] && !(pivot > SAFE_PIVOT * definite_[i * N + i])) return false;
     }
     return true;
   }
 
   // The number of steps and whether they led to the optimum.
   std::pair<Lanes, Mask> solve(const Rows& c, Rows& x) const {
-    Masks free;
-    for (int i = 0; i < N; ++i) {
-      x[i] = all<Lanes>(problem_.start[i]);
-      free[i] = lower(i) < upper(i);
-    }
+    Masks free = movable();
+    for (int i = 0; i < N; ++i) x[i] = all<Lanes>(problem_.start[i]);
     Lanes steps = all<Lanes>(0.0), first_scale = steps;
     Mask solved = steps > 0.0, at_best = solved;  // of its face
     const Index rounds = std::min<Index>(ROUNDS, problem_.max_iter + 1);
@@ -63,7 +53,9 @@ class Faces {
       for (int i = 0; i < N; ++i)
         free[i] |= at_best & (((gradient[i] == dearest) & (x[i] > lower(i))) |
                               ((gradient[i] == cheapest) & (x[i] < upper(i))));
-      at_best = advance(x, free, newton_step(gradient, free), solved);
+      const Rows step =
+          round == 0 ? largest_.step(gradient, free) : Face(definite_, free).step(gradient, free);
+      at_best = advance(x, free, step, solved);
       steps = solved ? steps : steps + 1.0;
     }
     return {steps, solved};
@@ -73,23 +65,47 @@ class Faces {
   static constexpr double SAFE_PIVOT = 1e-9;
   static constexpr int ROUNDS = 8 * N;  // two for each variable suffice nearly always
 
-  // LDL' of the free part of a matrix; the others have rows of the identity.
-  struct Factor {
+  using Matrix = std::array<double, N * N>;
+
+  // A face and the LDL' of its part of the matrix; the others have rows of the identity.
+  struct Face {
     std::array<Rows, N> below;  // L
     Rows inverse;               // of D
+    Rows outward;               // the solution for a right-hand side of ones
+    Lanes length;               // its sum
 
-    Factor(const double* matrix, const Masks& free) {
-      std::array<Rows, N> scaled;  // L D
-      for (int j = 0; j < N; ++j)
+    Face(const Matrix& matrix, const Masks& free) : length{} {
+      Rows pivots;  // D
+      for (int j = 0; j < N; ++j) {
+        Rows scaled;  // a row of L D
+        for (int k = 0; k < j; ++k) scaled[k] = below[j][k] * pivots[k];
         for (int i = j; i < N; ++i) {
           Lanes value =
               free[i] & free[j] ? all<Lanes>(matrix[i * N + j]) : all<Lanes>(i == j ? 1.0 : 0.0);
-          for (int k = 0; k < j; ++k) value = multiply_subtract(scaled[i][k], below[j][k], value);
-          scaled[i][j] = value;
-          if (i == j) inverse[j] = 1.0 / value;
+          for (int k = 0; k < j; ++k) value = multiply_subtract(below[i][k], scaled[k], value);
+          if (i == j) pivots[j] = value, inverse[j] = 1.0 / value;
           else below[i][j] = value * inverse[j];
         }
+      }
+      for (int i = 0; i < N; ++i) outward[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
+      solve(outward);
+      for (const Lanes& each : outward) length += each;
     }
+
+    // To the best point of the face, along which the sum stays.
+    Rows step(const Rows& gradient, const Masks& free) const {
+      Rows downhill;
+      for (int i = 0; i < N; ++i) downhill[i] = free[i] ? -gradient[i] : all<Lanes>(0.0);
+      solve(downhill);
+      Lanes change = all<Lanes>(0.0);
+      for (const Lanes& each : downhill) change += each;
+      const Lanes multiplier = length > 0.0 ? change / length : all<Lanes>(0.0);
+      for (int i = 0; i < N; ++i)
+        downhill[i] = multiply_subtract(multiplier, outward[i], downhill[i]);
+      return downhill;
+    }
+
+   private:
     void solve(Rows& b) const {
       for (int i = 0; i < N; ++i)
         for (int k = 0; k < i; ++k) b[i] = multiply_subtract(below[i][k], b[k], b[i]);
@@ -100,29 +116,22 @@ class Faces {
     }
   };
 
+  // Along the plane of the sum a multiple of 11' changes nothing, but it makes G definite.
+  static Matrix made_definite(const FewColumns& problem) {
+    double mean = 0.0;
+    for (int i = 0; i < N; ++i) mean += problem.hessian[i * N + i] / N;
+    Matrix definite;
+    for (int i = 0; i < N * N; ++i) definite[i] = problem.hessian[i] + mean;
+    return definite;
+  }
+
+  Masks movable() const {
+    Masks movable;
+    for (int i = 0; i < N; ++i) movable[i] = lower(i) < upper(i);
+    return movable;
+  }
   Lanes lower(int i) const { return all<Lanes>(problem_.lower[i]); }
   Lanes upper(int i) const { return all<Lanes>(problem_.upper[i]); }
-
-  // To the best point of the face, along which the sum stays.
-  Rows newton_step(const Rows& gradient, const Masks& free) const {
-    const Factor factor(definite_, free);
-    Rows downhill, outward;
-    for (int i = 0; i < N; ++i) {
-      downhill[i] = free[i] ? -gradient[i] : all<Lanes>(0.0);
-      outward[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
-    }
-    factor.solve(downhill);
-    factor.solve(outward);
-    Lanes change = all<Lanes>(0.0), length = change;
-    for (int i = 0; i < N; ++i) {
-      change = change + downhill[i];
-      length = length + outward[i];
-    }
-    const Lanes multiplier = length > 0.0 ? change / length : all<Lanes>(0.0);
-    for (int i = 0; i < N; ++i)
-      downhill[i] = multiply_subtract(multiplier, outward[i], downhill[i]);
-    return downhill;
-  }
 
   // Go along the step up to the first bound, where variables stay. Whether nothing was in the way.
   Mask advance(Rows& x, Masks& free, const Rows& step, Mask solved) const {
@@ -143,7 +152,8 @@ class Faces {
   }
 
   const FewColumns& problem_;
-  double definite_[N * N];
+  Matrix definite_;
+  Face largest_;  // where everything that can move is free: all lanes begin there
 };
 
 // What is missing of the total: the sum is kept to twice the precision of a double.
@@ -164,7 +174,7 @@ Lanes missing_of(const std::array<Lanes, N>& x, double total) {
 template <int N>
 Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
   Lanes missing = missing_of<N>(x, problem.total);
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2 && any(missing != 0.0); ++round) {
     std::array<Lanes, N> size;  // below 0 where it cannot take it
     Lanes largest = all<Lanes>(-1.0);
     for (int i = 0; i < N; ++i) {
@@ -226,38 +236,28 @@ struct Quality {
   }
 
  private:
-  // What is gained by trading within these rooms, best first, while that gains.
-  static Lanes gain_of(const Rows& price, Rows down, Rows up) {
-    Lanes gain = {};
-    for (int round = 0; round < 2 * N; ++round) {
-      Lanes dearest = all<Lanes>(-INFINITY), cheapest = -dearest, seller = {}, buyer = {};
-      for (int i = 0; i < N; ++i) {
-        const Mask dearer = (down[i] > 0) & (price[i] > dearest);
-        const Mask cheaper = (up[i] > 0) & (price[i] < cheapest);
-        dearest = dearer ? price[i] : dearest;
-        cheapest = cheaper ? price[i] : cheapest;
-        seller = dearer ? all<Lanes>(i) : seller;
-        buyer = cheaper ? all<Lanes>(i) : buyer;
+  // What can be gained by trading within these rooms: the least over all prices at which they may
+  // be sold and bought of what each gains then. One of the prices themselves is the best.
+  static Lanes gain_of(const Rows& price, const Rows& down, const Rows& up) {
+    Rows gain = {};
+    for (int i = 0; i < N; ++i)
+      for (int j = 0; j < i; ++j) {
+        const Lanes dearer = price[i] - price[j];
+        gain[i] = dearer > 0   ? multiply_add(dearer, up[j], gain[i])
+                  : dearer < 0 ? multiply_subtract(dearer, down[j], gain[i])
+                               : gain[i];
+        gain[j] = dearer > 0   ? multiply_add(dearer, down[i], gain[j])
+                  : dearer < 0 ? multiply_subtract(dearer, up[i], gain[j])
+                               : gain[j];
       }
-      const Mask gains = dearest > cheapest;
-      if (!any(gains)) break;
-      Lanes amount = all<Lanes>(INFINITY);
-      for (int i = 0; i < N; ++i) {
-        amount = seller == i ? minimum(amount, down[i]) : amount;
-        amount = buyer == i ? minimum(amount, up[i]) : amount;
-      }
-      gain += gains ? (dearest - cheapest) * amount : Lanes{};
-      for (int i = 0; i < N; ++i) {  // what is used up is exactly 0, also of endless rooms
-        down[i] = seller == i ? (down[i] > amount ? down[i] - amount : Lanes{}) : down[i];
-        up[i] = buyer == i ? (up[i] > amount ? up[i] - amount : Lanes{}) : up[i];
-      }
-    }
-    return gain;
+    Lanes least = gain[0];
+    for (const Lanes& each : gain) least = minimum(each, least);
+    return least;
   }
 };
 
 // Two vectors of columns of B at a time, so that a number of A serves twice. They are read where
-// they are: the first time from memory, where the next ones are asked for meanwhile.
+// they are: the first time from memory, where those after the next are asked for meanwhile.
 template <int N>
 class Panel {
  public:
@@ -286,8 +286,8 @@ class Panel {
   Products products() const {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
-      __builtin_prefetch(b + STEP);
-      __builtin_prefetch(b + STEP + WIDTH);
+      __builtin_prefetch(b + 2 * STEP, 0, 2);
+      __builtin_prefetch(b + 2 * STEP + WIDTH, 0, 2);
       return Pair{load<Lanes>(b), load<Lanes>(b + WIDTH)};
     });
   }
@@ -296,7 +296,7 @@ class Panel {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
       Lanes left = -load<Lanes>(b), right = -load<Lanes>(b + WIDTH);
-#pragma GCC unroll 8
+#pragma GCC unroll 32
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left = multiply_add(a, x[j][0], left);
@@ -314,7 +314,7 @@ class Panel {
       const auto [b, next] = column(k);
       left_squares = multiply_add(b, b, left_squares);
       right_squares = multiply_add(next, next, right_squares);
-#pragma GCC unroll 8
+#pragma GCC unroll 32
       for (int j = 0; j < N; ++j) {
         const Lanes a = all<Lanes>(problem_.A[k * N + j]);
         left[j] = multiply_add(a, b, left[j]);
@@ -331,13 +331,10 @@ class Panel {
   Index stride_;
 };
 
-// The rows of results that a vector of right-hand sides fills, from `first` on.
-template <int N>
-void put(const std::array<Lanes, N>& values, Index first, Index lanes, double* rows) {
-  double columns[N][WIDTH];
-  std::memcpy(columns, values.data(), sizeof columns);
-  for (Index lane = 0; lane < lanes; ++lane)
-    for (int j = 0; j < N; ++j) rows[(first + lane) * N + j] = columns[j][lane];
+// The first lanes, as many as there are right-hand sides left.
+inline void put(Lanes values, Index lanes, double* to) {
+  if (lanes == WIDTH) store(to, values);
+  else std::copy_n(reinterpret_cast<const double*>(&values), lanes, to);
 }
 
 template <int N>
@@ -362,13 +359,12 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
       const auto [steps, solved] = faces.solve(c, x);
       const Mask settled = settle_lanes<N>(x, problem);
       linear[v] = c;
-      put<N>(c, first, lanes, problem.linear);
-      put<N>(x, first, lanes, problem.x);
       const Index whole[] = {0, N};
       for (Index lane = 0; lane < lanes; ++lane) {
         const Index p = first + lane;
         if (!settled[lane]) {
-          double* const row = problem.x + p * N;
+          double row[N];
+          for (int j = 0; j < N; ++j) row[j] = x[j][lane];
           settle(row, problem.lower, problem.upper, {1, whole, &problem.total});
           for (int j = 0; j < N; ++j) x[j][lane] = row[j];
         }
@@ -377,6 +373,7 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
                            : solved[lane] && definite ? FewColumns::solved
                                                       : FewColumns::unsolved;
       }
+      for (int j = 0; j < problem.n; ++j) put(x[j], lanes, problem.x + j * problem.count + first);
       for (int j = 0; j < N; ++j) points[j][v] = x[j];
     }
 
@@ -391,25 +388,21 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
         value = multiply_add(pull, points[j][v], value);
         gradient[j] = valid[v] ? with_residual.with_A[j][v] + pull : all<Lanes>(0.0);
       }
-      put<N>(gradient, first, lanes, problem.gradient);
       const Quality<N> quality(gradient, linear[v], x, 0.5 * value, problem);
-      for (Index lane = 0; lane < lanes; ++lane) {
-        const Index p = first + lane;
-        problem.value[p] = 0.5 * value[lane];
-        problem.violation[p] = quality.violation[lane];
-        problem.bound[p] = quality.bound[lane];
-        problem.optimal[p] = quality.optimal[lane] != 0;
-      }
+      put(0.5 * value, lanes, problem.value + first);
+      put(quality.violation, lanes, problem.violation + first);
+      put(quality.bound, lanes, problem.bound + first);
+      for (Index lane = 0; lane < lanes; ++lane)
+        problem.optimal[first + lane] = quality.optimal[lane] != 0;
     }
   }
 }
 
-template <int... N>
-void few_columns_of(std::integer_sequence<int, N...>, const FewColumns& problem, Index begin,
-                    Index end) {
-  ((problem.n == N + 1 ? few_columns<N + 1>(problem, begin, end) : void()), ...);
+template <std::size_t... K>
+void few_columns_of(std::index_sequence<K...>, const FewColumns& problem, Index begin, Index end) {
+  ((problem.width == WIDTHS[K] ? few_columns<WIDTHS[K]>(problem, begin, end) : void()), ...);
 }
 
 inline void solve_few_columns(const FewColumns& problem, Index begin, Index end) {
-  few_columns_of(std::make_integer_sequence<int, FEW>(), problem, begin, end);
+  few_columns_of(std::make_index_sequence<WIDTHS.size()>(), problem, begin, end);
 }

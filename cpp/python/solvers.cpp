@@ -278,8 +278,7 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
   for (const In* each : {&ridge, &start, &lower, &upper})
     require(each->shape(0) == n, "ridge, start and bounds must have length n");
-  std::vector<double> x(count * n), linear(count * n), gradient(count * n);
-  std::vector<double> value(count), violation(count), bound(count);
+  std::vector<double> x(n * count), value(count), violation(count), bound(count);
   std::vector<Index> iterations(count);
   std::vector<char> state(count);
   std::vector<std::uint8_t> optimal(count);
@@ -300,8 +299,6 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .most_squares = most_squares,
                        .threads = threads,
                        .x = x.data(),
-                       .linear = linear.data(),
-                       .gradient = gradient.data(),
                        .value = value.data(),
                        .violation = violation.data(),
                        .bound = bound.data(),
@@ -310,8 +307,7 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .optimal = optimal.data()},
                       pulse);
   });
-  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(linear), {count, n}),
-                        to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
+  return nb::make_tuple(to_numpy(std::move(x), {n, count}), to_numpy(std::move(value)),
                         to_numpy(std::move(iterations)),
                         to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())),
                         to_numpy(std::move(violation)), to_numpy(std::move(bound)),
@@ -456,8 +452,8 @@ void register_solvers(nb::module_& m) {
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
         "threads"_a,
-        "Least squares for each column of B: (x, linear, gradient, value, iterations, state, "
-        "violation, bound, optimal).");
+        "Least squares for each column of B, few of A: (x, value, iterations, state, violation, "
+        "bound, optimal).");
   m.attr("FEW") = FEW;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);

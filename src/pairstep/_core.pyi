@@ -256,9 +256,7 @@ def few_columns(
     most_squares: float,
     seconds: float,
     threads: int,
-) -> tuple[
-    Array, Array, Array, Array, Indices, NDArray[np.uint8], Array, Array, NDArray[np.uint8]
-]: ...
+) -> tuple[Array, Array, Indices, NDArray[np.uint8], Array, Array, NDArray[np.uint8]]: ...
 def certify_rows(
     gradient: Array,
     linear: Array,

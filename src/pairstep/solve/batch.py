@@ -24,11 +24,9 @@ UNSOLVED, INVALID = _core.UNSOLVED, _core.INVALID  # states of a right-hand side
 
 
 class _Points(NamedTuple):
-    """A row or an entry for each right-hand side; gradients are derived from A and the residual."""
+    """A column or an entry for each right-hand side, measured from A and the residual."""
 
     z: Array
-    linear: Array
-    gradient: Array
     value: Array
     n_iter: NDArray[np.int64]
     state: NDArray[np.uint8]
@@ -96,7 +94,7 @@ def _points(
     if len(rest):
         solved = _by_gears(problem, layout, gram, B[:, rest], options)
         for name in _Points._fields:
-            getattr(points, name)[rest] = getattr(solved, name)
+            getattr(points, name)[..., rest] = getattr(solved, name)
     return points
 
 
@@ -127,7 +125,7 @@ def _by_gears(
         tol=options["tol"], threads=options["threads"] if len(z) >= MANY else 1,
     )  # fmt: skip
     state = np.where(valid, solved, INVALID)
-    return _Points(z, linear, gradient, value, n_iter, state, *certificates)
+    return _Points(z.T, value, n_iter, state, *certificates)
 
 
 def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
@@ -141,13 +139,13 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
 def _reported(layout: Layout, points: _Points) -> BatchResult:
     """Say of each point how good it is."""
     optimal = points.optimal != 0
-    status = np.full(len(points.z), Status.OPTIMAL.value, "<U10")
+    status = np.full(len(optimal), Status.OPTIMAL.value, "<U10")
     status[~optimal] = Status.STALLED.value
     status[~optimal & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value
     if layout.source is None and layout.weights is None:
-        x = np.ascontiguousarray(points.z.T)
+        x = np.ascontiguousarray(points.z)
     else:
-        x = np.stack([layout.to_coordinates(row) for row in points.z], axis=1)
+        x = np.stack([layout.to_coordinates(z) for z in points.z.T], axis=1)
     invalid = points.state == INVALID
     status[invalid] = Status.INVALID.value
     for values in (x.T, points.value, points.violation, points.bound):
