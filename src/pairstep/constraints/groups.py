@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import LARGE, Array, as_given, finite_number, frozen, too_large
+from ..labels import by_label
+
+NANOSECONDS = np.dtype("M8[ns]"), np.dtype("m8[ns]")
 
 GroupTotal = Mapping[Any, float | tuple[float, float]]
 
@@ -38,7 +41,13 @@ def own_groups(groups: ArrayLike) -> NDArray[Any]:
             f"groups must give one label for each variable, got shape {given.shape}: the groups "
             "of a SumBox do not overlap"
         )
-    return frozen(given)
+    return frozen(_as_python_has_them(given) if given.dtype in NANOSECONDS else given)
+
+
+def _as_python_has_them(times: NDArray[Any]) -> NDArray[Any]:
+    """Times in microseconds, if that is exact: NumPy makes whole numbers of nanoseconds."""
+    coarse = times.astype(str(times.dtype).replace("ns", "us"))
+    return coarse if np.array_equal(coarse, times) else times
 
 
 def _holds_tuples(groups: Any) -> bool:
@@ -56,23 +65,23 @@ def _one_by_one(groups: Any) -> NDArray[Any]:
     return own
 
 
-def grouped(groups: NDArray[Any]) -> Groups:
+def grouped(groups: NDArray[Any], name: str = "groups") -> Groups:
     """Find the different labels: sorted, or, where that cannot be done, as they come."""
     if groups.dtype == object:
-        return _grouped_objects(groups.tolist())
+        return _grouped_objects(groups.tolist(), name)
     missing = groups != groups
     if missing.any():
-        raise ValueError(f"groups[{int(np.argmax(missing))}] is missing: nan")
+        raise ValueError(f"{name}[{int(np.argmax(missing))}] is missing: nan")
     labels, codes = np.unique(groups, return_inverse=True)
     return Groups(tuple(labels.tolist()), codes.astype(np.int64))
 
 
-def _grouped_objects(items: list[Any]) -> Groups:
+def _grouped_objects(items: list[Any], name: str) -> Groups:
     for i, label in enumerate(items):
         if not isinstance(label, Hashable):
-            raise TypeError(f"groups must hold hashable labels, but groups[{i}] = {label!r}")
-        if label is None or label != label:
-            raise ValueError(f"groups[{i}] is missing: {label!r}")
+            raise TypeError(f"{name} must hold hashable labels, but {name}[{i}] = {label!r}")
+        if _is_missing(label):
+            raise ValueError(f"{name}[{i}] is missing: {label!r}")
     different = list(dict.fromkeys(items))
     with contextlib.suppress(TypeError):
         different.sort()
@@ -80,17 +89,24 @@ def _grouped_objects(items: list[Any]) -> Groups:
     return Groups(tuple(different), np.array([position[label] for label in items], np.int64))
 
 
+def _is_missing(label: Any) -> bool:
+    unequal = label != label  # as NaN is; pandas.NA does not know
+    return label is None or not isinstance(unequal, (bool, np.bool_)) or bool(unequal)
+
+
 def own_group_total(group_total: Any, groups: Groups | None) -> Mapping[Hashable, Any]:
     """For each label that is given its range, as a pair."""
     if groups is None:
         raise ValueError("group_total needs groups: a label for each variable")
+    group_total = by_label(group_total)
     if not hasattr(group_total, "items"):
         raise TypeError(
             "group_total must be a mapping from labels to totals or pairs (low, high), got "
             f"{group_total!r}"
         )
     given = dict(group_total.items())
-    unknown = [label for label in given if label not in groups.labels]
+    known = set(groups.labels)  # limits are looked up by hash, which equal dates may differ in
+    unknown = [label for label in given if label not in known]
     if unknown:
         raise ValueError(
             f"group_total names {_some(unknown)}, but the groups are {_some(groups.labels)}"
