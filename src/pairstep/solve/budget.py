@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import log
+from .. import log, threads
 from .._validation import array
 from ..constraints import GroupTotal, SumBox, Total
 from ..labels import Axis, aligned
@@ -192,7 +192,8 @@ def simplex_lstsq(
         if np.shape(A)[0] != len(right):
             raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
         constraint = constraint.along(variables)
-        batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, n_jobs)
+        with threads.at_most(n_jobs) as workers:  # products of matrices, too
+            batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, workers)
         if log.heard(verbose):
             solved, seconds = f"{batch.success.sum()} of {right.shape[1]}", batch.solve_time
             log.tell(f"{solved} right-hand sides optimal after {seconds:.3g} s", verbose)
