@@ -65,7 +65,7 @@ def project():
 
 def test_the_oldest_versions_tested_are_those_declared(project):
     extras = project["optional-dependencies"]
-    frames = [line for line in extras["test"] if line.startswith(("pandas", "polars"))]
+    frames = [line for line in extras["test"] if line.startswith(("pandas", "polars", "pyarrow"))]
     declared = [*project["dependencies"], *extras["sklearn"], *frames]
     pins = (ROOT / "tests/oldest.txt").read_text().splitlines()[1:]
     lowest = dict(line.split(">=") for line in declared)
