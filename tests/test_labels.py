@@ -403,6 +403,12 @@ def test_a_label_that_is_equal_but_not_found_is_refused():
         SumBox(groups=days, group_total={days[0]: (0.0, 0.2)})
 
 
+def test_tuples_and_others_are_groups():
+    mixed = ["x", ("y", 1), ("y", 1), 3]
+    result = solve_qp(np.eye(4), groups=mixed, group_total={("y", 1): 0.2, 3: (0.5, 1.0)})
+    assert result.x.round(6).tolist() == [0.3, 0.1, 0.1, 0.5]
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=repr)
 def test_a_variable_without_a_group_is_refused(missing):
     with pytest.raises(ValueError, match=r"groups\[1\] is missing"):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -92,6 +93,11 @@ def test_the_client_runs_and_uses_the_whole_surface():
     text = CLIENT.read_text()
     unused = [name for name in pairstep.__all__ if f"pairstep.{name}" not in text]
     assert not unused
+    for name in ("solve_qp", "minimize", "simplex_lstsq", "efficient_frontier", "Smooth"):
+        parameters = inspect.signature(getattr(pairstep, name)).parameters.values()
+        options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        assert options
+        assert [option for option in options if f"{option}=" not in text] == []
 
 
 @pytest.mark.slow

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,16 @@ from ..labels import by_label
 
 NANOSECONDS = np.dtype("M8[ns]"), np.dtype("m8[ns]")
 
-GroupTotal = Mapping[Any, float | tuple[float, float]]
+
+class Frame(Protocol):
+    """A Series or DataFrame, of pandas or polars."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        """Its numbers."""
+
+
+GroupLabels = ArrayLike | Sequence[Hashable]
+GroupTotal = Mapping[Any, float | tuple[float, float]] | Frame
 
 
 @dataclass(frozen=True)
@@ -28,11 +37,11 @@ class Groups:
     codes: NDArray[np.int64]
 
 
-def own_groups(groups: ArrayLike) -> NDArray[Any]:
+def own_groups(groups: Any) -> NDArray[Any]:
     """A label for each variable, as an array that nobody can change."""
     if hasattr(groups, "dtype"):
         given = np.asarray(groups)
-    elif np.ndim(groups) != 1 and not _holds_tuples(groups):
+    elif not _holds_tuples(groups) and np.ndim(groups) != 1:
         given = as_given("groups", groups)
     else:
         given = _one_by_one(groups)
@@ -144,8 +153,9 @@ def _range(label: Hashable, value: Any) -> tuple[float, float]:
     return (low if low > -LARGE else -math.inf), (high if high < LARGE else math.inf)
 
 
-def limits(groups: Groups, group_total: Mapping[Hashable, Any]) -> tuple[Array, Array]:
+def limits(groups: Groups, group_total: GroupTotal | None) -> tuple[Array, Array]:
     """The range of each group's sum; endless where none is given."""
-    pairs = [group_total.get(label, (-math.inf, math.inf)) for label in groups.labels]
+    given = group_total if isinstance(group_total, Mapping) else {}
+    pairs = [given.get(label, (-math.inf, math.inf)) for label in groups.labels]
     low, high = np.array(pairs, float).reshape(-1, 2).T
     return low.copy(), high.copy()

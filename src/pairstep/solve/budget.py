@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .. import log, threads
 from .._validation import array
-from ..constraints import GroupTotal, SumBox, Total
+from ..constraints import GroupLabels, GroupTotal, SumBox, Total
 from ..labels import Axis, aligned
 from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
@@ -29,7 +29,7 @@ def solve_qp(
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
     group_total: GroupTotal | None = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
@@ -128,7 +128,7 @@ def simplex_lstsq(
     total: Total = 1.0,
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
     group_total: GroupTotal | None = None,
     ridge: float = 0.0,
     x0: ArrayLike | None = None,
