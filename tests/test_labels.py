@@ -481,6 +481,7 @@ def test_bounds_of_the_regressor_are_aligned_with_its_features():
     model = SimplexRegressor(upper=series(UPPER), lower=series(LOWER)).fit(X, y)
     expected = SimplexRegressor(upper=UPPER, lower=LOWER).fit(ROOT, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert model.result_.weights.index.tolist() == NAMES
     with pytest.raises(ValueError, match="labels of lower and X differ"):
         SimplexRegressor(lower=pd.Series(LOWER)).fit(X, y)
 
@@ -547,6 +548,13 @@ def test_repeated_labels_are_refused_where_an_order_is_needed():
     twice = pd.Series(PROFIT, index=[NAMES[0], NAMES[0], *NAMES[2:]])
     with pytest.raises(ValueError, match="c cannot be aligned: c has the label 'asset d' twice"):
         solve_qp(frame(RISK), twice)
+
+
+def test_a_label_that_is_twice_in_the_first_is_nobodys_place_in_the_next():
+    twice = pd.DataFrame(np.eye(2), index=["a", "a"], columns=["a", "a"])
+    with pytest.raises(ValueError, match="c cannot be aligned: Q has the label 'a' twice"):
+        solve_qp(twice, pd.Series({"a": 1.0, "b": 0.0}))
+    same(solve_qp(twice, pd.Series([1.0, 0.0], ["a", "a"])), solve_qp(np.eye(2), [1.0, 0.0]))
 
 
 def test_rows_that_are_no_columns():

@@ -83,7 +83,7 @@ class Axis:
         if own == given:
             return None
         place = {label: k for k, label in enumerate(given)}
-        if len(place) < len(given) or len(given) != len(own) or not place.keys() >= set(own):
+        if len(place) < len(given) or len(given) != len(own) or place.keys() != set(own):
             raise ValueError(_difference(self.source, own, name, given))
         return np.array([place[label] for label in own])
 
