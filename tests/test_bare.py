@@ -109,10 +109,14 @@ def test_estimators_and_plots_say_what_to_install(bare):
         said(lambda: pairstep.KernelMeanMatching)
         said(lambda: __import__("pairstep.svm"))
         said(lambda: pairstep.solve_qp(np.eye(2)).plot())
+        said(lambda: pairstep.Smooth(sum, "jax"))
+        said(lambda: pairstep.Smooth(sum, hessian="torch"))
     """
     assert run(bare, script) == [
         "SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
         "KernelMeanMatching needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
         "plot needs matplotlib: pip install 'pairstep[plots]'",
+        "Smooth needs jax: pip install 'pairstep[jax]'",
+        "Smooth needs torch: pip install 'pairstep[torch]'",
     ]
