@@ -68,10 +68,11 @@ PORTABLE := tests/rules tests/svm/test_engine.py tests/svm/test_machine.py tests
     races.py small.py smooth.py threads.py)
 
 # With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
-# of scikit-learn's own suite that another version of it changed. Times, memory and forks are left out.
+# of scikit-learn's own suite that another version of it changed, and the defaults on the page that has
+# them. Times, memory and forks are left out.
 test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest -m "not slow and not unsanitized" -W default -p no:cacheprovider \
-	  --ignore tests/svm/test_scikit_learn_own.py
+	  --ignore tests/svm/test_scikit_learn_own.py --ignore docs/migration/scikit-learn.md
 
 # The native core under sanitizers, each in an environment of its own. It runs several times slower
 # there, in far more memory, and the sanitizer's own locks do not survive a fork among threads: tests

@@ -25,6 +25,7 @@ PEERS = (
     "cvxopt",
     "cvxpy",
     "dask",
+    "distributed",
     "libsvm",
     "osqp",
     "pypfopt",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Hashable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import scipy.sparse
 from numpy.typing import NDArray
 
 import pairstep
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVR, OneClassSVM, load, save
 
 Array = NDArray[np.float64]
+GENERAL: dict[str, Any] = {"G": -np.eye(4), "h": np.zeros(4), "A": np.ones(4), "b": 1.0, "ub": 0.5}
 
 
 def problem() -> tuple[Array, Array]:
@@ -32,8 +38,33 @@ def portfolio(covariance: Array, mean: Array) -> pairstep.Result:
         (np.eye(4), 0.1), total=(0.5, 1.0), weights=[1.0, 1.0, 2.0, 2.0], groups=[0, 0, 0, 0]
     )
     polars = pairstep.solve_qp(pl.DataFrame(covariance, schema=names, orient="row"))
-    assert all(other.success for other in (ranged, polars))
+    costly = pairstep.solve_qp(risk, l1=(0.0, pd.Series(1e-4, index=names)), center=result.weights)
+    assert all(other.success for other in (ranged, polars, costly))
     return result
+
+
+def sectors(covariance: Array, mean: Array) -> None:
+    """A total over everything, and ranges within it."""
+    result = pairstep.solve_qp(
+        covariance, groups=list("xxyy"), group_total={"x": (0.0, 0.3), "y": 0.7}
+    )
+    limits = pd.DataFrame({"low": [0.0], "high": [0.3]}, index=["x"])
+    framed = pairstep.solve_qp(covariance, groups=list("xxyy"), group_total=limits)
+    assert np.allclose(framed.x, result.x)
+    added: dict[Hashable, float] | None = result.group_multiplier
+    assert added is not None
+    assert added["x"] < 0
+    budget = pairstep.SumBox(total=1.0, groups=["x", 1, 1, ("y", 2)], group_total={1: (0.0, 0.3)})
+    size: int | None = budget.size
+    assert size == 4
+    frontiers = [
+        pairstep.efficient_frontier(covariance, mean, budget, target_return=0.002),
+        pairstep.efficient_frontier((covariance, 0.1), mean, target_risk=[0.2, 0.3], tol=1e-8),
+    ]
+    for frontier in frontiers:
+        rows: Array = frontier.x
+        numbers = frontier.expected_return, frontier.risk, frontier.tradeoff, frontier.kkt_violation
+        assert all(len(values) == len(rows) for values in numbers), frontier.weights
 
 
 def stop_late(progress: pairstep.Progress) -> bool:
@@ -55,9 +86,11 @@ def attributes(result: pairstep.Result) -> None:
         result.solve_time,
     ]  # fmt: skip
     counts: tuple[int, int] = result.n_iter, result.nit
-    text: str = result.message + str(status) + repr(result)
+    text: str = result.message + result.remark + str(status) + repr(result)
+    tolerance: float = result.tolerance
+    assert result.kkt_violation <= tolerance
     history: pairstep.History | None = result.history
-    assert history is None or len(history.value) == len(history.moved) == len(history.time)
+    assert history is None or len(history.value) == len(history.interior) == len(history.time)
     assert len(x) == len(multipliers) == len(result.gradient) == len(result.weights)
     assert np.isfinite([*numbers, *np.ravel(multiplier), *counts]).all()
     assert success, text
@@ -80,13 +113,20 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
     near: Array = box.project([1.0, 2.0, 3.0, 4.0])
     quadratic = pairstep.Quadratic(covariance, -mean)
     smooth = pairstep.Smooth(quadratic.value, quadratic.gradient, lipschitz=np.diag(covariance))
+    both = pairstep.Smooth(value_and_gradient=quadratic.value_and_gradient, n=4)
+    with_hessian = [
+        pairstep.Smooth(quadratic.value, quadratic.gradient, hessian, n=4)
+        for hessian in (dense_hessian, sparse_hessian, factors, model)
+    ]
+    values = pairstep.Smooth(quadratic.value, n=4)
     results = [
         pairstep.minimize(quadratic, box, rule="gs-1", step="1/L2", history=True, seed=1),
         pairstep.minimize(pairstep.LeastSquares(covariance, mean), box, x0=near),
         pairstep.minimize(pairstep.FactorModel(covariance, 0.1, -mean), box, x0=start),
         pairstep.minimize(pairstep.Kinked(quadratic, 0.1, 0.25), pairstep.Simplex(2.0)),
-        pairstep.minimize(smooth, box, max_iter=50),
-        pairstep.minimize(*pairstep.from_qp(covariance, -mean, A=np.ones((1, 4)), b=[1.0], lb=0.0)),
+        *(pairstep.minimize(f, box, max_iter=50) for f in (smooth, both, values, *with_hessian)),
+        pairstep.minimize(pairstep.Kinked(both, (0.1, [0.2] * 4)), box, callback=stop_late),
+        pairstep.minimize(*pairstep.from_qp(covariance, -mean, **GENERAL)),
     ]
     results += [
         pairstep.minimize(objective, pairstep.Simplex()) for objective in ready_made(covariance)
@@ -95,6 +135,23 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
     assert len(frontier.risk) == 3
     results += pairstep.path(quadratic, pairstep.Simplex, over=[1.0, 2.0], tol=1e-6)
     return results
+
+
+def dense_hessian(x: Array) -> Array:
+    """In each of the forms that a Hessian may have."""
+    return np.eye(len(x))
+
+
+def sparse_hessian(x: Array) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array(np.eye(len(x)))
+
+
+def factors(x: Array) -> tuple[Array, float]:
+    return np.ones((1, len(x))), 1.0
+
+
+def model(x: Array) -> pairstep.FactorModel:
+    return pairstep.FactorModel(np.ones((1, len(x))), 1.0)
 
 
 def ready_made(covariance: Array) -> list[pairstep.Smooth]:
@@ -128,6 +185,12 @@ def estimators(X: Array) -> None:
     assert OneClassSVM(nu=0.1).fit(X).predict(X).shape == y.shape
     shift = pairstep.KernelMeanMatching().fit(X, X_target=X + 0.1)
     assert shift.weights_.shape == y.shape
+    file = io.BytesIO()
+    save(SVC().fit(X, y), file)
+    file.seek(0)
+    assert (load(file).predict(X) == SVC().fit(X, y).predict(X)).all()
+    for search in (SVCCV(Cs=[1.0, 10.0], cv=2), SVRCV(Cs=[1.0], cv=2)):
+        assert search.fit(X, y).predict(X).shape == y.shape
 
 
 def main() -> None:
@@ -135,12 +198,15 @@ def main() -> None:
     covariance, mean = problem()
     attributes(portfolio(covariance, mean))
     attributes(pairstep.solve_qp(covariance, -mean))
+    sectors(covariance, mean)
     batch(covariance)
     for result in objectives(covariance, mean):
         assert result.x.shape == (4,)
     rule = pairstep.minimize(pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule)
     move: pairstep.Move = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
     assert abs(move.delta.sum()) < 1e-12
+    assert move.decrease >= 0
+    assert len(move.indices) == len(move.delta)
     estimators(np.random.default_rng(1).normal(size=(30, 3)))
 
 

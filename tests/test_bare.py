@@ -60,6 +60,41 @@ def test_solvers_need_numpy_and_scipy_only(bare):
     assert where.startswith(str(bare.parents[1]))
 
 
+def test_every_objective_sectors_and_frontiers_need_no_more(bare):
+    script = """
+        import numpy as np, pairstep
+        A = np.random.default_rng(0).normal(size=(30, 10))
+        positive, risk = np.abs(A) + 0.1, A.T @ A
+        objectives = [
+            pairstep.Quadratic(risk), pairstep.FactorModel(A, 0.1),
+            pairstep.Kinked(pairstep.Quadratic(risk), (0.1, 0.2), 0.1),
+            pairstep.Smooth(lambda x: float(x @ risk @ x), n=10),
+            pairstep.MixtureLikelihood(positive), pairstep.LogGrowth(0.01 * A),
+            pairstep.Logistic(A, np.arange(30) % 2), pairstep.KLDivergence(positive, A[:, 0] ** 2),
+            pairstep.DOptimal(A[:, :3]), pairstep.RiskParity(risk),
+        ]
+        for objective in objectives:
+            result = pairstep.minimize(objective, pairstep.Simplex())
+            assert result.success, (objective, result)
+            result._repr_html_()
+        limits = {"groups": list("aaabbbcccc"), "group_total": {"a": (0.0, 0.2)}}
+        assert pairstep.solve_qp(risk, **limits).group_multiplier["a"] < 0
+        assert len(pairstep.efficient_frontier(risk, A[0], n_points=3).risk) == 3
+        pairstep.propose("gs-1", A[0], np.full(10, 0.1), 0.0, 1.0, alpha=0.1)
+    """
+    assert run(bare, script) == []
+
+
+def test_commands_for_machines_say_what_to_install(bare):
+    for command in ("train", "predict", "tune"):
+        done = subprocess.run(
+            [bare, "-m", "pairstep", command, "data", "model"],
+            capture_output=True, text=True, check=False, cwd=bare.parent,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert done.stderr.endswith("needs scikit-learn: pip install 'pairstep[sklearn]'\n")
+
+
 def test_estimators_and_plots_say_what_to_install(bare):
     script = """
         import numpy as np, pairstep
@@ -74,10 +109,14 @@ def test_estimators_and_plots_say_what_to_install(bare):
         said(lambda: pairstep.KernelMeanMatching)
         said(lambda: __import__("pairstep.svm"))
         said(lambda: pairstep.solve_qp(np.eye(2)).plot())
+        said(lambda: pairstep.Smooth(sum, "jax"))
+        said(lambda: pairstep.Smooth(sum, hessian="torch"))
     """
     assert run(bare, script) == [
         "SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
         "KernelMeanMatching needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
         "plot needs matplotlib: pip install 'pairstep[plots]'",
+        "Smooth needs jax: pip install 'pairstep[jax]'",
+        "Smooth needs torch: pip install 'pairstep[torch]'",
     ]

@@ -428,7 +428,7 @@ gold,0.000,0.002,0.020,-0.006,0.1
 def test_solve_a_table(tmp_path):
     expected = solve_qp(RISK, [-0.004, -0.014, -0.006], upper=[0.6, 1.0, 0.1])
     out, err = run("solve", "-", given=PROBLEM.encode())
-    table = pandas.read_csv(io.BytesIO(out), index_col=0)
+    table = pandas.read_csv(io.BytesIO(out), index_col=0, float_precision="round_trip")
     assert table.index.tolist() == ["bonds", "stocks", "gold"]
     np.testing.assert_array_equal(table["weight"], expected.x)
     assert err.startswith("optimal: objective")

@@ -324,6 +324,109 @@ def test_frontiers_are_aligned(polars):
     assert expected.weights.shape == (4, 7)
 
 
+LABELLED = {
+    "quadratic": Quadratic(frame(RISK)),
+    "least squares": LeastSquares(pd.DataFrame(ROOT, columns=NAMES), np.ones(30)),
+    "factors": FactorModel(pd.DataFrame(ROOT, columns=NAMES), 0.1),
+    "kinks": Kinked(Quadratic(RISK), pd.Series(np.abs(PROFIT), NAMES)),
+    "smooth": Smooth(
+        lambda x: x @ RISK @ x, lambda x: 2 * RISK @ x, lipschitz=pd.Series(1.0, NAMES)
+    ),
+    "mixture": pairstep.MixtureLikelihood(pd.DataFrame(np.abs(ROOT), columns=NAMES)),
+    "design": pairstep.DOptimal(pd.DataFrame(ROOT[:N, :2], NAMES)),
+    "parity": pairstep.RiskParity(frame(RISK)),
+}
+
+
+@VECTORS
+@pytest.mark.parametrize("name", LABELLED)
+def test_objectives_are_asked_about_labelled_points(name, vector):
+    objective = LABELLED[name]
+    assert objective.value(vector(HELD)) == objective.value(HELD)
+    np.testing.assert_array_equal(objective.gradient(vector(HELD)), objective.gradient(HELD))
+    with pytest.raises(ValueError, match=r"labels of x and .* differ: 'asset d' is not in x"):
+        objective.gradient(pd.Series(HELD, ["odd", *NAMES[1:]]))
+
+
+@VECTORS
+def test_rules_are_asked_about_labelled_points(vector):
+    expected = pairstep.propose("gs-1", PROFIT, HELD, 0.0, UPPER + 1, alpha=0.1)
+    found = pairstep.propose(
+        "gs-1", vector(PROFIT), pd.Series(HELD, NAMES), 0.0, vector(UPPER + 1), alpha=0.1
+    )
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.delta, expected.delta)
+
+
+# ------------------------------------------------------------------ groups
+
+SECTORS = ["x", "y", "x", "z", "y", "z", "x"]
+LIMITS = {
+    "pairs": pd.Series({"z": (0.5, 1.0), "x": (0.0, 0.2)}),
+    "rows": pd.DataFrame({"low": [0.5, 0.0], "high": [1.0, 0.2]}, index=["z", "x"]),
+    "columns": pl.DataFrame({"z": [0.5, 1.0], "x": [0.0, 0.2]}),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_of_groups_may_be_frames(name):
+    mapping = {"x": (0.0, 0.2), "z": (0.5, 1.0)}
+    assert SumBox(groups=SECTORS, group_total=LIMITS[name]) == SumBox(
+        groups=SECTORS, group_total=mapping
+    )
+
+
+def test_a_frame_of_limits_has_two_numbers_for_each_group():
+    with pytest.raises(ValueError, match=r"group_total\['x'\] must be a total or a pair"):
+        SumBox(groups=SECTORS, group_total=pd.DataFrame({"low": [0.1]}, index=["x"]))
+    with pytest.raises(ValueError, match="group_total names 'q', but the groups are 'x', 'y', 'z'"):
+        SumBox(groups=SECTORS, group_total=pd.DataFrame([[0.1, 0.2]], index=["q"]))
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_days_are_groups(unit):
+    day, other = pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01 12:00")
+    days = pd.Series([day, other] * 2, list("abcd")).astype(f"datetime64[{unit}]")
+    for groups in (days, days.to_numpy(), pd.Index(days)):
+        result = solve_qp(np.eye(4), groups=groups, group_total={day: (0.0, 0.2)})
+        assert result.x[[0, 2]].sum() == pytest.approx(0.2)
+        assert result.group_multiplier[other] == 0
+    later = days - day
+    result = solve_qp(np.eye(4), groups=later, group_total={other - day: (0.9, 1.0)})
+    assert result.x[[1, 3]].sum() == pytest.approx(0.9)
+
+
+def test_a_label_that_is_equal_but_not_found_is_refused():
+    """NumPy's day equals Python's, but hashes otherwise: its limit went unheard."""
+    days = np.array(["2020-01-01", "2020-01-01", "2020-01-02"], "M8[D]")
+    with pytest.raises(ValueError, match=r"group_total names .*2020-01-01"):
+        SumBox(groups=days, group_total={days[0]: (0.0, 0.2)})
+
+
+def test_tuples_and_others_are_groups():
+    mixed = ["x", ("y", 1), ("y", 1), 3]
+    result = solve_qp(np.eye(4), groups=mixed, group_total={("y", 1): 0.2, 3: (0.5, 1.0)})
+    assert result.x.round(6).tolist() == [0.3, 0.1, 0.1, 0.5]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=repr)
+def test_a_variable_without_a_group_is_refused(missing):
+    with pytest.raises(ValueError, match=r"groups\[1\] is missing"):
+        SumBox(groups=["x", missing, "x"])
+
+
+def test_frontiers_are_compared_and_say_what_they_hold():
+    first, second = (pairstep.efficient_frontier(RISK, PROFIT, n_points=3) for _ in range(2))
+    assert first == first
+    assert len({first, second}) == 2
+    lines = repr(first).splitlines()
+    assert lines[0] == "Frontier: 3 portfolios of 7 assets"
+    assert f"{first.risk[0]:.6g} to {first.risk[-1]:.6g}" in lines[2]
+    nothing = pairstep.efficient_frontier(RISK, PROFIT, target_return=[])
+    assert nothing.x.shape == (0, N)
+    assert "no target" in repr(nothing)
+
+
 # ------------------------------------------------------------------ least squares
 
 
@@ -378,6 +481,7 @@ def test_bounds_of_the_regressor_are_aligned_with_its_features():
     model = SimplexRegressor(upper=series(UPPER), lower=series(LOWER)).fit(X, y)
     expected = SimplexRegressor(upper=UPPER, lower=LOWER).fit(ROOT, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert model.result_.weights.index.tolist() == NAMES
     with pytest.raises(ValueError, match="labels of lower and X differ"):
         SimplexRegressor(lower=pd.Series(LOWER)).fit(X, y)
 
@@ -444,6 +548,13 @@ def test_repeated_labels_are_refused_where_an_order_is_needed():
     twice = pd.Series(PROFIT, index=[NAMES[0], NAMES[0], *NAMES[2:]])
     with pytest.raises(ValueError, match="c cannot be aligned: c has the label 'asset d' twice"):
         solve_qp(frame(RISK), twice)
+
+
+def test_a_label_that_is_twice_in_the_first_is_nobodys_place_in_the_next():
+    twice = pd.DataFrame(np.eye(2), index=["a", "a"], columns=["a", "a"])
+    with pytest.raises(ValueError, match="c cannot be aligned: Q has the label 'a' twice"):
+        solve_qp(twice, pd.Series({"a": 1.0, "b": 0.0}))
+    same(solve_qp(twice, pd.Series([1.0, 0.0], ["a", "a"])), solve_qp(np.eye(2), [1.0, 0.0]))
 
 
 def test_rows_that_are_no_columns():

@@ -98,6 +98,26 @@ def test_threadpoolctl_knows_of_us_once():
     assert "_core" in ours[0]["filepath"]
 
 
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3), (-2, 7), (None, 8)])
+def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkeypatch):
+    """Products of matrices as well: they alone took all processors."""
+    counts = []
+
+    def counted(*arguments):
+        counts.append(count(*arguments))
+        return counts[-1]
+
+    count = threads.count
+    monkeypatch.setattr(threads, "count", counted)
+    columns = np.random.default_rng(1).normal(size=(200, 30))
+    assert simplex_lstsq(columns, np.tile(columns, 80), n_jobs=n_jobs).success.all()
+    assert max(counts) == expected
+    assert len(counts) > 3
+    with threads.at_most(n_jobs):
+        assert threads.worth(1e12) == expected
+    assert threads.available() == 8
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_batches_are_the_same_with_any_number(n_jobs):
     expected = simplex_lstsq(A, B)

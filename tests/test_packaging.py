@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -65,7 +66,7 @@ def project():
 
 def test_the_oldest_versions_tested_are_those_declared(project):
     extras = project["optional-dependencies"]
-    frames = [line for line in extras["test"] if line.startswith(("pandas", "polars"))]
+    frames = [line for line in extras["test"] if line.startswith(("pandas", "polars", "pyarrow"))]
     declared = [*project["dependencies"], *extras["sklearn"], *frames]
     pins = (ROOT / "tests/oldest.txt").read_text().splitlines()[1:]
     lowest = dict(line.split(">=") for line in declared)
@@ -92,6 +93,11 @@ def test_the_client_runs_and_uses_the_whole_surface():
     text = CLIENT.read_text()
     unused = [name for name in pairstep.__all__ if f"pairstep.{name}" not in text]
     assert not unused
+    for name in ("solve_qp", "minimize", "simplex_lstsq", "efficient_frontier", "Smooth"):
+        parameters = inspect.signature(getattr(pairstep, name)).parameters.values()
+        options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        assert options
+        assert [option for option in options if f"{option}=" not in text] == []
 
 
 @pytest.mark.slow

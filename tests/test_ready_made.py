@@ -418,7 +418,19 @@ def test_a_gradient_that_vanishes_is_compared_with_what_cancels_in_it(by):
     assert np.abs(result.gradient[result.x > 0]).max() <= 1e-8 * by
 
 
+def test_labels_that_are_missing_are_no_kind_of_their_own():
+    scores = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match=r"y\[1\] is NaN"):
+        pairstep.Logistic(scores, [0.0, math.nan, 0.0])
+    with pytest.raises(ValueError, match=r"y\[1\] is missing: None"):
+        pairstep.Logistic(scores, ["yes", None, "yes"])
+    words = pairstep.Logistic(scores, np.array(["yes", "no", "yes"], object))
+    assert words.value([0.5, 0.5]) == pairstep.Logistic(scores, [1, 0, 1]).value([0.5, 0.5])
+
+
 def test_representations():
     assert repr(MixtureLikelihood([[1.0, 2.0]])) == "MixtureLikelihood(m=1, n=2)"
-    assert repr(DOptimal(np.eye(2))) == "DOptimal(n=2)"
+    assert repr(DOptimal(np.eye(2))) == "DOptimal(A=2x2)"
+    parity = pairstep.RiskParity(np.eye(2), [0.2, 0.8])
+    assert repr(parity) == "RiskParity(Q=2x2, budgets=0.2..0.8)"
     assert repr(pairstep.Smooth(abs)) == "Smooth(value=abs)"

@@ -213,6 +213,23 @@ def test_objectives_cannot_be_changed(thing, name):
         held[0] = 5.0
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Smooth(lambda x: x @ x, n=2),
+        pairstep.MixtureLikelihood(np.eye(2)),
+        pairstep.DOptimal(np.eye(2)),
+        pairstep.RiskParity(np.eye(2)),
+    ],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_functions_of_any_kind_cannot_be_changed(objective):
+    for name in ("n", "variables"):
+        with pytest.raises(AttributeError, match=f"so its {name} neither: make another"):
+            setattr(objective, name, None)
+    assert minimize(objective, Simplex()).success
+
+
 def test_bounds_are_copied():
     upper = np.array([0.5, 0.5, 0.5])
     box = SumBox(1.0, upper=upper)

@@ -217,7 +217,7 @@ def test_the_block_gear(form):
     if form == "factors":
         f, Q = FactorModel(F, 0.5, c), F.T @ F + 0.5 * np.eye(n)
     elif form == "sparse":
-        half = scipy.sparse.random_array((n, n), density=0.001, rng=rng)
+        half = scipy.sparse.random_array((n, n), density=0.001, random_state=rng)
         Q = scipy.sparse.csr_array(half @ half.T + scipy.sparse.eye_array(n))
         f = Quadratic(Q, c)
     else:

@@ -11,6 +11,8 @@ EXTRAS = {
     "matplotlib": ("matplotlib", "plots"),
     "distributed": ("distributed", "dask"),
     "cupy": ("cupy", "cuda"),
+    "jax": ("jax", "jax"),
+    "torch": ("torch", "torch"),
 }
 
 

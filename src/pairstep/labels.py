@@ -83,7 +83,7 @@ class Axis:
         if own == given:
             return None
         place = {label: k for k, label in enumerate(given)}
-        if len(place) < len(given) or len(given) != len(own) or not place.keys() >= set(own):
+        if len(place) < len(given) or len(given) != len(own) or place.keys() != set(own):
             raise ValueError(_difference(self.source, own, name, given))
         return np.array([place[label] for label in own])
 
@@ -115,6 +115,24 @@ def aligned(name: str, value: Any, *axes: Axis) -> Any:
         if order is not None:
             array = array.take(order, axis=k)
     return array
+
+
+def point_of(part: object, x: Any) -> NDArray[np.float64]:
+    """A point that an objective is asked about, in the order of its labels."""
+    if type(x) is not np.ndarray:
+        x = aligned("x", x, Axis.of(part))
+    return np.asarray(x, float)
+
+
+def by_label(value: Any) -> Any:
+    """A frame as a mapping: a pandas DataFrame by its rows, one of polars by its columns."""
+    frame = _read(value, 2)
+    if frame is None or frame[0].ndim != 2:
+        return value
+    array, (rows, columns) = frame
+    return dict(
+        zip(columns, array.T, strict=True) if rows is None else zip(rows, array, strict=True)
+    )
 
 
 def labelled(values: NDArray[np.float64], variables: Axis, columns: Axis | None = None) -> Any:

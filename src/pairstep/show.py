@@ -13,6 +13,7 @@ from .extras import needed
 if TYPE_CHECKING:
     from ._validation import Array
     from .result import BatchResult, History, Result
+    from .solve import Frontier
 
 LARGEST, BARS = 5, 30  # weights that are shown in a table, and in a plot
 Rows = list[tuple[str, str]]
@@ -75,6 +76,15 @@ def rows_of_batch(batch: BatchResult) -> Rows:
         )
         facts += [(name, f"{v[solved].max():{form}} at most") for name, v, form in worst]
     return [*facts, ("time", duration(batch.setup_time + batch.solve_time))]
+
+
+def rows_of_frontier(frontier: Frontier) -> Rows:
+    """What a frontier says of itself: from where to where it goes."""
+    if not len(frontier.x):
+        return [("return", "no target was given")]
+    spans = (("return", frontier.expected_return), ("risk", frontier.risk))
+    facts = [(name, f"{values.min():.6g} to {values.max():.6g}") for name, values in spans]
+    return [*facts, ("KKT violation", f"{frontier.kkt_violation.max():.2e} at most")]
 
 
 def duration(seconds: float) -> str:

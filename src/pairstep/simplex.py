@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -50,7 +51,7 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     intercept_ : float or ndarray of shape (n_outputs,)
         The constant, 0 without `fit_intercept`.
     result_ : Result or BatchResult
-        What is known of the solution.
+        What is known of the solution; its `weights` have the names of the columns of X.
     n_iter_ : int or ndarray of shape (n_outputs,)
         Iterations of the solver, at least 1 as scikit-learn counts them.
     n_features_in_ : int
@@ -95,7 +96,8 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         X : array_like or sparse array of shape (n_samples, n_features)
             One column per weight.
         y : array_like of shape (n_samples,) or (n_samples, n_outputs)
-            The target; each output has its own weights.
+            The target; each output has its own weights. Its rows are those of X in the order in
+            which they stand, as everywhere in scikit-learn.
         sample_weight : array_like of shape (n_samples,), optional
             How much each sample counts.
 
@@ -125,10 +127,11 @@ class SimplexRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         if importance is not None:
             X, y = (_scaled_rows(v, np.sqrt(importance)) for v in (X, y))
 
-        self.result_: Result | BatchResult = simplex_lstsq(
+        result = simplex_lstsq(
             X, y, total=self.total, lower=lower, upper=upper, ridge=self.ridge,
             tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
+        self.result_: Result | BatchResult = replace(result, variables=features)
         _warn_unless_optimal(self.result_, self.tol)
         self.coef_: Array = np.ascontiguousarray(self.result_.x.T)
         self.intercept_ = y_mean - self.coef_ @ X_mean

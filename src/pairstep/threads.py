@@ -10,16 +10,21 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 START = 2**21  # multiplications that take as long as to start a thread
 
 _limit: int | None = None  # what threadpoolctl was asked for
+_asked: ContextVar[int | None] = ContextVar("n_jobs", default=None)  # by whom work is done now
 
 
 def available() -> int:
-    """The processors this process may use: its own, and what threadpoolctl limits it to."""
-    return allowed() if _limit is None else min(allowed(), _limit)
+    """The processors this work may use: the process's, and what threadpoolctl and callers allow."""
+    limits = (limit for limit in (_limit, _asked.get()) if limit is not None)
+    return min([allowed(), *limits])
 
 
 def allowed() -> int:
@@ -57,6 +62,17 @@ def count(n_jobs: int | None, multiplications: float = math.inf) -> int:
     if wanted is None:
         return most
     return min(max(wanted if wanted > 0 else most + 1 + wanted, 1), most)
+
+
+@contextmanager
+def at_most(n_jobs: int | None) -> Iterator[int | None]:
+    """Give all work that is done within as many threads as `n_jobs` asks for; says how many."""
+    workers = None if n_jobs is None else count(n_jobs)
+    before = _asked.set(workers)
+    try:
+        yield workers
+    finally:
+        _asked.reset(before)
 
 
 def worth(multiplications: float) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..extras import needed
 from .command import DASH, output, report, require_writable
 from .machines import DATA, add_samples
 
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Read both, predict, write."""
     if options.data == options.model == DASH:
         raise ValueError("data and model cannot both be read from standard input")
+    needed("sklearn", by="predict")
     from ..data.opened import opened
     from .scores import score_line
 

@@ -7,6 +7,7 @@ import time
 import warnings
 from typing import Any
 
+from ..extras import needed
 from .command import progress, report, require_writable
 from .machines import (
     DATA,
@@ -55,8 +56,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, perhaps cross-validate, write."""
-    from sklearn.model_selection import cross_val_predict
-
+    cross_val_predict = needed("sklearn.model_selection", by="train").cross_val_predict
     from .. import svm
     from .scores import score_line
 

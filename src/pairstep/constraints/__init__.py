@@ -1,7 +1,7 @@
 """Constraints: sums and bounds, and their translation into accounts."""
 
-from .groups import GroupTotal
+from .groups import GroupLabels, GroupTotal
 from .layout import Indices, Layout
 from .sum_box import Simplex, SumBox, Total
 
-__all__ = ["GroupTotal", "Indices", "Layout", "Simplex", "SumBox", "Total"]
+__all__ = ["GroupLabels", "GroupTotal", "Indices", "Layout", "Simplex", "SumBox", "Total"]

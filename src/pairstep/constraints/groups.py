@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import LARGE, Array, as_given, finite_number, frozen, too_large
+from ..labels import by_label
 
-GroupTotal = Mapping[Any, float | tuple[float, float]]
+NANOSECONDS = np.dtype("M8[ns]"), np.dtype("m8[ns]")
+
+
+class Frame(Protocol):
+    """A Series or DataFrame, of pandas or polars."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        """Its numbers."""
+
+
+GroupLabels = ArrayLike | Sequence[Hashable]
+GroupTotal = Mapping[Any, float | tuple[float, float]] | Frame
 
 
 @dataclass(frozen=True)
@@ -25,11 +37,11 @@ class Groups:
     codes: NDArray[np.int64]
 
 
-def own_groups(groups: ArrayLike) -> NDArray[Any]:
+def own_groups(groups: Any) -> NDArray[Any]:
     """A label for each variable, as an array that nobody can change."""
     if hasattr(groups, "dtype"):
         given = np.asarray(groups)
-    elif np.ndim(groups) != 1 and not _holds_tuples(groups):
+    elif not _holds_tuples(groups) and np.ndim(groups) != 1:
         given = as_given("groups", groups)
     else:
         given = _one_by_one(groups)
@@ -38,7 +50,13 @@ def own_groups(groups: ArrayLike) -> NDArray[Any]:
             f"groups must give one label for each variable, got shape {given.shape}: the groups "
             "of a SumBox do not overlap"
         )
-    return frozen(given)
+    return frozen(_as_python_has_them(given) if given.dtype in NANOSECONDS else given)
+
+
+def _as_python_has_them(times: NDArray[Any]) -> NDArray[Any]:
+    """Times in microseconds, if that is exact: NumPy makes whole numbers of nanoseconds."""
+    coarse = times.astype(str(times.dtype).replace("ns", "us"))
+    return coarse if np.array_equal(coarse, times) else times
 
 
 def _holds_tuples(groups: Any) -> bool:
@@ -56,23 +74,23 @@ def _one_by_one(groups: Any) -> NDArray[Any]:
     return own
 
 
-def grouped(groups: NDArray[Any]) -> Groups:
+def grouped(groups: NDArray[Any], name: str = "groups") -> Groups:
     """Find the different labels: sorted, or, where that cannot be done, as they come."""
     if groups.dtype == object:
-        return _grouped_objects(groups.tolist())
+        return _grouped_objects(groups.tolist(), name)
     missing = groups != groups
     if missing.any():
-        raise ValueError(f"groups[{int(np.argmax(missing))}] is missing: nan")
+        raise ValueError(f"{name}[{int(np.argmax(missing))}] is missing: nan")
     labels, codes = np.unique(groups, return_inverse=True)
     return Groups(tuple(labels.tolist()), codes.astype(np.int64))
 
 
-def _grouped_objects(items: list[Any]) -> Groups:
+def _grouped_objects(items: list[Any], name: str) -> Groups:
     for i, label in enumerate(items):
         if not isinstance(label, Hashable):
-            raise TypeError(f"groups must hold hashable labels, but groups[{i}] = {label!r}")
-        if label is None or label != label:
-            raise ValueError(f"groups[{i}] is missing: {label!r}")
+            raise TypeError(f"{name} must hold hashable labels, but {name}[{i}] = {label!r}")
+        if _is_missing(label):
+            raise ValueError(f"{name}[{i}] is missing: {label!r}")
     different = list(dict.fromkeys(items))
     with contextlib.suppress(TypeError):
         different.sort()
@@ -80,17 +98,24 @@ def _grouped_objects(items: list[Any]) -> Groups:
     return Groups(tuple(different), np.array([position[label] for label in items], np.int64))
 
 
+def _is_missing(label: Any) -> bool:
+    unequal = label != label  # as NaN is; pandas.NA does not know
+    return label is None or not isinstance(unequal, (bool, np.bool_)) or bool(unequal)
+
+
 def own_group_total(group_total: Any, groups: Groups | None) -> Mapping[Hashable, Any]:
     """For each label that is given its range, as a pair."""
     if groups is None:
         raise ValueError("group_total needs groups: a label for each variable")
+    group_total = by_label(group_total)
     if not hasattr(group_total, "items"):
         raise TypeError(
             "group_total must be a mapping from labels to totals or pairs (low, high), got "
             f"{group_total!r}"
         )
     given = dict(group_total.items())
-    unknown = [label for label in given if label not in groups.labels]
+    known = set(groups.labels)  # limits are looked up by hash, which equal dates may differ in
+    unknown = [label for label in given if label not in known]
     if unknown:
         raise ValueError(
             f"group_total names {_some(unknown)}, but the groups are {_some(groups.labels)}"
@@ -128,8 +153,9 @@ def _range(label: Hashable, value: Any) -> tuple[float, float]:
     return (low if low > -LARGE else -math.inf), (high if high < LARGE else math.inf)
 
 
-def limits(groups: Groups, group_total: Mapping[Hashable, Any]) -> tuple[Array, Array]:
+def limits(groups: Groups, group_total: GroupTotal | None) -> tuple[Array, Array]:
     """The range of each group's sum; endless where none is given."""
-    pairs = [group_total.get(label, (-math.inf, math.inf)) for label in groups.labels]
+    given = group_total if isinstance(group_total, Mapping) else {}
+    pairs = [given.get(label, (-math.inf, math.inf)) for label in groups.labels]
     low, high = np.array(pairs, float).reshape(-1, 2).T
     return low.copy(), high.copy()

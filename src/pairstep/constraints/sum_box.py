@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE, LARGE_FACTOR, Array, frozen, number_or_vector, vector
 from ..labels import Axis, aligned
-from .groups import Groups, GroupTotal, grouped, own_group_total, own_groups, per_group
+from .groups import GroupLabels, Groups, GroupTotal, grouped, own_group_total, own_groups, per_group
 from .layout import Layout
 from .translate import layout_of
 
@@ -39,11 +39,12 @@ class SumBox:
         labels, are aligned with each other and with the objective; see `pairstep.labels`.
     weights : array_like, optional
         The constraint is ``sum(weights * x) = total``; any numbers from 1e-50 to 1e50 in size.
-    groups : array_like, optional
+    groups : array_like, Series or sequence, optional
         A label per variable, any hashable: sectors, countries, strata.
-    group_total : mapping, optional
-        For each label the (weighted) sum of its group: a number, or a pair ``(low, high)``. Groups
-        that are not named may have any sum.
+    group_total : mapping, Series or DataFrame, optional
+        For each label the (weighted) sum of its group: a number, or a pair ``(low, high)``, which
+        is a row of a pandas DataFrame and a column of one of polars. Groups that are not named may
+        have any sum.
 
     Notes
     -----
@@ -70,7 +71,7 @@ class SumBox:
     lower: ArrayLike = 0.0
     upper: ArrayLike = math.inf
     weights: ArrayLike | None = None
-    groups: ArrayLike | None = None
+    groups: GroupLabels | None = None
     group_total: GroupTotal | None = None
     variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
@@ -118,7 +119,7 @@ class SumBox:
         return hash(self._key())
 
     def __getstate__(self) -> tuple[object, ...]:
-        group_total = None if self.group_total is None else dict(self.group_total)
+        group_total = dict(self.group_total) if isinstance(self.group_total, Mapping) else None
         vectors = self.lower, self.upper, self.weights, self.groups
         return self.total, *vectors, group_total, self.variables
 

@@ -66,7 +66,7 @@ def layout_of(constraint: SumBox, n: int) -> Layout:
     if per_group(total):
         low, high = _totals(total, len(groups.labels))
     else:
-        low, high = limits(groups, constraint.group_total or {})
+        low, high = limits(groups, constraint.group_total)
     spans = _require_feasible(accounts, low, high, slack)
     if whole:
         ends = _totals(total, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import Array, choice
+from ..extras import needed
 
 LIBRARIES = ("jax", "torch")
 
@@ -15,8 +16,7 @@ LIBRARIES = ("jax", "torch")
 def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[Array], Any]:
     """The function and its gradient, of and to NumPy arrays."""
     if choice("library of gradient", library, LIBRARIES) == "jax":
-        import jax
-
+        jax = needed("jax", by="Smooth")
         both = jax.jit(jax.value_and_grad(value))
 
         def with_jax(x: Array) -> tuple[float, Array]:
@@ -26,7 +26,7 @@ def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[A
 
         return with_jax
 
-    import torch
+    torch = needed("torch", by="Smooth")
 
     def with_torch(x: Array) -> tuple[float, Array]:
         point = torch.tensor(x, requires_grad=True)
@@ -40,8 +40,7 @@ def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[A
 def hessian(value: Callable[[Any], Any], library: str) -> Callable[[Array], Array]:
     """The matrix of second derivatives, of and to NumPy arrays."""
     if choice("library of hessian", library, LIBRARIES) == "jax":
-        import jax
-
+        jax = needed("jax", by="Smooth")
         second = jax.jit(jax.hessian(value))
 
         def with_jax(x: Array) -> Array:
@@ -50,6 +49,5 @@ def hessian(value: Callable[[Any], Any], library: str) -> Callable[[Array], Arra
 
         return with_jax
 
-    import torch
-
+    torch = needed("torch", by="Smooth")
     return lambda x: torch.autograd.functional.hessian(value, torch.tensor(x)).numpy()

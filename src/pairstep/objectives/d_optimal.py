@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core, threads
 from .._validation import Array
-from ..labels import Axis
+from ..labels import Axis, point_of
+from ..show import described
 from .objective import Indices
 from .quadratic import Quadratic
 from .ready_made import ReadyMade, embedded, matrix
@@ -47,9 +48,12 @@ class DOptimal(ReadyMade):
                 "no design measures all parameters"
             )
 
+    def __repr__(self) -> str:
+        return described("DOptimal", A=self._A)
+
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """f, infinite where the design leaves a parameter open, and minus the variances."""
-        factor = self._factor(np.array(x, float))
+        factor = self._factor(point_of(self, x))
         if factor is None:
             return math.inf, np.full(len(self._A), math.nan)
         value = -2 * float(np.log(np.diagonal(factor)).sum())

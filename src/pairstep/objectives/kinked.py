@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE, Array, frozen, full_vector
 from ..constraints import Layout
-from ..labels import Axis, aligned
+from ..labels import Axis, aligned, point_of
 from ..show import described
 from .objective import Fixed, Objective, value_and_gradient
 
@@ -91,16 +91,16 @@ class Kinked(Fixed):
 
     def value(self, x: ArrayLike) -> float:
         """The objective with its kinks."""
-        point = np.asarray(x, float)
+        point = point_of(self, x)
         return self.objective.value(point) + self._at_kinks(point)
 
     def gradient(self, x: ArrayLike) -> Array:
         """The gradient of the smooth part: all but kinks with equal slopes."""
-        return np.asarray(self.objective.gradient(np.asarray(x, float)) + self._tilt)
+        return np.asarray(self.objective.gradient(point_of(self, x)) + self._tilt)
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """The objective with its kinks, and the gradient of the smooth part."""
-        point = np.asarray(x, float)
+        point = point_of(self, x)
         value, gradient = value_and_gradient(self.objective, point)
         return value + self._at_kinks(point), gradient + self._tilt
 

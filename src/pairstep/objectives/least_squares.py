@@ -22,7 +22,7 @@ from .._validation import (
 )
 from ..constraints import Layout
 from ..kept import kept
-from ..labels import Axis, aligned
+from ..labels import Axis, aligned, point_of
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares
 from .objective import Fixed, Indices
@@ -183,7 +183,7 @@ class LeastSquares(Fixed):
 
     def value(self, x: ArrayLike) -> float:
         """f(x)."""
-        point = np.asarray(x, float)
+        point = point_of(self, x)
         return self._value(point, self._forth(point) - self.b)
 
     def gradient(self, x: ArrayLike) -> Array:
@@ -192,7 +192,7 @@ class LeastSquares(Fixed):
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one residual."""
-        point = np.asarray(x, float)
+        point = point_of(self, x)
         residual = self._forth(point) - self.b
         gradient = self._back(residual) + self.ridge * point + self.c
         return self._value(point, residual), np.asarray(gradient)

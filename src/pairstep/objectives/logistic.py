@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._validation import as_given
+from .._validation import as_given, require_no_nan
+from ..constraints.groups import grouped
 from ..labels import Axis, aligned
 from .ready_made import matrix, row_weights
 from .row_sum import RowSum
@@ -41,9 +42,11 @@ class Logistic(RowSum):
         self.variables, rows = Axis(), Axis()
         scores = matrix("Z", Z, rows, self.variables)
         labels = as_given("y", aligned("y", y, rows))
+        if labels.dtype.kind == "f":
+            require_no_nan("y", labels)
         if labels.shape != scores.shape[:1]:
             raise ValueError(f"y must have shape ({len(scores)},), got {labels.shape}")
-        kinds = np.unique(labels)
+        kinds = grouped(labels, "y").labels if labels.dtype == object else np.unique(labels)
         if len(kinds) != 2:
             raise ValueError(f"y must hold two labels, got {len(kinds)}: {kinds[:5]}")
         sign = np.where(labels == kinds[1], 1.0, -1.0)

@@ -64,10 +64,10 @@ class Objective(Protocol):
 
 
 class Fixed:
-    """An object whose attributes are set once: what a solver derives from them is kept."""
+    """An object whose public attributes are set once: what a solver derives from them is kept."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self.__dict__:
+        if name in self.__dict__ and not name.startswith("_"):
             kind = type(self).__name__
             raise AttributeError(f"a {kind} cannot be changed, so its {name} neither: make another")
         object.__setattr__(self, name, value)

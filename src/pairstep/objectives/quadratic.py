@@ -12,7 +12,7 @@ from .. import _core, threads
 from .._validation import LARGE, Array, array, frozen, vector
 from ..constraints import Layout
 from ..kept import kept
-from ..labels import Axis, aligned
+from ..labels import Axis, aligned, point_of
 from ..show import described
 from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares, symmetric
 from .objective import Fixed, Indices
@@ -134,11 +134,11 @@ class Quadratic(Fixed):
 
     def gradient(self, x: ArrayLike) -> Array:
         """``Qx + c``."""
-        return np.asarray(self._product(np.asarray(x, float)) + self.c)
+        return np.asarray(self._product(point_of(self, x)) + self.c)
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one product."""
-        point = np.asarray(x, float)
+        point = point_of(self, x)
         if not scipy.sparse.issparse(self.Q):
             return _core.quadratic(self.Q, self.c, point)
         product = self._product(point)

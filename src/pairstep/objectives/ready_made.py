@@ -17,9 +17,6 @@ class ReadyMade(Smooth):
 
     n: int
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.n})"
-
     def value(self, x: ArrayLike) -> float:
         """f(x), infinite outside the domain."""
         return self.value_and_gradient(x)[0]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import Array, full_vector
-from ..labels import aligned
+from ..labels import aligned, point_of
+from ..show import described
 from .objective import Indices
 from .quadratic import Quadratic
 from .ready_made import ReadyMade
@@ -50,9 +51,12 @@ class RiskParity(ReadyMade):
             i = int(np.argmin(self._budgets))
             raise ValueError(f"budgets must be positive, but budgets[{i}] = {self._budgets[i]:g}")
 
+    def __repr__(self) -> str:
+        return described("RiskParity", Q=self._risk.Q, budgets=self._budgets)
+
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """f, infinite where an asset is not held, and ``Qx - budgets / x``."""
-        point = np.array(x, float)
+        point = point_of(self, x)
         if not point.min() > 0:
             return math.inf, np.full(len(point), math.nan)
         risk, gradient = self._risk.value_and_gradient(point)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .. import _core, threads
 from .._validation import Array, full_vector
+from ..labels import point_of
 from .least_squares import LeastSquares
 from .objective import Indices
 from .quadratic import Quadratic
@@ -56,7 +57,7 @@ class RowSum(ReadyMade):
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one pass."""
-        point = np.array(x, float)
+        point = point_of(self, x).copy()
         value, gradient, root = _core.row_sum(
             self._phi, self._A, self._factor, self._offset, self._weight, point,
             threads.worth(2 * self._A.size),

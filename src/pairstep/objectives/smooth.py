@@ -12,19 +12,19 @@ from numpy.typing import ArrayLike
 
 from .._validation import Array, array, finite_number, of_length, require_finite
 from ..constraints import Layout
-from ..labels import Axis, aligned
+from ..labels import Axis, aligned, point_of
 from ..rules import checked_constants
 from ..show import described
 from . import autodiff
 from .differences import differences
 from .least_squares import LeastSquares
-from .objective import Indices
+from .objective import Fixed, Indices
 from .quadratic import Quadratic
 
 EVERYWHERE: tuple[Any, Any] = -math.inf, math.inf
 
 
-class Smooth:
+class Smooth(Fixed):
     """Any smooth function, from Python callables.
 
     They are given a copy of the point, and what they return is copied. Where the value is +inf or
@@ -112,11 +112,11 @@ class Smooth:
         self.variables = Axis()
         lipschitz = aligned("lipschitz", lipschitz, self.variables)
         self._lipschitz = lipschitz
-        self.n = n
         if lipschitz is not None:
             size = np.size(np.asarray(lipschitz))
             checked_constants(lipschitz, size)
-            self.n = size if np.ndim(lipschitz) else n
+            n = size if np.ndim(lipschitz) else n
+        self.n = n
 
     def __repr__(self) -> str:
         lipschitz = None if self._lipschitz is None else np.asarray(self._lipschitz, float)
@@ -139,18 +139,18 @@ class Smooth:
 
     def value(self, x: ArrayLike) -> float:
         """f(x), infinite outside the domain."""
-        point = np.array(x, float)
+        point = np.array(point_of(self, x))
         return _number(self._value(point) if self._both is None else _pair(self._both(point))[0])
 
     def gradient(self, x: ArrayLike) -> Array:
         """The gradient at x."""
-        gradient = self._gradient_at(np.array(x, float))
+        gradient = self._gradient_at(np.array(point_of(self, x)))
         require_finite(GRADIENT, gradient)
         return gradient
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Both from one call where there is one; f is infinite where the gradient is not finite."""
-        point = np.array(x, float)
+        point = np.array(point_of(self, x))
         if self._both is not None:
             answer = _pair(self._both(point))
             value, gradient = _number(answer[0]), _gradient(answer[1], len(point))

@@ -27,6 +27,7 @@ from .._validation import (
     require_finite,
     require_no_nan,
 )
+from ..labels import Axis, aligned
 from .accounts import Accounts, Array, Move, box_accounts, no_move
 from .units import guided_in_units, in_units
 
@@ -120,8 +121,9 @@ def propose(
     ----------
     rule : str
         One of the names in `pairstep.rules.RULES`.
-    gradient, x : array_like of shape (n,)
-        The gradient at x, and x itself, within its bounds.
+    gradient, x : array_like or Series of shape (n,)
+        The gradient at x, and x itself, within its bounds. Labels are aligned; see
+        `pairstep.labels`.
     lower, upper : float or array_like of shape (n,)
         The bounds; infinite where there are none.
     alpha : float
@@ -210,7 +212,12 @@ def _prepared(
 ) -> _Task:
     """Check shapes and options; the native rule checks the numbers as it reads them."""
     spec = RULES[choice("rule", rule, RULES)]
-    point = array("x", x, 1)
+    coordinates = Axis()
+    given = {"x": x, "gradient": gradient, "lower": lower, "upper": upper, "lipschitz": lipschitz}
+    x, gradient, lower, upper, lipschitz = (
+        aligned(name, value, coordinates) for name, value in given.items()
+    )
+    point = np.require(array("x", x, 1), requirements="W")  # native points may be moved
     n = len(point)
     if spec.weighted and lipschitz is None:
         raise ValueError(f"rule {rule!r} needs lipschitz, the coordinate-wise Lipschitz constants")

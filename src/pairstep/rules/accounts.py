@@ -102,7 +102,7 @@ def box_accounts(
     return Accounts(gradient, gradient, x - lower, upper - x, constants)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Move:
     """A change of a few coordinates that leaves their sum as it is.
 

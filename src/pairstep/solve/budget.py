@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import log
+from .. import log, threads
 from .._validation import array
-from ..constraints import GroupTotal, SumBox, Total
+from ..constraints import GroupLabels, GroupTotal, SumBox, Total
 from ..labels import Axis, aligned
 from ..objectives import FactorModel, Kinked, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
@@ -29,7 +29,7 @@ def solve_qp(
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
     group_total: GroupTotal | None = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
@@ -128,7 +128,7 @@ def simplex_lstsq(
     total: Total = 1.0,
     lower: ArrayLike = 0.0,
     upper: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
     group_total: GroupTotal | None = None,
     ridge: float = 0.0,
     x0: ArrayLike | None = None,
@@ -192,7 +192,8 @@ def simplex_lstsq(
         if np.shape(A)[0] != len(right):
             raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
         constraint = constraint.along(variables)
-        batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, n_jobs)
+        with threads.at_most(n_jobs) as workers:  # products of matrices, too
+            batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, workers)
         if log.heard(verbose):
             solved, seconds = f"{batch.success.sum()} of {right.shape[1]}", batch.solve_time
             log.tell(f"{solved} right-hand sides optimal after {seconds:.3g} s", verbose)

@@ -16,13 +16,14 @@ from ..constraints import Simplex, SumBox
 from ..labels import Axis, aligned, labelled
 from ..objectives import FactorModel, Quadratic
 from ..result import Status
+from ..show import rows_of_frontier, table
 from .minimize import minimize
 
 GROWTH = 4.0  # of the trade-off, on the way to a target
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frontier:
     """Portfolios of the efficient frontier; entry k belongs to the k-th target.
 
@@ -49,6 +50,10 @@ class Frontier:
     tradeoff: Array
     kkt_violation: Array
     variables: Axis
+
+    def __repr__(self) -> str:
+        count, n = self.x.shape
+        return table(f"Frontier: {count} portfolios of {n} assets", rows_of_frontier(self))
 
     @property
     def weights(self) -> Any:
@@ -191,7 +196,7 @@ class _Path:
         found: list[Any] = [None] * len(targets)
         for k in np.argsort(targets):
             found[k] = self._at(name, float(targets[k]), measure)
-        x = np.array([corner.x for corner in found]).reshape(len(targets), -1)
+        x = np.array([corner.x for corner in found]).reshape(-1, len(self.mean))
         return Frontier(
             x=x,
             expected_return=x @ self.mean,
