@@ -400,13 +400,14 @@ def test_learnt_curvature_is_bfgs(seed, count):
     pairs = [(s := rng.normal(size=n), H @ s) for _ in range(count)]
     for step, change in pairs:
         learnt.learn(step, change)
-    theta = pairs[-1][1] @ pairs[-1][1] / (pairs[-1][0] @ pairs[-1][1]) if pairs else 3.0 / 2.0
+    pairs = [(s - s.mean(), y - y.mean()) for s, y in pairs]
+    theta = np.linalg.norm(pairs[-1][1]) / np.linalg.norm(pairs[-1][0]) if pairs else 1.5
     B = theta * np.eye(n)
     for s, y in pairs:
         B += np.outer(y, y) / (y @ s) - np.outer(B @ s, B @ s) / (s @ B @ s)
     z = rng.normal(size=n)
-    z *= 2.0 / np.abs(z).max()
-    model = learnt.model(z, violation=3.0)
+    bend = learnt.bend(np.arange(n), SumBox().layout(n), guess=1.5)
+    model = bend.around(z)
     assert np.allclose(model.hessian, B, atol=1e-9 * np.abs(B).max())
     assert np.linalg.eigvalsh(model.hessian).min() > 0
     assert np.allclose(model.gradient(z), 0, atol=1e-9 * np.abs(B).max())
@@ -417,7 +418,30 @@ def test_a_step_without_curvature_teaches_nothing():
     learnt = Learnt()
     learnt.learn(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
     learnt.learn(np.array([1.0, -1.0]), np.zeros(2))
-    assert not learnt
+    bend = learnt.bend(np.arange(2), SumBox().layout(2), guess=1.5)
+    assert not bend.pairs
+    assert bend.theta == 1.5
+
+
+@pytest.mark.parametrize("n", [200, 700])
+def test_learnt_curvature_goes_on_where_values_are_flat(n):
+    """Violations fall slowly, and not at each step, long after the value has its last digit."""
+    rng = np.random.default_rng(0)
+    C, c = rng.normal(size=(20, n)), rng.normal(size=n)
+
+    def value_and_gradient(x):
+        r, log = C @ x, np.log(x)
+        return float(x @ log + c @ x + 5 * r @ r), log + 1 + c + 10 * (C.T @ r)
+
+    def hessian(x):
+        return np.sqrt(10) * C, 1 / x
+
+    budget = SumBox(1.0, 1e-9)
+    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), budget)
+    assert result.status == "optimal"
+    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), budget)
+    assert abs(result.fun - exact.fun) <= 1e-13 * abs(exact.fun)
+    assert np.abs(result.x - exact.x).max() < 1e-8
 
 
 def test_learnt_curvature_in_the_block_gear():
