@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
-from .._validation import Array
+from .._validation import LARGE, Array
 from ..constraints import Layout
 from ..objectives import FactorModel
 from ..objectives.objective import Indices
@@ -16,14 +16,8 @@ from ..objectives.objective import Indices
 MEMORY = 10  # steps
 # A step along which the gradient hardly rises says nothing of a convex model's curvature.
 CAUTION = 1e-10
-
-
-class Pair(NamedTuple):
-    """A step, the change of the gradient, and their product."""
-
-    step: Array
-    change: Array
-    along: float
+ROUNDS = 2
+SPREAD = 1e6  # how far the curvature of one variable may be from that of all
 
 
 class Learnt:
@@ -50,22 +44,51 @@ class Learnt:
 
         Sums stay, so that a part of the gradient that all of a group share is of no account.
         """
-        starts = np.unique(np.searchsorted(moving, layout.sharing))
-        theta, pairs = 0.0, []
-        for step, change in self._steps:
-            s, y = centered(step[moving], starts), centered(change[moving], starts)
-            along, length = _core.dot(s, y), _core.dot(s, s)
-            size = float(np.sqrt(length * _core.dot(y, y)))
-            if along > CAUTION * size:
-                pairs.append(Pair(s, y, along))
-                theta = size / length
-        return Bend(theta or guess, pairs, starts)
+        starts, n = np.unique(np.searchsorted(moving, layout.sharing)), len(moving)
+        steps = np.array([step[moving] for step, _ in self._steps]).reshape(-1, n)
+        changes = np.array([change[moving] for _, change in self._steps]).reshape(-1, n)
+        length = np.sqrt(row_products(steps, steps))[:, None]
+        diagonal = np.ones(n)
+        steps, changes = (centered(v / length, starts, diagonal) for v in (steps, changes))
+        along, size = row_products(steps, changes), np.sqrt(row_products(changes, changes))
+        rising = along > CAUTION * size
+        steps, changes, along = steps[rising], changes[rising], along[rising]
+        if not rising.any():
+            return Bend(guess * diagonal, steps, changes, along, starts)
+        for _ in range(ROUNDS):  # what a group shares depends on the diagonal, and this on that
+            diagonal = curvature_of_each(steps, changes)
+            changes = centered(changes, starts, 1 / diagonal)
+        return Bend(diagonal, steps, changes, along, starts)
 
 
-def centered(values: Array, starts: Indices) -> Array:
-    """The same less the mean of each group."""
-    count = np.diff(starts)
-    return values - np.repeat(np.add.reduceat(values, starts[:-1]) / count, count)
+def row_products(left: Array, right: Array) -> Array:
+    """The inner products of the rows of two matrices."""
+    return np.asarray(np.einsum("ki,ki->k", left, right))
+
+
+def centered(values: Array, starts: Indices, weight: Array) -> Array:
+    """The same less the weighted mean of each group, row by row."""
+    sums = np.add.reduceat(values * weight, starts[:-1], axis=-1)
+    mean = sums / np.add.reduceat(weight, starts[:-1])
+    return np.asarray(values - np.repeat(mean, np.diff(starts), axis=-1))
+
+
+def curvature_of_each(steps: Array, changes: Array) -> Array:
+    """A diagonal for BFGS to begin with.
+
+    One number for all is the size of the last change against that of its step. Where the changes
+    of a variable follow its own steps, as they do if the function is separable, their ratio is its
+    own curvature. It counts as much as it explains: by the share R^2 of a line through the origin.
+    """
+    theta = float(np.sqrt(_core.dot(changes[-1], changes[-1]) / _core.dot(steps[-1], steps[-1])))
+    changes = changes / theta
+    moved, changed = np.einsum("ki,ki->i", steps, steps), np.einsum("ki,ki->i", changes, changes)
+    together = np.einsum("ki,ki->i", steps, changes)
+    known = (together > 0) & (moved * changed > np.finfo(float).tiny)
+    moved, changed = np.where(known, moved, 1.0), np.where(known, changed, 1.0)
+    share = np.where(known, together**2 / (moved * changed), 0.0)
+    own = np.clip(np.sqrt(changed / moved), 1 / SPREAD, SPREAD)
+    return np.minimum(theta * own**share, LARGE)
 
 
 class Bend(NamedTuple):
@@ -73,38 +96,40 @@ class Bend(NamedTuple):
 
     After a step s that changed the gradient by y, BFGS replaces B by
     ``B - (Bs)(Bs)'/s'Bs + yy'/y's``, which stays positive definite as long as ``y's > 0``; other
-    steps are passed over. Beginning with a multiple of the identity, k steps give
-    ``theta I + F' diag(weight) F`` with two rows in F for each, one of them with a negative weight:
-    a factor model, whose n x n matrix need not be formed.
+    steps are passed over. Beginning with a diagonal D, k steps give ``D + F' diag(weight) F`` with
+    two rows in F for each, one of them with a negative weight: a factor model, whose n x n matrix
+    need not be formed.
 
-    Without any steps the model's minimum is the spectral projected gradient step of Birgin,
-    Martinez and Raydan: theta is the curvature along the last step.
+    Without any steps the model's minimum is a projected gradient step; after one, about the
+    spectral one of Birgin, Martinez and Raydan, for the diagonal is the curvature along it.
     """
 
-    theta: float
-    pairs: list[Pair]
+    diagonal: Array
+    steps: Array
+    changes: Array
+    along: Array  # the products of the two
     starts: Indices
 
     def step(self, gradient: Array) -> Array:
         """The step to the model's minimum where no bound is in the way (Nocedal's two loops)."""
-        step = -centered(gradient, self.starts)
+        step = -centered(gradient, self.starts, 1 / self.diagonal)
         shares = []
-        for pair in reversed(self.pairs):
-            shares.append(_core.dot(pair.step, step) / pair.along)
-            step -= shares[-1] * pair.change
-        step /= self.theta
-        for pair in self.pairs:
-            step += (shares.pop() - _core.dot(pair.change, step) / pair.along) * pair.step
+        for s, y, along in zip(self.steps[::-1], self.changes[::-1], self.along[::-1], strict=True):
+            shares.append(_core.dot(s, step) / along)
+            step -= shares[-1] * y
+        step /= self.diagonal
+        for s, y, along in zip(self.steps, self.changes, self.along, strict=True):
+            step += (shares.pop() - _core.dot(y, step) / along) * s
         return step
 
     def around(self, z: Array) -> FactorModel:
         """``(y - z)'B(y - z) / 2`` as a function of y."""
-        count = len(self.pairs)
+        count = len(self.steps)
         rows, weight = np.zeros((2 * count, len(z))), np.tile([1.0, -1.0], count)
-        for k, (step, change, along) in enumerate(self.pairs):
-            before = rows[: 2 * k]
+        for k in range(count):
+            step, before = self.steps[k], rows[: 2 * k]
             across = weight[: 2 * k] * _core.times_vector(before, step)
-            bent = self.theta * step + _core.transposed_times_vector(before, across)
-            rows[2 * k] = change / np.sqrt(along)
+            bent = self.diagonal * step + _core.transposed_times_vector(before, across)
+            rows[2 * k] = self.changes[k] / np.sqrt(self.along[k])
             rows[2 * k + 1] = bent / np.sqrt(_core.dot(step, bent))
-        return FactorModel.around(z, rows, self.theta, weight)
+        return FactorModel.around(z, rows, self.diagonal, weight)
