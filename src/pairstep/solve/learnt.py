@@ -17,7 +17,7 @@ MEMORY = 10  # steps
 # A step along which the gradient hardly rises says nothing of a convex model's curvature.
 CAUTION = 1e-10
 ROUNDS = 2
-SPREAD = 1e6  # how far the curvature of one variable may be from that of all
+SPREAD = 1e4  # how far the curvature of one variable may be from that of all
 
 
 class Learnt:
@@ -25,6 +25,7 @@ class Learnt:
 
     def __init__(self) -> None:
         self._steps: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+        self._spectral = 0.0
 
     def learn(self, step: Array, change: Array) -> None:
         """Take a step and the change of the gradient along it into account."""
@@ -32,12 +33,14 @@ class Learnt:
 
     def __bool__(self) -> bool:
         """Whether there is anything that could be forgotten."""
-        return len(self._steps) > 1
+        return bool(self._steps)
 
     def forget(self) -> None:
-        """Drop all steps but the last, which tells the size of the curvature."""
-        while self:
-            self._steps.popleft()
+        """Drop all steps, but for the curvature along the last: a spectral step is next."""
+        step, change = self._steps[-1]
+        along = _core.dot(step, change)
+        self._spectral = along / _core.dot(step, step) if along > 0 else 0.0
+        self._steps.clear()
 
     def bend(self, moving: Indices, layout: Layout, guess: float) -> Bend:
         """What the steps say of some of the accounts, `guess` if nothing.
@@ -54,7 +57,7 @@ class Learnt:
         rising = along > CAUTION * size
         steps, changes, along = steps[rising], changes[rising], along[rising]
         if not rising.any():
-            return Bend(guess * diagonal, steps, changes, along, starts)
+            return Bend((self._spectral or guess) * diagonal, steps, changes, along, starts)
         for _ in range(ROUNDS):  # what a group shares depends on the diagonal, and this on that
             diagonal = curvature_of_each(steps, changes)
             changes = centered(changes, starts, 1 / diagonal)
@@ -100,8 +103,8 @@ class Bend(NamedTuple):
     two rows in F for each, one of them with a negative weight: a factor model, whose n x n matrix
     need not be formed.
 
-    Without any steps the model's minimum is a projected gradient step; after one, about the
-    spectral one of Birgin, Martinez and Raydan, for the diagonal is the curvature along it.
+    Without any steps the model's minimum is a projected gradient step: once steps were forgotten,
+    the spectral one of Birgin, Martinez and Raydan, with the curvature along the last of them.
     """
 
     diagonal: Array

@@ -23,6 +23,7 @@ import numpy as np
 from .. import _core
 from .._validation import LARGE, Array
 from ..constraints import Layout
+from ..constraints.layout import GRAIN
 from ..objectives import Kinked, Objective, value_and_gradient
 from ..objectives.objective import Indices
 from ..result import Status
@@ -261,12 +262,12 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
     Where the fall drowns in the rounding of the objective, the slope at the new point decides
     instead (the approximate Wolfe condition of Hager and Zhang). Outside the domain nothing falls.
-    Slopes are of the gradient less the multiplier, which no direction that keeps the sums feels:
+    Slopes are of the gradient less the multipliers, which no direction that keeps the sums feels:
     the rounding of the sums would.
     """
     layout, kinks = task.layout, task.objective.kinks
-    level = seen.multiplier[0] if layout.nested else seen.multiplier[layout.group]
     direction = target - task.z
+    level = _level(layout, seen.multiplier, task.z, direction)[layout.group]
     kinked = 0.0
     if kinks is not None:
         weight, pivot = kinks
@@ -293,6 +294,15 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
             return point, value, gradient
         length *= _shorter(fall, length * slope)
     return None
+
+
+def _level(layout: Layout, multiplier: Array, z: Array, direction: Array) -> Array:
+    """The multiplier of each group whose sum stays; of one that changes under a total, of that."""
+    if not layout.nested:
+        return multiplier
+    change = np.add.reduceat(direction, layout.starts[:-1])
+    stays = np.abs(change) <= GRAIN * np.maximum.reduceat(np.abs(z), layout.starts[:-1])
+    return np.asarray(multiplier[0] + np.where(stays, multiplier[1:], 0.0))
 
 
 def _size(task: Task, seen: Seen) -> float:
