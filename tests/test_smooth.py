@@ -396,7 +396,7 @@ def test_learnt_curvature_is_bfgs(seed, count):
     n = 8
     A = rng.normal(size=(n, n))
     H = A @ A.T + 0.1 * np.eye(n)
-    learnt = Learnt()
+    learnt = Learnt(n)
     steps = rng.normal(size=(count, n))
     steps -= steps.mean(axis=1, keepdims=True)
     pairs = [(s, H @ s) for s in steps]
@@ -430,8 +430,24 @@ def test_the_curvature_of_each_variable_is_learnt(n):
     assert result.n_iter < 200
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_whole_curvature_of_few_variables_is_learnt(seed):
+    """Curvatures over eight decades in directions that no variable has for itself."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    A, center = rng.normal(size=(n, n)), rng.normal(size=n)
+    A = (10.0 ** rng.uniform(-4, 0, n) * np.linalg.qr(A)[0]).T
+    f = Smooth(lambda x: float(np.sum((A @ (x - center)) ** 2)) / 2,
+               lambda x: A.T @ (A @ (x - center)))  # fmt: skip
+    budget = SumBox(1.0, np.full(n, -1.0), 1.0)
+    result = minimize(f, budget)
+    assert result.status == "optimal"
+    exact = minimize(pairstep.LeastSquares(A, A @ center), budget)
+    assert abs(result.fun - exact.fun) <= 1e-9 * exact.fun
+
+
 def test_a_step_without_curvature_teaches_nothing():
-    learnt = Learnt()
+    learnt = Learnt(2)
     learnt.learn(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
     learnt.learn(np.array([1.0, -1.0]), np.zeros(2))
     bend = learnt.bend(np.arange(2), SumBox().layout(2), guess=1.5)

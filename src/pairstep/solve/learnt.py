@@ -13,7 +13,9 @@ from ..constraints import Layout
 from ..objectives import FactorModel
 from ..objectives.objective import Indices
 
-MEMORY = 10  # steps
+RECENT = 10  # steps, of those that are kept
+# All that tell of the curvature of few variables are kept, of many no more than the recent ones.
+ROOM = 20_000  # numbers
 # A step along which the gradient hardly rises says nothing of a convex model's curvature.
 CAUTION = 1e-10
 ROUNDS = 2
@@ -23,8 +25,8 @@ SPREAD = 1e4  # how far the curvature of one variable may be from that of all
 class Learnt:
     """The last steps and what they changed in the gradient."""
 
-    def __init__(self) -> None:
-        self._steps: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+    def __init__(self, n: int) -> None:
+        self._steps: deque[tuple[Array, Array]] = deque(maxlen=max(RECENT, min(n, ROOM // n)))
         self._spectral = 0.0
 
     def learn(self, step: Array, change: Array) -> None:
@@ -59,7 +61,7 @@ class Learnt:
         if not rising.any():
             return Bend((self._spectral or guess) * diagonal, steps, changes, along, starts)
         for _ in range(ROUNDS):  # what a group shares depends on the diagonal, and this on that
-            diagonal = curvature_of_each(steps, changes)
+            diagonal = curvature_of_each(steps[-RECENT:], changes[-RECENT:])
             changes = centered(changes, starts, 1 / diagonal)
         return Bend(diagonal, steps, changes, along, starts)
 

@@ -69,7 +69,7 @@ def _run(task: Task) -> Outcome:
         value, gradient = _from_sample(task, value, gradient)
     # The last model's minimum; at first a start that was given, or is better than anyone's.
     target = None if np.array_equal(z, spread) else z.copy()
-    learnt = Learnt()
+    learnt = Learnt(len(z))
     damping, moved, idle, best = 0.0, 0, 0, math.inf
     plain = False  # whether the last model was convex as it was, without damping
     # No minimum is that far from where it is looked for: only a function without one leads there.
