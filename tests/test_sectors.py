@@ -582,3 +582,26 @@ def test_a_group_with_one_sum_is_brought_back_from_either_side(off):
     x = layout.to_coordinates(z)
     assert x[0] == 0.25
     assert math.fsum(x) == 1.0
+
+
+@pytest.mark.parametrize(("seed", "bent"), [(273, 1), (448, 1), (945, 1), (7, 0), (50, 0), (64, 0)])
+def test_rounding_of_a_groups_sum_has_no_slope(seed, bent):
+    """The gradient may be large along a sum that stays at its limit, which leaves but noise."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 12))
+    d, a = 10.0 ** rng.uniform(-2, 2, n), rng.normal(size=n)
+    groups = rng.integers(0, 3, n)
+    groups[:3] = range(3)
+    first, second, third = (float(rng.normal()) for _ in range(3))
+    ranges = {0: (first - 1, first), 1: (second, second + 1.0)}
+
+    def root(x):
+        return np.sqrt(1 + (x - a) ** 2)
+
+    f = Smooth(
+        lambda x: float(d @ root(x)),
+        lambda x: d * (x - a) / root(x),
+        (lambda x: np.diag(d / root(x) ** 3)) if bent else None,
+    )
+    box = SumBox(first + second + third, np.full(n, -INF), groups=groups, group_total=ranges)
+    assert minimize(f, box).status == "optimal"

@@ -396,28 +396,84 @@ def test_learnt_curvature_is_bfgs(seed, count):
     n = 8
     A = rng.normal(size=(n, n))
     H = A @ A.T + 0.1 * np.eye(n)
-    learnt = Learnt()
-    pairs = [(s := rng.normal(size=n), H @ s) for _ in range(count)]
+    learnt = Learnt(n)
+    steps = rng.normal(size=(count, n))
+    steps -= steps.mean(axis=1, keepdims=True)
+    pairs = [(s, H @ s) for s in steps]
     for step, change in pairs:
         learnt.learn(step, change)
-    theta = pairs[-1][1] @ pairs[-1][1] / (pairs[-1][0] @ pairs[-1][1]) if pairs else 3.0 / 2.0
-    B = theta * np.eye(n)
+    bend = learnt.bend(np.arange(n), SumBox().layout(n), guess=1.5)
+    B = np.diag(bend.diagonal)
     for s, y in pairs:
+        y = y - np.average(y, weights=1 / bend.diagonal)
         B += np.outer(y, y) / (y @ s) - np.outer(B @ s, B @ s) / (s @ B @ s)
-    z = rng.normal(size=n)
-    z *= 2.0 / np.abs(z).max()
-    model = learnt.model(z, violation=3.0)
+    z, gradient = rng.normal(size=(2, n))
+    model = bend.around(z)
     assert np.allclose(model.hessian, B, atol=1e-9 * np.abs(B).max())
     assert np.linalg.eigvalsh(model.hessian).min() > 0
     assert np.allclose(model.gradient(z), 0, atol=1e-9 * np.abs(B).max())
     assert np.allclose(model.gradient(z + 1), B @ np.ones(n), atol=1e-8 * np.abs(B).max())
+    step = bend.step(gradient)
+    assert abs(step.sum()) < 1e-8 * np.abs(step).max()
+    slopes = B @ step + gradient
+    assert np.ptp(slopes) < 1e-7 * max(np.abs(gradient).max(), np.abs(B * step).max())
+
+
+@pytest.mark.parametrize("n", [2, 40, 120])
+def test_the_curvature_of_each_variable_is_learnt(n):
+    """A separable function with curvatures over many decades, and an optimum in closed form."""
+    d = 10.0 ** np.random.default_rng(0).uniform(-2, 2, n)
+    f = Smooth(lambda x: -float(d @ np.log(x)), lambda x: -d / x, n=n)
+    result = minimize(f, Simplex())
+    assert result.status == "optimal"
+    assert np.allclose(result.x, d / d.sum(), rtol=1e-6)
+    assert result.n_iter < 200
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_whole_curvature_of_few_variables_is_learnt(seed):
+    """Curvatures over eight decades in directions that no variable has for itself."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    A, center = rng.normal(size=(n, n)), rng.normal(size=n)
+    A = (10.0 ** rng.uniform(-4, 0, n) * np.linalg.qr(A)[0]).T
+    f = Smooth(lambda x: float(np.sum((A @ (x - center)) ** 2)) / 2,
+               lambda x: A.T @ (A @ (x - center)))  # fmt: skip
+    budget = SumBox(1.0, np.full(n, -1.0), 1.0)
+    result = minimize(f, budget)
+    assert result.status == "optimal"
+    exact = minimize(pairstep.LeastSquares(A, A @ center), budget)
+    assert abs(result.fun - exact.fun) <= 1e-9 * exact.fun
 
 
 def test_a_step_without_curvature_teaches_nothing():
-    learnt = Learnt()
+    learnt = Learnt(2)
     learnt.learn(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
     learnt.learn(np.array([1.0, -1.0]), np.zeros(2))
-    assert not learnt
+    bend = learnt.bend(np.arange(2), SumBox().layout(2), guess=1.5)
+    assert len(bend.steps) == 0
+    assert (bend.diagonal == 1.5).all()
+
+
+@pytest.mark.parametrize("n", [200, 700])
+def test_learnt_curvature_goes_on_where_values_are_flat(n):
+    """Violations fall slowly, and not at each step, long after the value has its last digit."""
+    rng = np.random.default_rng(0)
+    C, c = rng.normal(size=(20, n)), rng.normal(size=n)
+
+    def value_and_gradient(x):
+        r, log = C @ x, np.log(x)
+        return float(x @ log + c @ x + 5 * r @ r), log + 1 + c + 10 * (C.T @ r)
+
+    def hessian(x):
+        return np.sqrt(10) * C, 1 / x
+
+    budget = SumBox(1.0, 1e-9)
+    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), budget)
+    assert result.status == "optimal"
+    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), budget)
+    assert abs(result.fun - exact.fun) <= 1e-13 * abs(exact.fun)
+    assert np.abs(result.x - exact.x).max() < 1e-8
 
 
 def test_learnt_curvature_in_the_block_gear():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,24 @@ class Layout:
 
     def _project(self, z: Array, lower: Array, upper: Array) -> Array:
         return _core.project(z, lower, upper, self.starts, self.totals, self.low, self.high)
+
+    def among(self, members: Indices, z: Array) -> Layout:
+        """The same for some of the accounts, while the others stay as they are in z."""
+        starts = np.searchsorted(members, self.starts)
+        present = np.diff(starts) > 0
+        starts = np.unique(starts)
+        held = np.add.reduceat(z[members], starts[:-1])
+        bounds = self.lower[members], self.upper[members]
+        part = Layout(*bounds, held, starts, bounds)
+        if self.low is None or self.high is None:
+            return part
+        others = np.add.reduceat(z, self.starts[:-1])[present] - held
+        return replace(
+            part,
+            totals=held.sum(keepdims=True),
+            low=np.minimum(self.low[present] - others, held),
+            high=np.maximum(self.high[present] - others, held),
+        )
 
     def fill(self, price: Array, curvature: Array) -> Array:
         """Fill the accounts from finite lower bounds, the cheapest first.

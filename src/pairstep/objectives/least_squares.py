@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -99,9 +99,7 @@ class LeastSquares(Fixed):
         self.c: Array = frozen(full_vector("c", c, n, limit=LARGE))
 
     @classmethod
-    def around(
-        cls, x: Array, F: Any, D: ArrayLike = 0.0, weight: Array | None = None
-    ) -> LeastSquares:
+    def around(cls, x: Array, F: Any, D: ArrayLike = 0.0, weight: Array | None = None) -> Self:
         """The function ``(y - x)'H(y - x) / 2`` of y, but for a constant.
 
         Its Hessian H is ``F' diag(weight) F + diag(D)``.
@@ -112,7 +110,7 @@ class LeastSquares(Fixed):
         model.__dict__.update(b=model._forth(x), c=-model.ridge * x)
         return model
 
-    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> LeastSquares:
+    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> Self:
         """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(type(self))
         other.A, other.b, other.weight = self.A, self.b, self.weight

@@ -4,7 +4,7 @@ Around the present point the function is replaced by its second-order model, whi
 quadratics minimise within the sums and bounds, from the last model's minimum; then a line search on
 the function itself decides how far to go towards the new one. Where the objective has a
 Hessian this is Newton's method with constraints, a handful of iterations to rounding; elsewhere the
-model's curvature is learnt (`Learnt`).
+model's curvature is learnt (`Learnt`), and its minimum is a formula once no bound is in the way.
 
 - Variables at a bound or kink that the present prices keep there stay out of the model, so that
   only the part of the Hessian is needed between those that move.
@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._validation import Array
+from .._validation import LARGE, Array
 from ..constraints import Layout
+from ..constraints.layout import GRAIN
 from ..objectives import Kinked, Objective, value_and_gradient
 from ..objectives.objective import Indices
 from ..result import Status
@@ -48,6 +49,8 @@ SAMPLE_TOL = 1e-6  # sharp enough for the variables that end at a bound to be th
 QP_ITERATIONS = 1_000_000
 NOISE = 1e-14  # of a value, by rounding
 PATIENCE = 5  # iterations in which neither the objective nor the violation falls
+LEARNING = 100  # the same where curvature is learnt: violations fall slowly, and not each time
+EVERYBODY = slice(None)
 
 
 def run(task: Task) -> Outcome:
@@ -67,7 +70,7 @@ def _run(task: Task) -> Outcome:
         value, gradient = _from_sample(task, value, gradient)
     # The last model's minimum; at first a start that was given, or is better than anyone's.
     target = None if np.array_equal(z, spread) else z.copy()
-    learnt = Learnt()
+    learnt = Learnt(len(z))
     damping, moved, idle, best = 0.0, 0, 0, math.inf
     plain = False  # whether the last model was convex as it was, without damping
     # No minimum is that far from where it is looked for: only a function without one leads there.
@@ -94,20 +97,23 @@ def _run(task: Task) -> Outcome:
         moving = _moving(task, seen)
         layout = _with_the_others_fixed(task.layout, moving, z)
         exact = _second_order(objective, z, moving)
-        bend = learnt.model(z, seen.violation) if exact is None else exact
+        patience = LEARNING if exact is None else PATIENCE
         task.n_iter += 1
         while True:
             if task.elapsed >= task.time_limit:
                 return Outcome(Status.TIME_LIMIT, seen=seen)
-            model = bend.plus(gradient, _amount(damping, bend, moving, seen, z), z)
-            target, convex = _minimum(task, model, layout, seen, target)
+            if exact is None:
+                target, convex = _learnt_minimum(task, learnt, moving, damping, seen, target)
+            else:
+                amount = _amount(damping, exact.lipschitz[moving], seen, z)
+                model = exact.plus(gradient, amount, z)
+                target, convex = _minimum(task, model, layout, EVERYBODY, seen, target)
             found = _search(task, seen, target) if convex else None
             if found is not None:
                 break
             if exact is None and learnt:
                 learnt.forget()
-                bend = learnt.model(z, seen.violation)
-            elif damping < LAST_DAMPING and not (convex and idle > PATIENCE):
+            elif damping < LAST_DAMPING and not (convex and idle > patience):
                 damping = max(10 * damping, FIRST_DAMPING)
             else:
                 return Outcome(Status.STALLED, NO_PROGRESS, seen)
@@ -117,7 +123,7 @@ def _run(task: Task) -> Outcome:
             return Outcome(Status.UNBOUNDED, seen=seen)
         if value - new_value > NOISE * _size(task, seen):
             idle = 0
-        elif idle > PATIENCE:
+        elif idle > patience:
             return Outcome(Status.STALLED, NO_PROGRESS, seen)
         learnt.learn(point - z, new_gradient - gradient)
         moved = int((point != z).sum())
@@ -178,49 +184,74 @@ def _with_the_others_fixed(layout: Layout, moving: Indices, z: Array) -> Layout:
     return dataclasses.replace(layout, lower=lower, upper=upper)
 
 
-def _amount(damping: float, bend: Any, moving: Indices, seen: Seen, z: Array) -> float:
+def _amount(damping: float, curvature: Array, seen: Seen, z: Array) -> float:
     """What is to be added to the diagonal of a Hessian."""
-    if not damping:
-        return 0.0
-    typical = float(np.abs(bend.lipschitz[moving]).max())
-    return damping * (typical or seen.violation / (float(np.abs(z).max()) or 1.0))
+    return damping * (float(np.abs(curvature).max()) or _guess(seen, z)) if damping else 0.0
+
+
+def _guess(seen: Seen, z: Array) -> float:
+    """A curvature that nothing is known of."""
+    # Amounts may be as small as numbers can be, and a curvature no larger than what is allowed.
+    return min(seen.violation / (float(np.abs(z).max()) or 1.0), LARGE)
+
+
+def _learnt_minimum(
+    task: Task, learnt: Learnt, moving: Indices, damping: float, seen: Seen, last: Array | None
+) -> tuple[Array, bool]:
+    """The minimum of the model with the curvature learnt, which is convex.
+
+    Most often, later on, no bound is in the way.
+    """
+    layout, z, gradient = task.layout, task.z[moving], seen.gradient[moving]
+    bend = learnt.bend(moving, layout, _guess(seen, task.z))
+    if not (damping or layout.nested or task.objective.kinks):
+        point = z + bend.step(gradient)
+        if (point >= layout.lower[moving]).all() and (point <= layout.upper[moving]).all():
+            target = task.z.copy()
+            target[moving] = point
+            return target, True
+    model = bend.around(z)
+    model = model.plus(gradient, _amount(damping, model.lipschitz, seen, task.z), z)
+    return _minimum(task, model, layout.among(moving, task.z), moving, seen, last)
 
 
 def _minimum(
-    task: Task, model: Any, layout: Layout, seen: Seen, last: Array | None
+    task: Task, model: Any, layout: Layout, members: Any, seen: Seen, last: Array | None
 ) -> tuple[Array, bool]:
     """The minimum of the model, and whether the model is convex.
 
     From the last model's minimum, which has the right variables at their bounds when the point on
     the way there does not; the first time from a point with few variables between their bounds.
     """
+    part = _quadratic_task(task, model, layout, members)
     wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
-    tol = max(wanted / _core.scale(task.point, seen.gradient, model.linear), FINEST)
+    part.tol = max(wanted / _core.scale(part.point, seen.gradient[members], model.linear), FINEST)
+    target = task.z.copy()
     if task.objective.kinks is None:
-        plain = minimum_at_once(model, layout, task.z, tol)
+        plain = minimum_at_once(model, layout, part.z, part.tol)
         if plain is not None:
-            return plain, True
-    part = _quadratic_task(task, model, layout)
-    part.tol = tol
+            target[members] = plain
+            return target, True
     bounded = bool(np.isfinite(layout.lower).all())
     if last is not None:
-        part.z[:] = layout.project(np.where(layout.lower < layout.upper, last, task.z))
+        part.z[:] = layout.project(np.where(layout.lower < layout.upper, last[members], part.z))
     elif bounded:
         constants = np.maximum(model.lipschitz, 0.0)
         part.z[:] = layout.fill(model.gradient(layout.lower), constants)
     outcome = (block if block.suits(model, layout) else greedy).run(part)
     convex = outcome.status != Status.UNBOUNDED and not outcome.remark.startswith(NOT_CONVEX)
-    return part.z, convex
+    target[members] = part.z
+    return target, convex
 
 
-def _quadratic_task(task: Task, model: Any, layout: Layout) -> Task:
+def _quadratic_task(task: Task, model: Any, layout: Layout, members: Any = EVERYBODY) -> Task:
     kinks = task.objective.kinks
     return Task(
-        objective=model if kinks is None else Kinked(model, *kinks),
+        objective=model if kinks is None else Kinked(model, kinks[0][members], kinks[1][members]),
         layout=layout,
         rule=rule_of("libsvm"),
         plan=StepPlan(Length.exact),
-        z=task.z.copy(),
+        z=task.z[members].copy(),
         tol=task.tol,
         max_iter=QP_ITERATIONS,
         time_limit=task.time_left,
@@ -237,12 +268,12 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
     Where the fall drowns in the rounding of the objective, the slope at the new point decides
     instead (the approximate Wolfe condition of Hager and Zhang). Outside the domain nothing falls.
-    Slopes are of the gradient less the multiplier, which no direction that keeps the sums feels:
+    Slopes are of the gradient less the multipliers, which no direction that keeps the sums feels:
     the rounding of the sums would.
     """
     layout, kinks = task.layout, task.objective.kinks
-    level = seen.multiplier[0] if layout.nested else seen.multiplier[layout.group]
     direction = target - task.z
+    level = _level(layout, seen.multiplier, task.z, direction)[layout.group]
     kinked = 0.0
     if kinks is not None:
         weight, pivot = kinks
@@ -269,6 +300,15 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
             return point, value, gradient
         length *= _shorter(fall, length * slope)
     return None
+
+
+def _level(layout: Layout, multiplier: Array, z: Array, direction: Array) -> Array:
+    """The multiplier of each group whose sum stays; of one that changes under a total, of that."""
+    if not layout.nested:
+        return multiplier
+    change = np.add.reduceat(direction, layout.starts[:-1])
+    stays = np.abs(change) <= GRAIN * np.maximum.reduceat(np.abs(z), layout.starts[:-1])
+    return np.asarray(multiplier[0] + np.where(stays, multiplier[1:], 0.0))
 
 
 def _size(task: Task, seen: Seen) -> float:
