@@ -476,6 +476,16 @@ def test_learnt_curvature_goes_on_where_values_are_flat(n):
     assert np.abs(result.x - exact.x).max() < 1e-8
 
 
+def test_noise_in_the_gradient_is_no_progress():
+    """Values that go up and down by their rounding do not keep a solve going."""
+    rng = np.random.default_rng(0)
+    f = Smooth(lambda x: float(x @ x), lambda x: 2 * x + 1e-6 * rng.normal(size=6), n=6)
+    result = minimize(f, Simplex(), x0=np.eye(6)[0], time_limit=60)
+    assert result.status == "stalled"
+    assert result.n_iter < 5000
+    assert np.abs(result.x - 1 / 6).max() < 1e-5
+
+
 def test_learnt_curvature_in_the_block_gear():
     """More variables than the greedy gear is used for."""
     rng = np.random.default_rng(3)

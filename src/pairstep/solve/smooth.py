@@ -71,7 +71,7 @@ def _run(task: Task) -> Outcome:
     # The last model's minimum; at first a start that was given, or is better than anyone's.
     target = None if np.array_equal(z, spread) else z.copy()
     learnt = Learnt(len(z))
-    damping, moved, idle, best = 0.0, 0, 0, math.inf
+    damping, moved, idle, best, lowest = 0.0, 0, 0, math.inf, value
     plain = False  # whether the last model was convex as it was, without damping
     # No minimum is that far from where it is looked for: only a function without one leads there.
     far = 1e100 * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
@@ -121,8 +121,8 @@ def _run(task: Task) -> Outcome:
         point, new_value, new_gradient = found
         if not (new_value > -math.inf and np.abs(point).max() < far):
             return Outcome(Status.UNBOUNDED, seen=seen)
-        if value - new_value > NOISE * _size(task, seen):
-            idle = 0
+        if lowest - new_value > NOISE * _size(task, seen):  # a value may rise by noise, and fall
+            idle, lowest = 0, new_value
         elif idle > patience:
             return Outcome(Status.STALLED, NO_PROGRESS, seen)
         learnt.learn(point - z, new_gradient - gradient)
