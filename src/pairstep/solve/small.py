@@ -6,7 +6,7 @@ import math
 from time import perf_counter
 from typing import Any, Literal
 
-import numpy as np
+from numpy import flatnonzero, ndarray
 
 from .. import _core
 from .._validation import Array
@@ -18,6 +18,7 @@ OPTIMAL = Status.OPTIMAL
 UNLABELLED = Axis()
 # Up to so many variables to begin anew takes less time than to hand the last minimum on.
 AT_ONCE = 64
+new, set_attribute = object.__new__, object.__setattr__  # to look them up takes time, too
 
 
 def solve_small(
@@ -37,25 +38,25 @@ def solve_small(
     x, gradient, value, n_iter, violation, tolerance, bound, multiplier = found
     # The bounds stay the caller's, who may change them.
     bounds = (
-        lower.copy() if isinstance(lower, np.ndarray) else lower,
-        upper.copy() if isinstance(upper, np.ndarray) else upper,
+        lower.copy() if isinstance(lower, ndarray) else lower,
+        upper.copy() if isinstance(upper, ndarray) else upper,
     )
     # Not through the constructor: a frozen dataclass sets its fields one by one, which takes as
     # long as the solve.
-    result = object.__new__(Result)
+    result = new(Result)
     fields = {
         "x": x, "fun": value, "status": OPTIMAL, "n_iter": n_iter, "kkt_violation": violation,
         "suboptimality_bound": bound, "multiplier": multiplier, "setup_time": 0.0,
         "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
         "bounds": bounds, "tolerance": tolerance, "variables": UNLABELLED,
     }  # fmt: skip
-    object.__setattr__(result, "__dict__", fields)
+    set_attribute(result, "__dict__", fields)
     return result
 
 
 def minimum_at_once(model: Any, layout: Layout, z: Array, tol: float) -> Array | None:
     """The minimum of a quadratic whose fixed variables are those of z, if few others are plain."""
-    free = np.flatnonzero(layout.lower < layout.upper)
+    free = flatnonzero(layout.lower < layout.upper)
     if len(free) > AT_ONCE or len(layout.starts) > 2:
         return None
     minimum = z.copy()
