@@ -96,6 +96,22 @@ def test_who_has_labels_first_names_the_rest(name):
     assert result.weights.index.tolist() == NAMES
 
 
+@VECTORS
+@pytest.mark.parametrize("name", ["lower", "upper", "weights", "groups"])
+def test_arrays_beside_labels_are_in_the_order_of_the_matrix(name, vector):
+    """Not in that of the first bound that has labels."""
+    values = {"lower": LOWER, "upper": UPPER, "weights": WEIGHTS, "groups": GROUPS}
+    total = [0.6, 0.4]
+    mixed = {key: value if key == name else vector(value) for key, value in values.items()}
+    same(solve_qp(frame(RISK), total=total, **mixed), solve_qp(RISK, total=total, **values))
+    del mixed["weights"], values["weights"]
+    A, b = pd.DataFrame(ROOT, columns=NAMES), ROOT @ HELD
+    expected = simplex_lstsq(ROOT, b, total=total, **values)
+    same(simplex_lstsq(A, b, total=total, **mixed), expected)
+    batch = simplex_lstsq(A, np.tile(b, (3, 1)).T, total=total, **mixed)
+    np.testing.assert_allclose(batch.x, np.tile(expected.x, (3, 1)).T, atol=1e-7)
+
+
 def test_a_series_in_another_order_does_not_move_the_budget():
     profit = pd.Series({"good": 10.0, "bad": -10.0, "ugly": 0.0})
     risk = frame(np.eye(3), ["bad", "good", "ugly"])

@@ -113,8 +113,10 @@ def solve_qp(
         objective = Quadratic(Q, c)
     if l1 is not None:
         objective = Kinked(objective, l1, center)
-    limit = np.inf if upper is None else upper
-    constraint = SumBox(total, lower, limit, weights, groups, group_total)
+    constraint = _budget(
+        Axis.of(objective), total, group_total,
+        lower=lower, upper=upper, weights=weights, groups=groups,
+    )  # fmt: skip
     return minimize(
         objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
         callback=callback, verbose=verbose,
@@ -179,8 +181,7 @@ def simplex_lstsq(
     array([[0.7, 0. ],
            [0.3, 1. ]])
     """
-    limit = np.inf if upper is None else upper
-    constraint = SumBox(total, lower, limit, None, groups, group_total)
+    given = {"lower": lower, "upper": upper, "groups": groups}
     if is_batch(b):
         if x0 is not None:
             raise ValueError("x0 is for one right-hand side; a batch finds its own starts")
@@ -191,16 +192,26 @@ def simplex_lstsq(
             raise ValueError(f"A must have 2 dimensions, got {np.ndim(A)}")
         if np.shape(A)[0] != len(right):
             raise ValueError(f"b must have {np.shape(A)[0]} rows, as A has, got {len(right)}")
-        constraint = constraint.along(variables)
+        constraint = _budget(variables, total, group_total, **given)
         with threads.at_most(n_jobs) as workers:  # products of matrices, too
             batch = solve_batch(A, right, constraint, ridge, tol, max_iter, time_limit, workers)
         if log.heard(verbose):
             solved, seconds = f"{batch.success.sum()} of {right.shape[1]}", batch.solve_time
             log.tell(f"{solved} right-hand sides optimal after {seconds:.3g} s", verbose)
-        variables.adopt(constraint.variables)
         return replace(batch, variables=variables, columns=columns)
     objective = LeastSquares(A, b, ridge)
+    constraint = _budget(Axis.of(objective), total, group_total, **given)
     return minimize(
         objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
         verbose=verbose,
     )  # fmt: skip
+
+
+def _budget(variables: Axis, total: Total, group_total: GroupTotal | None, **given: Any) -> SumBox:
+    """The constraint on these variables: what has no labels is in their order."""
+    own = {name: aligned(name, value, variables) for name, value in given.items()}
+    if own["upper"] is None:
+        own["upper"] = np.inf
+    constraint = SumBox(total, group_total=group_total, **own)
+    constraint.variables.adopt(variables)
+    return constraint
