@@ -428,9 +428,9 @@ gold,0.000,0.002,0.020,-0.006,0.1
 def test_solve_a_table(tmp_path):
     expected = solve_qp(RISK, [-0.004, -0.014, -0.006], upper=[0.6, 1.0, 0.1])
     out, err = run("solve", "-", given=PROBLEM.encode())
-    table = pandas.read_csv(io.BytesIO(out), index_col=0, float_precision="round_trip")
+    table = pandas.read_csv(io.BytesIO(out), index_col=0, dtype=str)  # digits as they are
     assert table.index.tolist() == ["bonds", "stocks", "gold"]
-    np.testing.assert_array_equal(table["weight"], expected.x)
+    np.testing.assert_array_equal(table["weight"].map(float), expected.x)
     assert err.startswith("optimal: objective")
 
 

@@ -109,7 +109,7 @@ def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkey
 
     count = threads.count
     monkeypatch.setattr(threads, "count", counted)
-    columns = np.random.default_rng(1).normal(size=(200, 30))
+    columns = np.random.default_rng(1).normal(size=(200, 40))  # too many for lanes
     assert simplex_lstsq(columns, np.tile(columns, 80), n_jobs=n_jobs).success.all()
     assert max(counts) == expected
     assert len(counts) > 3

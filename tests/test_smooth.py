@@ -20,6 +20,7 @@ from pairstep import (
     Smooth,
     Status,
     SumBox,
+    _core,
     minimize,
 )
 from pairstep.objectives.differences import differences
@@ -553,3 +554,20 @@ def test_amounts_as_small_as_numbers_can_be():
     result = minimize(Smooth(f.value, f.gradient), box, max_iter=40)
     assert math.fsum(result.x) == 5e-324
     assert result.x[1] in (0.0, 5e-324)
+
+
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (3, 2), (7, 5), (40, 12), (200, 10), (5, 0)])
+def test_the_factors_of_bfgs_are_its_formula_and_its_inverse(n, count):
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(n, n))
+    steps, direction = rng.normal(size=(count, n)), rng.normal(size=n)
+    changes = steps @ (root @ root.T + np.eye(n))
+    along, diagonal = np.sum(steps * changes, axis=1), rng.uniform(0.5, 2.0, n)
+    B = np.diag(diagonal)
+    for s, y in zip(steps, changes, strict=True):
+        B = B - np.outer(B @ s, B @ s) / (s @ B @ s) + np.outer(y, y) / (y @ s)
+    F = _core.factor_hessian(steps, changes, along, diagonal)
+    sign = np.tile([1.0, -1.0], count)[:, None]
+    np.testing.assert_allclose(np.diag(diagonal) + F.T @ (sign * F), B, atol=1e-12 * abs(B).max())
+    solved = _core.divide_by_hessian(steps, changes, along, diagonal, direction)
+    np.testing.assert_allclose(B @ solved, direction, atol=1e-9)

@@ -14,9 +14,16 @@ void Reduced::take(const double* hessian, Index n, const std::vector<Index>& mem
   matrix_.resize(std::size_t(size_ * size_));
   for (Index a = 0; a < size_; ++a) {
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
-    for (Index b = a; b < size_; ++b)
-      matrix_[a * size_ + b] =
-          of_member[member[b]] - of_member[first[b]] - of_first[member[b]] + of_first[first[b]];
+    double* row = matrix_.data() + a * size_;
+    Index reference = -1;
+    double common = 0.0;  // to all with the same reference, which come one after the other
+    for (Index b = a; b < size_; ++b) {
+      if (first[b] != reference) {
+        reference = first[b];
+        common = of_member[reference] - of_first[reference];
+      }
+      row[b] = (of_member[member[b]] - of_first[member[b]]) - common;
+    }
     largest_ = std::max({largest_, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
   }
 }

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "../core/bfgs.hpp"
 #include "../core/certify.hpp"
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
@@ -335,6 +336,35 @@ nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, s
   return to_numpy(std::move(out));
 }
 
+Steps steps_of(const Matrix& steps, const Matrix& changes, const In& along, const In& diagonal) {
+  const std::size_t count = steps.shape(0), n = steps.shape(1);
+  require(changes.shape(0) == count && changes.shape(1) == n && along.shape(0) == count &&
+              diagonal.shape(0) == n,
+          "steps and changes must be count x n, along of length count, the diagonal of n");
+  return {Index(count), Index(n), steps.data(), changes.data(), along.data(), diagonal.data()};
+}
+
+nb::object divide_by_hessian_(const Matrix& steps, const Matrix& changes, const In& along,
+                              const In& diagonal, const In& direction) {
+  const Steps all = steps_of(steps, changes, along, diagonal);
+  require(direction.shape(0) == steps.shape(1), "direction must be of length n");
+  std::vector<double> result(direction.data(), direction.data() + direction.shape(0));
+  {
+    const WithoutGil without;
+    divide_by_hessian(all, result.data());
+  }
+  return to_numpy(std::move(result));
+}
+
+InOutMatrix factor_hessian_(const Matrix& steps, const Matrix& changes, const In& along,
+                            const In& diagonal) {
+  const Steps all = steps_of(steps, changes, along, diagonal);
+  const InOutMatrix rows = new_matrix(2 * all.count, all.n);
+  const WithoutGil without;
+  factor_hessian(all, rows.data());
+  return rows;
+}
+
 bool cholesky_(const InOutMatrix& matrix) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   const WithoutGil without;
@@ -473,6 +503,10 @@ NB_MODULE(_core, m) {
         return sum;
       },
       "a"_a, "b"_a, "a'b; a BLAS would wake its threads for it, and leave them spinning.");
+  m.def("divide_by_hessian", &divide_by_hessian_, "steps"_a, "changes"_a, "along"_a, "diagonal"_a,
+        "direction"_a, "The inverse of a Hessian by BFGS times a vector.");
+  m.def("factor_hessian", &factor_hessian_, "steps"_a, "changes"_a, "along"_a, "diagonal"_a,
+        "F for which a Hessian by BFGS is diag(diagonal) + F' diag(1, -1, 1, -1, ...) F.");
   m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,

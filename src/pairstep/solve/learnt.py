@@ -116,25 +116,14 @@ class Bend(NamedTuple):
     starts: Indices
 
     def step(self, gradient: Array) -> Array:
-        """The step to the model's minimum where no bound is in the way (Nocedal's two loops)."""
-        step = -centered(gradient, self.starts, 1 / self.diagonal)
-        shares = []
-        for s, y, along in zip(self.steps[::-1], self.changes[::-1], self.along[::-1], strict=True):
-            shares.append(_core.dot(s, step) / along)
-            step -= shares[-1] * y
-        step /= self.diagonal
-        for s, y, along in zip(self.steps, self.changes, self.along, strict=True):
-            step += (shares.pop() - _core.dot(y, step) / along) * s
-        return step
+        """The step to the model's minimum where no bound is in the way."""
+        downhill = -centered(gradient, self.starts, 1 / self.diagonal)
+        return _core.divide_by_hessian(
+            self.steps, self.changes, self.along, self.diagonal, downhill
+        )
 
     def around(self, z: Array) -> FactorModel:
         """``(y - z)'B(y - z) / 2`` as a function of y."""
-        count = len(self.steps)
-        rows, weight = np.zeros((2 * count, len(z))), np.tile([1.0, -1.0], count)
-        for k in range(count):
-            step, before = self.steps[k], rows[: 2 * k]
-            across = weight[: 2 * k] * _core.times_vector(before, step)
-            bent = self.diagonal * step + _core.transposed_times_vector(before, across)
-            rows[2 * k] = self.changes[k] / np.sqrt(self.along[k])
-            rows[2 * k + 1] = bent / np.sqrt(_core.dot(step, bent))
+        rows = _core.factor_hessian(self.steps, self.changes, self.along, self.diagonal)
+        weight = np.tile([1.0, -1.0], len(self.steps))
         return FactorModel.around(z, rows, self.diagonal, weight)
