@@ -304,13 +304,18 @@ def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: fl
         seconds = time.perf_counter() - began
         gap = (p.value(x) - best) / gain if x is not None else np.nan
         if gap <= GAP:
-            for _ in range(4 if seconds < 2 else 0):
+            for _ in range(repetitions(seconds)):
                 began = time.perf_counter()
                 solve(tol)
                 seconds = min(seconds, time.perf_counter() - began)
         send((tol, seconds, gap, ""))
         if gap <= GAP:
             return
+
+
+def repetitions(seconds: float) -> int:
+    """So many that the best of them is not the luck of a few."""
+    return 0 if seconds >= 2 else int(np.clip(0.3 / seconds, 4, 200))
 
 
 def measure(p: Problem, budget: float, wanted: list[str]) -> float | None:
