@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -49,10 +50,14 @@ def in_parallel(
         return
     answers = None
     try:
-        with children_deaf_to_interrupts():
-            answers = parallel(tasks)
-        for answer in answers:
-            each(answer)
+        with warnings.catch_warnings():
+            # Where psutil is installed, loky replaces a worker that has grown by 300 MB, as those
+            # that hold matrices do, and warns of a leak.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
+            with children_deaf_to_interrupts():
+                answers = parallel(tasks)
+            for answer in answers:
+                each(answer)
     except BaseException as error:
         if answers is None:
             raise
