@@ -5,21 +5,38 @@ BIN := $(VENV)/bin
 NATIVE := $(wildcard cpp/*/*.[chi][pn][pc] cpp/*/*/*.hpp)
 SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/isa/rules  # the folder: a rule may go, too
 
-# Real data sets, where they are laid beside the project; tests and examples skip without them.
+# Real data sets in ../shared/data; tests that need them are skipped otherwise.
 ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
+.PHONY: test test-fast coverage attack test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench bench-baseline clean
 
+# Two workers; tests of one xdist_group run in the same worker.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: $(VENV)/.installed lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
-# On a machine with an NVIDIA GPU; PYTHON may be one that has CuPy already.
+# Which lines of src/pairstep the tests execute, without those that only child processes execute.
+coverage: $(VENV)/.installed
+	$(PYTEST) --cov=pairstep --cov-report=term-missing:skip-covered
+
+# Random problems and fits with independent checks; about an hour on two cores. A defect is
+# printed as a line that says how to repeat it, and the exit code is 1. JOBS sets the number of
+# processes, ATTACK the seed and the number of cases: `make attack ATTACK="--seed 1 --count 500"`.
+JOBS ?= 2
+attack: $(VENV)/.installed
+	$(BIN)/python -m tests.attacks.solvers --jobs $(JOBS) $(ATTACK)
+	for backend in cpu stand-in dask; do \
+	  $(BIN)/python -m tests.attacks.svms --backend $$backend --jobs $(JOBS) $(ATTACK) || exit 1; \
+	done
+
+# On a computer with an NVIDIA GPU; PYTHON may be an interpreter that already has CuPy.
 test-gpu: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[cuda]"
 	$(BIN)/python -m pytest -m gpu tests/gpu
@@ -57,26 +74,27 @@ bench: $(VENV)/.installed
 bench-baseline: $(VENV)/.installed
 	$(BENCH) --benchmark-json=$(BASELINE)
 
-# With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. Not all
-# that the other tests compare with is to be had there.
+# With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. It runs
+# only tests that need few packages, because not all packages support every interpreter.
 test-python: $(VENV)-python/.installed
 	$(VENV)-python/bin/python tests/smoke.py
 	$(VENV)-python/bin/python -m pytest -m "not slow" -p no:cacheprovider $(PORTABLE)
 
-PORTABLE := tests/rules tests/svm/test_engine.py tests/svm/test_machine.py tests/svm/test_tiles.py \
-  $(addprefix tests/test_,batch.py block.py constraints.py few_columns.py minimize.py oracle.py path.py \
-    races.py small.py smooth.py threads.py)
+PORTABLE := tests/rules tests/test_races.py tests/constraints/test_sum_box.py \
+  $(addprefix tests/cpp/,core/test_thread_pool.py engine/test_svm.py isa/test_lanes.py isa/test_tiles.py \
+    oracles/test_kernel.py) \
+  $(addprefix tests/solve/test_,batch.py block.py minimize.py oracle.py path.py small.py smooth.py)
 
-# With the oldest versions that pyproject.toml allows. What they warn of is theirs, and so are the tests
-# of scikit-learn's own suite that another version of it changed, and the defaults on the page that has
-# them. Times, memory and forks are left out.
+# With the oldest versions that pyproject.toml allows. Their warnings are not errors. Left out are
+# scikit-learn's own tests and a page with its defaults, which depend on its version, and tests of
+# durations, memory and forks.
 test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest -m "not slow and not unsanitized" -W default -p no:cacheprovider \
-	  --ignore tests/svm/test_scikit_learn_own.py --ignore docs/migration/scikit-learn.md
+	  --ignore tests/svm/test_scikit_learn_suite.py --ignore docs/migration/scikit-learn.md
 
-# The native core under sanitizers, each in an environment of its own. It runs several times slower
-# there, in far more memory, and the sanitizer's own locks do not survive a fork among threads: tests
-# of such things are marked and left out. What a sanitizer says goes past pytest, which would keep it.
+# The native core under sanitizers, each in a separate environment. It runs several times slower, needs
+# far more memory, and may deadlock after a fork, so tests marked `unsanitized` are left out. With
+# --capture=sys the reports of a sanitizer reach the terminal.
 test-sanitize: $(VENV)-sanitize/.installed
 	LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -87,7 +105,7 @@ test-threads: $(VENV)-threads/.installed
 	TSAN_OPTIONS=suppressions=tests/tsan.supp \
 	$(VENV)-threads/bin/python -m pytest -p no:cacheprovider --capture=sys tests/test_races.py
 
-# A sanitizer's runtime must be there before Python starts.
+# The runtime of a sanitizer must be loaded before Python starts.
 runtime = $(shell $(CXX) -print-file-name=$(1))
 
 $(VENV)/bin/python:

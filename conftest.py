@@ -1,8 +1,9 @@
-"""The documents' code runs, page by page, in a folder of the page's own.
+"""Run the code blocks of README.md and docs/ as tests.
 
-Blocks of `python` and of `bash` run in their order, those of `bash slow` where slow ones do; what a
-`text` block shows is what the block before it has printed, with ... for times. What installs
-something, or goes on for minutes, is shown in blocks of `console`, which do not run.
+The blocks of a page run in order, in a temporary folder and with one namespace per page. `python`
+and `bash` blocks run; `bash slow` blocks are marked slow. A `text` block must equal the output of
+the block before it, where ... matches anything. `console` blocks do not run: they install packages
+or take minutes.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
-collect_ignore_glob = ["docs/*.py", "docs/*/*.py"]  # what builds the site has no doctests
+collect_ignore_glob = ["docs/*.py", "docs/*/*.py"]  # the code that builds the site has no doctests
 PEERS = (
     "cupy",
     "cvxopt",
@@ -34,17 +35,17 @@ PEERS = (
     "qpsolvers",
     "sklearnex",
 )
-FOLDER = "the page's folder"  # no name that a block might use
+FOLDER = "temporary folder"  # a key of the namespace that is not an identifier
 
 
 def skip_without_peers(page: dict) -> None:
-    """Without a peer that a page compares us with, the rest of it is skipped."""
+    """Skip the rest of a page that compares pairstep with a package that is not installed."""
     if "missing" in page:
         pytest.skip(f"{page['missing']} is not installed")
 
 
 def run_python(example: Example) -> None:
-    """Run a block of Python."""
+    """Run a Python block and keep its output."""
     page = example.namespace
     skip_without_peers(page)
     code = compile("\n" * (example.line + 1) + example.parsed, example.path, "exec")
@@ -61,7 +62,7 @@ def run_python(example: Example) -> None:
 
 
 def run_bash(example: Example) -> None:
-    """Run commands of a shell, that of this environment's `pairstep` among them."""
+    """Run a shell block, with the `pairstep` command of this environment, and keep its output."""
     page = example.namespace
     skip_without_peers(page)
     if shutil.which("bash") is None:
@@ -76,7 +77,7 @@ def run_bash(example: Example) -> None:
 
 
 def compare(example: Example) -> None:
-    """Compare what is shown with what the block before has printed."""
+    """Compare a text block with the output of the block before it."""
     skip_without_peers(example.namespace)
     shown, printed = example.parsed, example.namespace["printed"]
     if not doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS):
@@ -84,12 +85,12 @@ def compare(example: Example) -> None:
 
 
 def open_page(page: dict) -> None:
-    """Give a page its folder."""
+    """Create the temporary folder of a page."""
     page[FOLDER] = tempfile.mkdtemp()
 
 
 def close_page(page: dict) -> None:
-    """Remove what the page has written."""
+    """Delete the temporary folder of a page."""
     shutil.rmtree(page[FOLDER])
 
 
@@ -107,9 +108,13 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the blocks that are slow."""
+    """Mark slow blocks, and run all blocks of a page in one worker because they share names."""
     for item in items:
         example = getattr(item, "example", None)
-        if example and example.region.lexemes.get("arguments") == "bash slow":
+        if example is None:
+            continue
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+        if example.region.lexemes.get("arguments") == "bash slow":
             item.add_marker("slow")

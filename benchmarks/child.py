@@ -1,4 +1,4 @@
-"""Work in a forked child, which is ended when it takes too long."""
+"""Run a function in a forked process with a time limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Callable
 
 
 def in_child(work: Callable[[Callable[[object], None]], None], budget: float):
-    """What `work` sends from a forked child; ended when it sends nothing within the budget."""
+    """Yield what `work` sends from a forked process.
+
+    The process is killed if it sends nothing within the budget, in seconds.
+    """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
 

@@ -1,16 +1,15 @@
-"""One machine over a cluster on this computer, against the native fit of the same machine.
+"""SVMs on a local Dask cluster, compared with native fits of the same models.
 
     PAIRSTEP_DATA=... python -m benchmarks.cluster [--only covtype-100k] [--workers 1 2]
                                                    [--threads 1 2] [--latency 50] [--out FILE]
 
-Worker processes have one thread each and are bound to the loopback address. Rows lie on the workers
-before a fit begins. Every fit is checked: violation and objective are recomputed from the data and
-the support vectors in float64, block by block. Where the tolerance of the timed fits leaves the
-objective open to more than 1e-8 of its size, the machine is fitted once more for that comparison,
-with a tolerance that does not. `--latency` makes each message, and each answer, take so many
-milliseconds longer. `--out` gets a file as those in `docs/benchmarks`; fits that are in it already
-are kept, unless they are measured again, so that each can have a run of its own (`--threads`
-without a number: no native fit).
+Each worker process has one thread and listens on the loopback address. The rows are on the workers
+before a fit begins. Every fit is checked: violation and objective are recomputed in float64 from
+the data and the support vectors. Objectives are compared to 1e-8; if the tolerance of the timed
+fits is too loose for that, the model is fitted once more with a tighter one. `--latency` delays
+each message and each answer by a number of milliseconds. `--out` writes a file like those in
+`docs/benchmarks`. Fits that are already in it are kept unless they are measured again, so that each
+can be measured in a separate run (`--threads` without a number: no native fit).
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from sklearn.base import clone
 
 import pairstep.dask
 from pairstep import svm
-from pairstep.dask.cluster import Shares, Traffic
+from pairstep.dask.cluster import Partitions, Traffic
 
 from .qp_problems import data_folder
 from .svm import run_by
 from .svm_problems import Data, a9a, covtype
 from .svm_truth import Truth, examine
 
-TOL = 1e-3  # of the fits that are timed
+TOL = 1e-3  # of the timed fits
 WORKERS, THREADS = "workers", "threads"
 
 # Data, parameters, and the tolerance at which objectives are compared.
@@ -55,7 +54,7 @@ PROBLEMS: dict[str, tuple[Any, dict[str, float], float]] = {
 
 @dataclass
 class Fit:
-    """One fit that was timed, and what was found when it was checked."""
+    """A timed fit and the results of its check."""
 
     data: str
     count: int
@@ -70,51 +69,51 @@ class Fit:
     objective: float
 
     def is_same(self, other: Fit) -> bool:
-        """Whether the same was measured."""
+        """Return whether both fits measure the same thing."""
         mine, others = ((f.data, f.of, f.count, f.latency) for f in (self, other))
         return mine == others
 
 
 def add_latency(milliseconds: float) -> None:
-    """Have each message to a share, and each answer, take so much longer."""
-    ask = Shares._ask
+    """Delay each message to a partition, and each answer."""
+    call = Partitions._call
 
-    async def slowly(shares: Shares, line: Any, message: Any) -> Any:
+    async def slowly(partitions: Partitions, connection: Any, message: Any) -> Any:
         await asyncio.sleep(milliseconds / 1e3)
-        answer = await ask(shares, line, message)
+        answer = await call(partitions, connection, message)
         await asyncio.sleep(milliseconds / 1e3)
         return answer
 
-    Shares._ask = slowly  # type: ignore[method-assign]
+    Partitions._call = slowly  # type: ignore[method-assign]
 
 
-def check(machine: Any, params: dict[str, float], data: Data) -> Truth:
+def check(model: Any, params: dict[str, float], data: Data) -> Truth:
     threads = os.cpu_count() or 1
-    return examine("SVC", {**params, "kernel": "rbf"}, data.X, data.y, None, machine, threads)
+    return examine("SVC", {**params, "kernel": "rbf"}, data.X, data.y, None, model, threads)
 
 
-def measure(name: str, data: Data, X: Any, y: Any, machine: Any, count: int, latency: float) -> Fit:
-    """Fit a machine to X and y, which are the data or dask's collections of them."""
+def measure(name: str, data: Data, X: Any, y: Any, model: Any, count: int, latency: float) -> Fit:
+    """Fit a model to X and y, which are the data or Dask collections of them."""
     _, params, tol = PROBLEMS[name]
-    machine.set_params(**params)
+    model.set_params(**params)
     began = time.perf_counter()
-    machine.fit(X, y)
+    model.fit(X, y)
     seconds = time.perf_counter() - began
-    found = check(machine, params, data)
+    found = check(model, params, data)
     objective = found.objective
     if tol != TOL:
-        objective = check(clone(machine).set_params(tol=tol).fit(X, y), params, data).objective
-    traffic = getattr(machine, "traffic_", Traffic())
+        objective = check(clone(model).set_params(tol=tol).fit(X, y), params, data).objective
+    traffic = getattr(model, "traffic_", Traffic())
     return Fit(
-        name, count, WORKERS if hasattr(machine, "traffic_") else THREADS, latency, seconds,
-        traffic.rounds, traffic.sent, traffic.received, len(machine.support_), found.violation,
+        name, count, WORKERS if hasattr(model, "traffic_") else THREADS, latency, seconds,
+        traffic.rounds, traffic.sent, traffic.received, len(model.support_), found.violation,
         objective,
     )  # fmt: skip
 
 
 def over_workers(name: str, data: Data, count: int, latency: float) -> Fit:
-    # Nannies in this process set OMP_NUM_THREADS=1 here for the sake of their workers; the client
-    # and native fits are to have all threads.
+    # Dask sets OMP_NUM_THREADS=1 in this process for the workers. Restore it, because the client
+    # and the native fits use all threads.
     with patch.dict(os.environ):
         cluster = LocalCluster(
             n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
@@ -126,39 +125,40 @@ def over_workers(name: str, data: Data, count: int, latency: float) -> Fit:
             for a in (data.X, data.y)
         )
         wait([X, y])
-        pairstep.dask.SVC().fit(X[:500], y[:500])  # imports
+        pairstep.dask.SVC().fit(X[:500], y[:500])  # so that the workers have imported everything
         return measure(name, data, X, y, pairstep.dask.SVC(), count, latency)
 
 
 # ----------------------------------------------------------------------------------------- showing
 
 COLUMNS = {
-    "data": 14, "who": 26, "seconds": 9, "1 worker / it": 15, "it / native": 13,
-    "rounds": 8, "MB sent": 9, "MB back": 9, "support vectors": 17, "objective off": 15,
+    "data": 14, "run on": 26, "seconds": 9, "1 worker / this": 17, "this / native": 15,
+    "rounds": 8, "MB sent": 9, "MB received": 13, "support vectors": 17,
+    "objective difference": 22,
     "violation": 11,
 }  # fmt: skip
 
 
 def row(fit: Fit, fits: list[Fit]) -> list[Any]:
-    """What the table shows of a fit; ratios are to the other fits of the same data."""
+    """Return the table row of a fit; ratios are to the other fits of the same data."""
     same = [other for other in fits if other.data == fit.data]
     native = [other for other in same if other.of == THREADS]
     one = [f for f in same if f.of == WORKERS and f.count == 1 and f.latency == fit.latency]
     equal = [other for other in native if other.count == fit.count]
-    who = f"{fit.count} {fit.of[:-1] if fit.count == 1 else fit.of}"
-    told = [fit.data.replace("-", " "), f"{who}, {fit.latency:g} ms" if fit.latency else who]
-    told += [round(fit.seconds, 2)]
+    runner = f"{fit.count} {fit.of[:-1] if fit.count == 1 else fit.of}"
+    cells = [fit.data.replace("-", " "), f"{runner}, {fit.latency:g} ms" if fit.latency else runner]
+    cells += [round(fit.seconds, 2)]
     if fit.of == THREADS:
-        return [*told, *[None] * 5, fit.support, None, float(f"{fit.violation:.1e}")]
-    off = abs(fit.objective / native[0].objective - 1) if native else None
+        return [*cells, *[None] * 5, fit.support, None, float(f"{fit.violation:.1e}")]
+    difference = abs(fit.objective / native[0].objective - 1) if native else None
     return [
-        *told,
+        *cells,
         round(one[0].seconds / fit.seconds, 2) if one else None,
         round(fit.seconds / equal[0].seconds, 2) if equal else None,
         fit.rounds,
         *(round(amount / 2**20, 1) for amount in (fit.sent, fit.received)),
         fit.support,
-        None if off is None else float(f"{off:.1e}"),
+        None if difference is None else float(f"{difference:.1e}"),
         float(f"{fit.violation:.1e}"),
     ]
 
@@ -171,7 +171,7 @@ def show(cells: Any) -> None:
 
 def save(out: Path, fits: list[Fit]) -> None:
     report = {
-        "title": "One machine over a cluster", **run_by(),
+        "title": "SVMs on a Dask cluster", **run_by(),
         "command": "python -m benchmarks.cluster",
         "date": datetime.date.today().isoformat(),
         "columns": list(COLUMNS), "rows": [row(fit, fits) for fit in fits],
@@ -182,7 +182,7 @@ def save(out: Path, fits: list[Fit]) -> None:
 
 
 def _lines(value: Any) -> str:
-    """In JSON; a list of lists or of objects with a line for each."""
+    """Return JSON; a list of lists or of objects has one line for each of them."""
     if not (isinstance(value, list) and value and isinstance(value[0], list | dict)):
         return json.dumps(value)
     return "[\n" + ",\n".join(f"    {json.dumps(part)}" for part in value) + "\n  ]"
@@ -198,7 +198,7 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = data_folder()
     if folder is None:
-        print("PAIRSTEP_DATA is not set: there is no data to fit")
+        print("set PAIRSTEP_DATA to the folder with the data sets")
         return
     warnings.filterwarnings("ignore", "Sending large graph")  # from one computer to itself
     if arguments.latency:

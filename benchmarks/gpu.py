@@ -1,16 +1,15 @@
-"""Kernel machines on an NVIDIA GPU, against the same machines on the processors beside it.
+"""SVMs on an NVIDIA GPU, compared with the same fits on the CPU cores of its host.
 
-    python -m benchmarks.gpu [--only NAME...] [--processor] [--subset ROWS] [--budget 120]
-                             [--out FILE]
+    python -m benchmarks.gpu [--only NAME...] [--cpu] [--subset ROWS] [--budget 120] [--out FILE]
 
-Data are float32. Seconds of a fit are from NumPy arrays to a fitted machine, transfers included. It
-is fitted twice: the first may compile kernels, which CuPy then keeps on disk. The violation is the
-machine's own, recomputed in float64 on the device. With `--processor` the same fit runs on all
-processors, within the budget: a ratio with > is a lower bound. With `--subset` scikit-learn fits so
-many of the rows, and we do. Where both ends are reached and NumPy has the time, violation and dual
-objective are recomputed from the support vectors of both, in float64 on the processor. Predictions
-are of training rows, in float64 where float32 is off by more than an eighth of tol: for d features
-and s support vectors a row counts 2 s d operations.
+Data are float32. Seconds of a fit run from NumPy arrays to a fitted model, transfers included. Each
+model is fitted twice, because the first fit may compile kernels, which CuPy then caches on disk.
+The violation is the one that the model reports, recomputed in float64 on the GPU. With `--cpu` the
+same fit runs on all CPU cores within the time budget; a ratio with ">" is a lower bound. If both
+fits finish and the problem is small enough, violation and dual objective of both are recomputed in
+float64 on the CPU. With `--subset` both scikit-learn and pairstep fit that many rows. Predictions
+are for training rows, in float64 where float32 is off by more than an eighth of tol. For d features
+and s support vectors, a row counts as 2 s d operations.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from .qp_problems import data_folder
 from .svm_problems import Data, Problem, a9a, covtype, mnist, one_class, other, rbf, regression
 from .svm_truth import Truth, examine
 
-PREDICTED = 200_000  # rows, at most
-EXAMINED = 10**10  # kernel values, at most
+MAX_PREDICTED = 200_000  # rows
+MAX_CHECKED = 10**10  # kernel values that are recomputed on the CPU
 
 
 def synthetic(folder: Path, count: int) -> Data:
-    """Points on a sphere in 50 dimensions, as in the set epsilon; a noisy plane parts them."""
+    """Draw points on a sphere in 50 dimensions, like epsilon; a noisy hyperplane separates them."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((count, 50), dtype=np.float32)
     X /= np.sqrt((X**2).sum(axis=1, keepdims=True))
@@ -52,11 +51,11 @@ def odd_digits(folder: Path) -> Data:
     return data
 
 
-WHOLE = 581_012
+COVTYPE_ROWS = 581_012
 PROBLEMS = [
     rbf("covtype-100k", partial(covtype, count=100_000), 10, 1),
     rbf("covtype-200k", partial(covtype, count=200_000), 10, 1),
-    rbf("covtype-581k", partial(covtype, count=WHOLE), 10, 1),
+    rbf("covtype-581k", partial(covtype, count=COVTYPE_ROWS), 10, 1),
     rbf("mnist-odd", odd_digits, 10, 0.02),
     rbf("mnist-ten", partial(mnist, count=60_000), 10, 0.02),
     rbf("a9a-C1", a9a, 1, 1 / 123),
@@ -64,7 +63,7 @@ PROBLEMS = [
     other("svr-california", "SVR", partial(regression, name="california"),
           C=10.0, epsilon=0.1, gamma=1 / 8),
     rbf("synthetic-1M", partial(synthetic, count=1_000_000), 1, 1),
-    one_class("oneclass-581k", partial(covtype, count=WHOLE), 0.01),
+    one_class("oneclass-581k", partial(covtype, count=COVTYPE_ROWS), 0.01),
 ]  # fmt: skip
 
 
@@ -75,44 +74,44 @@ def timed(work: Any) -> tuple[Any, float]:
 
 
 def fit(problem: Problem, data: Data, library: Any, **options: Any) -> tuple[Any, float]:
-    machine = getattr(library, problem.estimator)(cache_size=4000, **problem.params, **options)
+    model = getattr(library, problem.estimator)(cache_size=4000, **problem.params, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return timed(lambda: machine.fit(data.X, data.y))
+        return timed(lambda: model.fit(data.X, data.y))
 
 
-def decisions(machine: Any, X: np.ndarray) -> np.ndarray:
-    return getattr(machine, "decision_function", machine.predict)(X)
+def decisions(model: Any, X: np.ndarray) -> np.ndarray:
+    return getattr(model, "decision_function", model.predict)(X)
 
 
-def truth(problem: Problem, data: Data, machine: Any) -> Truth:
+def truth(problem: Problem, data: Data, model: Any) -> Truth:
     params = {"kernel": "rbf", **problem.params}
     X, threads = data.X.astype(float), os.cpu_count() or 1
-    return examine(problem.estimator, params, X, data.y, None, machine, threads)
+    return examine(problem.estimator, params, X, data.y, None, model, threads)
 
 
 def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
     options = {"device": "cuda", "time_limit": arguments.budget}
     _, first = fit(problem, data, pairstep.svm, **options)
-    machine, seconds = fit(problem, data, pairstep.svm, **options)
-    some = data.X[:PREDICTED]
-    found, deciding = timed(lambda: decisions(machine, some))
-    operations = 2.0 * len(some) * len(machine.support_) * data.X.shape[1]
+    model, seconds = fit(problem, data, pairstep.svm, **options)
+    some = data.X[:MAX_PREDICTED]
+    found, deciding = timed(lambda: decisions(model, some))
+    operations = 2.0 * len(some) * len(model.support_) * data.X.shape[1]
     row = {
         "problem": problem.name, "rows": data.X.shape[0], "features": data.X.shape[1],
-        "fit": seconds, "first": first, "status": "/".join(sorted(set(machine.optimality_.status))),
-        "violation": machine.optimality_.kkt_violation.max(), "support": len(machine.support_),
+        "fit": seconds, "first": first, "status": "/".join(sorted(set(model.optimality_.status))),
+        "violation": model.optimality_.kkt_violation.max(), "support": len(model.support_),
         "predict": deciding, "tflops": operations / deciding / 1e12,
     }  # fmt: skip
-    if arguments.processor:
+    if arguments.cpu:
         here, seconds = fit(problem, data, pairstep.svm, time_limit=arguments.budget)
-        late = ">" if here.fit_status_ else ""
+        exceeded = ">" if here.fit_status_ else ""
         row |= {
-            "processor": seconds, "ratio": f"{late}{seconds / row['fit']:.3g}",
+            "cpu": seconds, "ratio": f"{exceeded}{seconds / row['fit']:.3g}",
             "differ": np.abs(decisions(here, some[:2000]) - found[:2000]).max(),
         }  # fmt: skip
-        if not late and data.X.shape[0] * len(machine.support_) <= EXAMINED:
-            there, here = (truth(problem, data, fitted) for fitted in (machine, here))
+        if not exceeded and data.X.shape[0] * len(model.support_) <= MAX_CHECKED:
+            there, here = (truth(problem, data, fitted) for fitted in (model, here))
             apart = abs(there.objective - here.objective) / abs(here.objective)
             row |= {"true violation": there.violation, "objectives differ": apart}
     if arguments.subset:
@@ -126,7 +125,7 @@ def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--subset", type=int, default=0)
     parser.add_argument("--budget", type=float, default=120.0)
     parser.add_argument("--out", type=Path)

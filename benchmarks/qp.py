@@ -1,14 +1,15 @@
-"""Budget QPs against the peers, each at its best setting; the same objective first, then time.
+"""QPs with a sum constraint, compared with other solvers at their best settings.
 
     python -m benchmarks.qp [--quick] [--out results/qp] [--only PART] [--peers ...] [--budget 20]
 
-A solver is run at the loosest tolerance of a ladder that reaches the best known objective within
-1e-9 (relative to the larger term of the objective), or is reported as failed with its gap. Peers
-get every advantage: matrices laid out as they like them beforehand, the objective scaled to a mean
-diagonal of 1, their own API where qpsolvers adds overhead, dense and sparse forms, and factor
-models lifted (``y = Fx``) for those that exploit sparsity; the fastest form counts. pairstep is
-called through its public functions on the raw problem, validation included, with Q or with its
-factors. Every solver runs in a forked child, which is ended when one solve exceeds the budget.
+Each solver runs at the loosest of several tolerances that reaches the best known objective within
+1e-9, relative to the larger term of the objective. A solver that never does is reported as failed
+with its gap. The other solvers ("peers") get every advantage: matrices in their preferred layout,
+prepared before the clock starts; the objective scaled to a mean diagonal of 1; their own API where
+qpsolvers adds overhead; dense and sparse forms; and factor models lifted (``y = Fx``) for solvers
+that exploit sparsity. The fastest form counts. pairstep is called through its public functions on
+the raw problem, input validation included, with Q or with its factors. Every solver runs in a
+forked process, which is killed when one solve exceeds the budget.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import clarabel  # noqa: F401  (imported before the fork, so that no first call pays for it)
+import clarabel  # noqa: F401  (imported before the fork, so that the import is not timed)
 import cvxopt  # noqa: F401
 import daqp
 import highspy  # noqa: F401
@@ -75,7 +76,7 @@ class Row:
 def pairstep_forms(p: Problem) -> list[Form]:
     upper = None if np.isinf(p.upper).all() else p.upper
     box = {"total": p.total, "lower": p.lower, "upper": upper}
-    weighted = {**box, "weights": p.weights}
+    weighted = {**box, "coefficients": p.coefficients}
     ladder = (1e-8, 1e-10, 1e-12, 1e-14)
     calls: dict[str, Callable[..., pairstep.Result]] = {}
     if p.Q is not None:
@@ -89,7 +90,7 @@ def pairstep_forms(p: Problem) -> list[Form]:
 
     def prebuilt() -> Solve:
         objective = pairstep.Quadratic(p.Q, p.c)
-        limits = pairstep.SumBox(p.total, p.lower, p.upper, p.weights)
+        limits = pairstep.SumBox(p.total, p.lower, p.upper, p.coefficients)
         return lambda tol: pairstep.minimize(objective, limits, tol=tol).x
 
     return [*forms, Form("pairstep*", "prebuilt", prebuilt, ladder)] if p.Q is not None else forms
@@ -133,7 +134,7 @@ def row(sums: np.ndarray, kind: str):
 
 
 def lifted(p: Problem, root: np.ndarray, D: np.ndarray, c: np.ndarray) -> qpsolvers.Problem:
-    """``min y'y/2 + x'Dx/2 + c'x`` with ``y = root x``: nothing of n x n."""
+    """Return ``min y'y/2 + x'Dx/2 + c'x`` with ``y = root x``, which needs no n x n matrix."""
     m = len(root)
     P = scipy.sparse.diags(np.r_[D, np.ones(m)], format="csc")
     A = scipy.sparse.bmat(
@@ -225,7 +226,7 @@ def proxqp_direct(p: Problem, Q: np.ndarray, c: np.ndarray) -> Solve:
 
 
 def slsqp(p: Problem, Q: np.ndarray, c: np.ndarray) -> Solve:
-    threadpoolctl.threadpool_limits(1)  # more only get in the way at this size
+    threadpoolctl.threadpool_limits(1)  # more threads are slower at this size
     start = p.feasible(np.zeros(p.n))
     budget = {"type": "eq", "fun": lambda x: p.sums @ x - p.total, "jac": lambda x: p.sums}
     bounds = scipy.optimize.Bounds(p.lower, p.upper)
@@ -274,7 +275,7 @@ def repeat(form: Form, tol: float, send: Callable) -> None:
 
 
 def run(form: Form, p: Problem, best: float, scale: float, budget: float) -> tuple[Row, list]:
-    """The row of one form, and every point it came to."""
+    """Return the row of one form, and all points that it found."""
     result = Row(form.solver, form.name, "failed")
     points = []
     for message in in_child(partial(climb, form, p, best, scale), budget):
@@ -301,10 +302,10 @@ def run(form: Form, p: Problem, best: float, scale: float, budget: float) -> tup
 
 
 def reference(p: Problem) -> tuple[float, float, float]:
-    """The best known objective, its scale, and how far it may be from the optimum, relatively.
+    """Return the best known objective, its scale, and a bound on its relative distance to f*.
 
-    From pairstep; from peers too where its own certificate leaves a doubt. Points are made
-    feasible first, so that none is too good.
+    The objective is pairstep's, or also that of peers if pairstep's bound is too large. Points are
+    made feasible first, so that infeasibility is no advantage.
     """
     best, scale, bound = np.inf, 1.0, np.inf
     peers = [f for f in peer_forms(p) if f.solver in ("piqp", "clarabel")]
@@ -328,7 +329,7 @@ def fastest(rows: list[Row]) -> Row | None:
 
 
 def measure(p: Problem, budget: float, peers: list[str], pace: dict) -> tuple[list[Row], float]:
-    """One row per solver, the fastest form of each; and the reference's own bound."""
+    """Return the fastest row of each solver, and the bound of the reference solution."""
     best, scale, bound = reference(p)
     groups: dict[str, list[Row]] = {}
     wanted = [f for f in peer_forms(p) if not peers or f.solver in peers]
@@ -415,8 +416,9 @@ def save(out: Path, table: dict[str, list[tuple[Problem, list[Row]]]]) -> None:
         plt.close(figure)
 
 
-def summarise(entries: list[tuple[Problem, list[Row]]]) -> None:
-    print(f"\nSummary: best peer's time / pairstep's\n\n  {'problem':24}{'n':>6}{'pairstep ms':>13}"
+def summarize(entries: list[tuple[Problem, list[Row]]]) -> None:
+    print("\nSummary: time of the best peer / time of pairstep\n")
+    print(f"  {'problem':24}{'n':>6}{'pairstep ms':>13}"
           f"{'peer ms':>11}  {'peer':22}{'faster':>9}")  # fmt: skip
     large, small, losses = [], [], []
     for p, rows in entries:
@@ -435,20 +437,20 @@ def summarise(entries: list[tuple[Problem, list[Row]]]) -> None:
               f"{peer.solver + ' ' + peer.form:22}{ratio:8.1f}x{mark}")  # fmt: skip
     if large:
         mean = float(np.exp(np.mean([np.log(r) for r, _ in large])))
-        print(f"\n  n >= 500: {mean:.1f}x in geometric mean (target 10), "
-              f"worst {min(large)[0]:.2f}x at {min(large)[1]} (target 1)")  # fmt: skip
+        print(f"\n  n >= 500: {mean:.1f}x in geometric mean, "
+              f"worst {min(large)[0]:.2f}x at {min(large)[1]}")  # fmt: skip
     if small:
-        print(f"  n < 500: worst {min(small)[0]:.2f}x at {min(small)[1]} (target 1)")
+        print(f"  n < 500: worst {min(small)[0]:.2f}x at {min(small)[1]}")
     print("  pairstep inexact or infeasible: " + ("; ".join(losses) or "nowhere"))
 
 
 def unit(p: Problem, mine: Row) -> float:
-    """One ulp of the total, generously where weights round every term."""
-    return (1 if p.weights is None else p.n) * float(np.spacing(max(abs(p.total), 1.0)))
+    """Return one ulp of the total, or more if coefficients round every term."""
+    return (1 if p.coefficients is None else p.n) * float(np.spacing(max(abs(p.total), 1.0)))
 
 
 def frontier(n: int, points: int = 50) -> None:
-    """Warm starts: a frontier over risk aversion against cold solves."""
+    """Compare a frontier over risk aversion, which uses warm starts, with cold solves."""
     from .qp_problems import factor_portfolio
 
     p = factor_portfolio("", "", n)
@@ -468,7 +470,7 @@ def frontier(n: int, points: int = 50) -> None:
     )
     warm = time.perf_counter() - began
     worst = max(abs(r.fun - f) / abs(f) for r, f in zip(results, alone, strict=True))
-    print(f"\nFrontier of {points} points, n = {n} (target: less than 5 cold solves)\n")
+    print(f"\nFrontier of {points} points, n = {n}\n")
     print(
         f"  cold, solve_qp each: {1e3 * sum(cold):.1f} ms; warm, path: {1e3 * warm:.1f} ms, as "
         f"much as {warm / np.median(cold):.1f} cold solves; largest gap {worst:.0e}"
@@ -481,7 +483,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/qp"))
     parser.add_argument("--only", default="", help="problems or families with this in their name")
     parser.add_argument("--budget", type=float, default=20.0, help="seconds per solve")
-    parser.add_argument("--peers", nargs="*", default=[], help="these only, for instance piqp")
+    parser.add_argument("--peers", nargs="*", default=[], help="only these, for instance piqp")
     options = parser.parse_args()
     table: dict[str, list[tuple[Problem, list[Row]]]] = {}
     pace: dict = {}
@@ -493,11 +495,11 @@ def main() -> None:
             continue
         rows, bound = measure(p, options.budget, options.peers, pace)
         show(p, rows, bound)
-        p.Q = p.F = p.A = None  # its memory
+        p.Q = p.F = p.A = None  # free the memory
         table.setdefault(p.family, []).append((p, rows))
     if table:
         save(options.out, table)
-        summarise([entry for entries in table.values() for entry in entries])
+        summarize([entry for entries in table.values() for entry in entries])
     if not options.only or options.only == "frontier":
         frontier(500 if options.quick else 1500)
 

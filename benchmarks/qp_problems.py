@@ -1,4 +1,4 @@
-"""The budget problems of `benchmarks.qp`: portfolios, index tracking, least squares, classics."""
+"""The problems of `benchmarks.qp`: portfolios, index tracking, least squares, Maros-Meszaros."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import scipy.io
 
-LARGEST_DENSE = 2000
+MAX_DENSE = 2000  # variables of a problem whose Q is formed
 
 
 @dataclass
 class Problem:
-    """Minimise ``x'Qx / 2 + c'x`` with ``weights'x = total`` and ``lower <= x <= upper``.
+    """Minimize ``x'Qx / 2 + c'x`` with ``coefficients'x = total`` and ``lower <= x <= upper``.
 
     Q is given, or its factors ``F'F + diag(D)``, or ``A`` and ``b`` of a least squares problem.
     """
@@ -35,7 +35,7 @@ class Problem:
     total: float = 1.0
     lower: np.ndarray = field(default_factory=lambda: np.zeros(1))
     upper: np.ndarray = field(default_factory=lambda: np.full(1, np.inf))
-    weights: np.ndarray | None = None
+    coefficients: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.A is not None:
@@ -44,14 +44,14 @@ class Problem:
         self.lower = np.broadcast_to(self.lower, self.n).astype(float)
         self.upper = np.broadcast_to(self.upper, self.n).astype(float)
         self.D = np.broadcast_to(self.D, self.n).astype(float)
-        if self.Q is None and self.n <= LARGEST_DENSE:
+        if self.Q is None and self.n <= MAX_DENSE:
             root = self.F if self.A is None else self.A
             self.Q = root.T @ root + np.diag(self.D)
             self.Q = (self.Q + self.Q.T) / 2
 
     @cached_property
     def sums(self) -> np.ndarray:
-        return np.ones(self.n) if self.weights is None else self.weights
+        return np.ones(self.n) if self.coefficients is None else self.coefficients
 
     @cached_property
     def diagonal(self) -> np.ndarray:
@@ -64,25 +64,25 @@ class Problem:
         return float(0.5 * x @ self.product(x) + self.c @ x)
 
     def scale(self, x: np.ndarray) -> float:
-        """What gaps are relative to: the larger term, and a floor where both vanish."""
-        floor = 1e-6 * float(self.diagonal @ x**2)
-        return max(0.5 * abs(x @ self.product(x)), abs(self.c @ x), floor)
+        """Return the larger term of the objective, to which gaps are relative."""
+        least = 1e-6 * float(self.diagonal @ x**2)
+        return max(0.5 * abs(x @ self.product(x)), abs(self.c @ x), least)
 
     def certificate(self, x: np.ndarray) -> float:
-        """The Frank-Wolfe bound on ``f(x) - f*``, by sorting, independent of any solver."""
+        """Return the Frank-Wolfe bound on ``f(x) - f*``, found by sorting, without a solver."""
         gradient = self.product(x) + self.c
         vertex = self.lower.copy()
-        room = self.total - float(self.sums @ vertex)
+        remaining = self.total - float(self.sums @ vertex)
         for i in np.argsort(gradient / self.sums):
-            if room <= 0:
+            if remaining <= 0:
                 break
-            take = min(room, self.sums[i] * (self.upper[i] - self.lower[i]))
+            take = min(remaining, self.sums[i] * (self.upper[i] - self.lower[i]))
             vertex[i] += take / self.sums[i]
-            room -= take
+            remaining -= take
         return float(gradient @ (x - vertex))
 
     def feasible(self, x: np.ndarray) -> np.ndarray:
-        """A feasible point close to x: clip and shift, by bisection."""
+        """Return a feasible point close to x: shifted and clipped, by bisection."""
         low, high = -1.0, 1.0
         for _ in range(200):
             shift = (low + high) / 2
@@ -91,7 +91,7 @@ class Problem:
         return point
 
     def violations(self, x: np.ndarray) -> tuple[float, float]:
-        """The largest bound violation, and that of the sum."""
+        """Return the largest violation of a bound, and the violation of the sum."""
         outside = float(np.maximum(self.lower - x, x - self.upper).max())
         return max(outside, 0.0), abs(fsum([*(self.sums * x), -self.total]))
 
@@ -102,11 +102,11 @@ def data_folder() -> Path | None:
 
 
 def problems(quick: bool) -> Iterator[Problem]:
-    """All of them, family by family; the small ones only if quick."""
+    """Yield all problems, or only the small ones if quick."""
     largest = 500 if quick else 10**9
     data = data_folder()
     if data is None:
-        print("PAIRSTEP_DATA is not set: OR-Library and Maros-Meszaros problems are left out\n")
+        print("PAIRSTEP_DATA is not set: skipping OR-Library and Maros-Meszaros problems\n")
     else:
         yield from (or_portfolio(data, k) for k in (1, 2, 3))
         yield from (index_tracking(data, k) for k in (1, 2, 3))
@@ -130,7 +130,7 @@ def problems(quick: bool) -> Iterator[Problem]:
             "lower only": {"lower": rng.uniform(0, 0.8 / n, n)},
             "tight upper": {"upper": 3 / n},
             "negative lower": {"lower": -0.5 / n, "upper": 0.1},
-            "weighted sum": {"weights": rng.uniform(0.5, 2.0, n)},
+            "weighted sum": {"coefficients": rng.uniform(0.5, 2.0, n)},
         }
         for family, change in changes.items():
             yield factor_portfolio(family, f"{family.replace(' ', '-')}-{n}", n, **change)
@@ -171,23 +171,24 @@ def maros_meszaros(data: Path, name: str) -> Problem:
     assert l[0] == u[0]
     lower = np.where(l[1:] <= -1e19, -np.inf, l[1:])
     upper = np.where(u[1:] >= 1e19, np.inf, u[1:])
-    weights = None if np.all(A[0] == 1) else A[0].astype(float)
+    coefficients = None if np.all(A[0] == 1) else A[0].astype(float)
     return Problem("Maros-Meszaros", name, n, Q=Q.astype(float), c=raw["q"].ravel().astype(float),
-                   total=float(l[0]), lower=lower, upper=upper, weights=weights)  # fmt: skip
+                   total=float(l[0]), lower=lower, upper=upper,
+                   coefficients=coefficients)  # fmt: skip
 
 
 def factor_portfolio(family: str, name: str, n: int, **change) -> Problem:
-    """A market, styles and own risk, yearly; risk aversion 4."""
+    """Draw a model with a market factor, style factors and specific risk; risk aversion 4."""
     rng = np.random.default_rng(n)
     k = min(20 + n // 50, 60)
     beta = np.vstack([0.16 * rng.normal(1, 0.3, n), 0.04 * rng.standard_normal((k - 1, n))])
-    own = rng.uniform(0.15, 0.5, n) ** 2
+    specific = rng.uniform(0.15, 0.5, n) ** 2
     mean = 0.05 * beta[0] / 0.16 + 0.02 * rng.standard_normal(n)
-    return Problem(family, name, n, F=2 * beta, D=4 * own, c=-mean, **change)
+    return Problem(family, name, n, F=2 * beta, D=4 * specific, c=-mean, **change)
 
 
 def sample_covariance(n: int, days: int) -> Problem:
-    """Daily returns with a market, ten sectors and noise; fewer days than assets."""
+    """Draw daily returns with a market, ten sectors and noise; fewer days than assets."""
     rng = np.random.default_rng(n)
     market = 0.01 * rng.standard_normal((days, 1)) @ rng.normal(1, 0.3, (1, n))
     sectors = 0.006 * rng.standard_normal((days, 10))[:, rng.integers(0, 10, n)]
@@ -215,7 +216,7 @@ def least_squares(n: int, ill: bool) -> Problem:
 
 
 def ill_conditioned(n: int) -> Problem:
-    """Condition number 1e10."""
+    """Draw a matrix with condition number 1e10."""
     rng = np.random.default_rng(n)
     basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
     Q = (basis * np.logspace(0, -10, n)) @ basis.T

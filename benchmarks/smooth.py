@@ -1,13 +1,14 @@
-"""Smooth objectives on the simplex against the peers; the same optimum first, then time.
+"""Smooth objectives on the simplex, compared with other solvers.
 
     python -m benchmarks.smooth [--quick] [--only NAME] [--peers ...] [--budget 60]
 
-Every solver is run at the loosest tolerance of a ladder whose point has an objective within 1e-6 of
-the best known one (relative to its distance from the value at the even spread, which is what there
-is to gain), or is reported as failed with its gap. The best known value is pairstep's, whose
-Frank-Wolfe gap is printed with it: no point can be lower by more. Peers get their problem prepared
-beforehand (cvxpy: compiled once, before the clock starts; SciPy, EM and Frank-Wolfe: functions with
-BLAS products and no subnormal numbers). pairstep is timed from raw arrays, validation included.
+Each solver runs at the loosest of several tolerances that reaches the best known objective within
+1e-6, relative to the possible improvement over equal weights. A solver that never does is reported
+as failed with its gap. The best known value is pairstep's; its Frank-Wolfe gap, which bounds how
+much lower the optimum can be, is printed with it. The problems of the other solvers ("peers") are
+prepared before the clock starts (cvxpy: compiled once; SciPy, EM and Frank-Wolfe: functions with
+BLAS products and no subnormal numbers). pairstep is timed from raw arrays, input validation
+included.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Problem:
         return np.full(self.n, 1 / self.n)
 
     def value(self, x: np.ndarray) -> float:
-        """At the nearest feasible point, so that none is too good."""
+        """Return the value at the nearest feasible point, so that infeasibility is no advantage."""
         return self.both(pairstep.Simplex().project(x))[0]
 
 
@@ -59,7 +60,7 @@ class Problem:
 
 
 def log_problem(name: str, A: np.ndarray, make: Callable[[], pairstep.Smooth]) -> Problem:
-    """Minus the mean of ``log(Ax)``."""
+    """Return minus the mean of ``log(Ax)``."""
     A = np.where(A < 1e-300, 0.0, A)
     m = len(A)
 
@@ -98,7 +99,7 @@ def mixture(m: int, n: int) -> Problem:
 
 
 def locations(m: int, n: int) -> Problem:
-    """The same with components on a grid of places: most likelihoods are tiny."""
+    """Draw the same with components on a grid of locations; most likelihoods are tiny."""
     rng = np.random.default_rng(m + 1)
     seen = np.r_[rng.normal(-2, 0.5, m // 2), rng.normal(1, 1, m - m // 2)]
     L = np.exp(-0.5 * ((seen[:, None] - np.linspace(-6, 6, n)) / 0.3) ** 2)
@@ -111,7 +112,7 @@ def kelly() -> list[Problem]:
     for name in ("olps_nyse_o", "skfolio_sp500_dataset"):
         path = os.path.join(folder, "finance", f"{name}.csv.gz")
         if not os.path.isfile(path):
-            print(f"{path} does not exist: no Kelly problem from it")
+            print(f"{path} does not exist: skipping its Kelly problem")
             continue
         import pandas
 
@@ -125,7 +126,7 @@ def kelly() -> list[Problem]:
 
 
 def stacking(m: int = 20_000, n: int = 30) -> list[Problem]:
-    """Models of different quality: their probabilities averaged, and their log odds."""
+    """Combine models of different quality, by their probabilities or by their log odds."""
     rng = np.random.default_rng(2)
     truth = rng.normal(size=m)
     y = rng.random(m) < 1 / (1 + np.exp(-2 * truth))
@@ -151,10 +152,10 @@ def stacking(m: int = 20_000, n: int = 30) -> list[Problem]:
         f"stacking of odds {m} x {n}", n, lambda: pairstep.Logistic(Z, y), both, hessian,
         lambda x: cvxpy.sum(cvxpy.logistic(-(signed @ x))) / m, line,
     )  # fmt: skip
-    shares = log_problem(
+    probabilities = log_problem(
         f"stacking of probabilities {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L)
     )
-    return [shares, odds]
+    return [probabilities, odds]
 
 
 def design(n: int, p: int) -> Problem:
@@ -227,7 +228,7 @@ def trust_constr(p: Problem) -> Solve:
 
 
 def em(p: Problem) -> Solve:
-    """Until the Frank-Wolfe gap, which costs nothing, is within the tolerance."""
+    """Run EM until the Frank-Wolfe gap, which it computes anyway, is within the tolerance."""
 
     def solve(tol: float) -> np.ndarray:
         x = p.start
@@ -243,20 +244,20 @@ def em(p: Problem) -> Solve:
 
 
 def frank_wolfe(p: Problem) -> Solve:
-    """With away steps (Guelat and Marcotte; Lacoste-Julien and Jaggi) and exact line searches."""
+    """Run Frank-Wolfe with away steps (Guelat and Marcotte; Lacoste-Julien and Jaggi)."""
 
     def solve(tol: float) -> np.ndarray:
         x = p.start
         while True:
             value, gradient = p.both(x)
-            price = float(gradient @ x)
+            average = float(gradient @ x)
             towards = int(np.argmin(gradient))
             held = np.flatnonzero(x > 0)
             away = held[np.argmax(gradient[held])]
-            gap = price - gradient[towards]
+            gap = average - gradient[towards]
             if gap <= tol * max(abs(value), 1e-3):
                 return x
-            if gap >= gradient[away] - price:
+            if gap >= gradient[away] - average:
                 direction, most = -x.copy(), 1.0
                 direction[towards] += 1
             else:
@@ -290,7 +291,7 @@ def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: fl
     warnings.simplefilter("ignore")
     try:
         solve = prepare(p)
-    except Exception as error:  # a peer may fail as it likes
+    except Exception as error:  # other solvers raise exceptions of many types
         send(f"{type(error).__name__}: {error}"[:50])
         return
     send("ready")
@@ -314,12 +315,12 @@ def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: fl
 
 
 def repetitions(seconds: float) -> int:
-    """So many that the best of them is not the luck of a few."""
+    """Return the number of repetitions: enough that the best time is reproducible."""
     return 0 if seconds >= 2 else int(np.clip(0.3 / seconds, 4, 200))
 
 
 def measure(p: Problem, budget: float, wanted: list[str]) -> float | None:
-    """Print a table; returns how many times faster pairstep is than the best peer."""
+    """Print a table and return how many times faster pairstep is than the best peer."""
     result = pairstep.minimize(p.make(), pairstep.Simplex(), tol=1e-10)
     gain = p.value(p.start) - result.fun
     own_gap = result.suboptimality_bound / abs(result.fun)
@@ -362,10 +363,10 @@ def measure(p: Problem, budget: float, wanted: list[str]) -> float | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="without the largest")
+    parser.add_argument("--quick", action="store_true", help="skip the largest problem")
     parser.add_argument("--only", default="", help="problems with this in their name")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds per solve of a peer")
-    parser.add_argument("--peers", nargs="*", default=[], help="these only, for instance EM")
+    parser.add_argument("--peers", nargs="*", default=[], help="only these, for instance EM")
     options = parser.parse_args()
     made: list[Callable[[], list[Problem]]] = [
         lambda: [mixture(5000, 200)],
@@ -383,7 +384,7 @@ def main() -> None:
             if options.only in p.name:
                 ratios[p.name] = measure(p, options.budget, options.peers)
     known = {name: ratio for name, ratio in ratios.items() if ratio}
-    print("\nbest peer's time / pairstep's (target 20, at least 1):")
+    print("\ntime of the best peer / time of pairstep:")
     for name, ratio in ratios.items():
         print(f"  {name:40}{'no peer reached it' if ratio is None else f'{ratio:8.1f}x'}")
     if known:

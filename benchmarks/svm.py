@@ -1,21 +1,24 @@
-"""Kernel machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), at equal truth.
+"""SVMs compared with scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), equally exact.
 
     python -m benchmarks.svm [--only NAME...] [--skip NAME...] [--peers libsvm onedal]
                              [--budget 60] [--quick] [--rules] [--small] [--out results/svm]
 
-Every solver is asked for tol = 1e-3. The KKT violation of its model is recomputed from the data in
-float64, and while it is above 1.5e-3 the solver is run again at a third of its tol: the first run
-that is true counts, and its tol is shown. Then all must have the same dual objective within 1e-4,
-or are tightened further; those that never get there have failed.
-Each fit has a process of its own, 2 GB of cache and all threads. Seconds are the best of up to five
-fits within five seconds, and the very first is shown beside it; memory is what the first fit added
-at its peak. oneDAL is given float32 and float64 rows, the faster that holds counts, and no limit on
-its iterations (its default ends silently at 10 000). Ratios are the peer's seconds over one's own.
-The floor is one float32 product of support vectors and rows plus one exp over it (rbf only), for
-pairstep's support vectors. All fits of a solver to a set, at one tolerance after the other, share a
-budget: the one that exceeds it is ended and shown with ">", and the ratio to it is a lower bound.
-With the usual 60 seconds the whole takes about 35 minutes on two cores. Beside tables and a figure,
-`--out` gets svm.json: the command, the commit, the machine and all rows.
+Every solver starts with tol = 1e-3. The KKT violation of its model is recomputed from the data in
+float64. While it is above 1.5e-3, the solver runs again with a third of its tol. The first run
+below it counts, and its tol is shown. Then all solvers must agree on the dual objective within
+1e-4, or are tightened further; a solver that never agrees has failed.
+
+Each fit runs in a separate process with 2 GB of cache and all threads. Seconds are the best of up
+to five fits within five seconds, and the first fit is shown beside it. Memory is the peak of the
+first fit minus the memory before it. oneDAL fits float32 and float64 rows, and the faster valid fit
+counts; its iterations are not limited, because its default stops silently after 10,000. Ratios are
+the seconds of the other solver over those of the row. The reference cost is one float32 product of
+pairstep's support vectors with all rows and one exp of each entry (RBF kernel only).
+
+All fits of a solver to a data set share a time budget. A fit that exceeds it is stopped and shown
+with ">", and the ratio to it is a lower bound. With the default of 60 seconds, everything takes
+about 35 minutes on two cores. `--out` is a folder for tables, a figure, and svm.json with the
+command, the commit, the computer and all rows.
 """
 
 from __future__ import annotations
@@ -39,9 +42,11 @@ from .qp_problems import data_folder
 from .svm_problems import PROBLEMS, Problem
 from .svm_worker import in_process
 
-TOL, VIOLATION, AGREEMENT = 1e-3, 1.5e-3, 1e-4
-TIGHTEST = 1e-7
-QUICK_ROWS = 1500
+TOL = 1e-3  # first tolerance of every solver
+VIOLATION = 1.5e-3  # largest valid float64 violation
+AGREEMENT = 1e-4  # largest relative difference of valid dual objectives
+TIGHTEST = 1e-7  # smallest tolerance to try
+QUICK_ROWS = 1500  # of each data set with --quick
 
 
 @dataclass
@@ -60,8 +65,8 @@ class Row:
     iterations: int = 0
     vs_libsvm: float = np.nan
     vs_onedal: float = np.nan
-    floor: float = np.nan
-    over_floor: float = np.nan
+    reference: float = np.nan  # reference cost, seconds
+    over_reference: float = np.nan
     memory: float = np.nan
     predict: float = np.nan
     predict_first: float = np.nan
@@ -87,14 +92,14 @@ class Row:
 
 
 def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> None:
-    """Tighten the tolerance until the float64 violation holds, or the budget is spent."""
+    """Tighten the tolerance until the float64 violation is valid or the budget is spent."""
     best, stalls = np.inf, 0
     while tol >= TIGHTEST and stalls < 2:
         left = max(task["budget"] - row.spent, 1.0)
         report = in_process({**task, "tol": tol, "budget": left}, scratch)
         row.tol = tol
         row.spent += report.get("first", left)
-        if report["exceeded"]:  # a tighter tolerance takes no less than a looser one
+        if report["exceeded"]:  # a tighter tolerance would take at least as long
             row.seconds = max(left, 0.0 if np.isnan(row.first) else row.first)
             row.status = f"over budget (> {row.seconds:.3g} s)"
             return
@@ -110,7 +115,7 @@ def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> No
 
 
 def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> list[Row]:
-    """One row per solver and type of the data."""
+    """Return one row per solver and dtype."""
     wanted = [("pairstep", "float64")]
     wanted += [("libsvm", "float64")] if "libsvm" in options.peers else []
     wanted += [("onedal", kind) for kind in ("float32", "float64") if "onedal" in options.peers]
@@ -120,7 +125,7 @@ def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> lis
         return {
             "data": str(scratch / "data"), "solver": row.solver, "estimator": problem.estimator,
             "params": problem.params, "dtype": row.dtype, "budget": options.budget,
-            "floor": not any(r.floor > 0 for r in rows if r is not row), "predict": True,
+            "reference": not any(r.reference > 0 for r in rows if r is not row), "predict": True,
         }  # fmt: skip
 
     for row in rows:
@@ -136,13 +141,13 @@ def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> lis
 
 
 def gap(row: Row, rows: list[Row]) -> float:
-    """How far a row that holds is above the best objective, relatively."""
+    """Return how far the objective of a valid row is above the best one, relative to it."""
     best = min((r.objective for r in rows if r.ok), default=np.nan)
     return (row.objective - best) / max(abs(best), 1e-300) if row.ok else 0.0
 
 
 def chosen(rows: list[Row], solver: str) -> Row | None:
-    """The fastest row of a solver that holds; or one that was ended at the budget."""
+    """Return the fastest valid row of a solver, or else one that was stopped at the budget."""
     mine = [r for r in rows if r.solver == solver]
     done = [r for r in mine if r.ok]
     if done:
@@ -152,11 +157,11 @@ def chosen(rows: list[Row], solver: str) -> Row | None:
 
 def compare(rows: list[Row]) -> None:
     libsvm, onedal = chosen(rows, "libsvm"), chosen(rows, "onedal")
-    floor = next((r.floor for r in rows if r.floor > 0), np.nan)
+    reference = next((r.reference for r in rows if r.reference > 0), np.nan)
     for r in rows:
         if not r.ok:
             continue
-        r.over_floor = r.seconds / floor
+        r.over_reference = r.seconds / reference
         if libsvm:
             r.vs_libsvm = libsvm.seconds / r.seconds
             r.predict_vs_libsvm = libsvm.predict / r.predict
@@ -167,7 +172,7 @@ def compare(rows: list[Row]) -> None:
 # ----------------------------------------------------------------------------------------- showing
 
 HEADINGS = ("solver", "seconds", "first", "tol", "violation", "objective", "SVs", "vs LIBSVM",
-            "vs oneDAL", "x floor", "MB", "predict s", "vs LIBSVM", "status")  # fmt: skip
+            "vs oneDAL", "x ref.", "MB", "predict s", "vs LIBSVM", "status")  # fmt: skip
 WIDTHS = (17, 9, 9, 8, 10, 16, 7, 10, 10, 8, 7, 10, 10, 0)
 
 
@@ -176,7 +181,7 @@ def number(value: float, form: str) -> str:
 
 
 def cells(r: Row, rows: list[Row]) -> list[str]:
-    """What the tables show of a row; ratios to a fit that was ended are lower ones."""
+    """Return the cells of a table row; ratios to a fit that was stopped are lower bounds."""
 
     def ratio(value: float, solver: str) -> str:
         peer = chosen(rows, solver)
@@ -190,7 +195,7 @@ def cells(r: Row, rows: list[Row]) -> list[str]:
         name, ">" + seconds if r.exceeded else seconds, number(r.first, ".4g") if differs else "",
         number(r.tol, ".0e"), number(r.violation, ".1e"), number(r.objective, ".8g"),
         str(r.support or ""), ratio(r.vs_libsvm, "libsvm"), ratio(r.vs_onedal, "onedal"),
-        number(r.over_floor, ".1f"), number(r.memory, ".0f"), number(r.predict, ".4g"),
+        number(r.over_reference, ".1f"), number(r.memory, ".0f"), number(r.predict, ".4g"),
         number(r.predict_vs_libsvm, ".1f"), r.status + (f" ({r.note})" if r.note else ""),
     ]  # fmt: skip
 
@@ -204,7 +209,7 @@ def show(title: str, rows: list[Row]) -> None:
 
 
 def run_by() -> dict[str, str]:
-    """The command, the commit and the machine of this run."""
+    """Return the command, the commit and the computer of this run."""
     home = Path(__file__).parents[1]
     git = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
     described = subprocess.run(git, cwd=home, capture_output=True, text=True, check=False)
@@ -247,18 +252,18 @@ def plot(out: Path, table: dict[str, list[Row]]) -> None:
     groups = list(table.values())
     places = np.arange(len(groups))
     for axes, field in zip(panels, ("seconds", "predict"), strict=True):
-        for k, (solver, colour) in enumerate(solvers.items()):
+        for k, (solver, color) in enumerate(solvers.items()):
             best = [chosen(rows, solver) for rows in groups]
             heights = [np.nan if r is None else getattr(r, field) for r in best]
-            bars = axes.bar(places + 0.27 * (k - 1), heights, 0.25, color=colour, label=solver)
+            bars = axes.bar(places + 0.27 * (k - 1), heights, 0.25, color=color, label=solver)
             for bar, r in zip(bars, best, strict=True):
                 if r is not None and r.exceeded:
                     bar.set(hatch="//", alpha=0.5)
         axes.set_yscale("log")
-    floors = [next((r.floor for r in rows if r.floor > 0), np.nan) for rows in groups]
-    panels[0].plot(places, floors, "_", color="red", markersize=14, label="floor")
-    panels[0].set(ylabel="fit, seconds (hatched: ended at the budget)",
-                  title="fits at the same true violation (1.5e-3)")  # fmt: skip
+    costs = [next((r.reference for r in rows if r.reference > 0), np.nan) for rows in groups]
+    panels[0].plot(places, costs, "_", color="red", markersize=14, label="reference cost")
+    panels[0].set(ylabel="fit, seconds (hatched: stopped at the budget)",
+                  title="fits with a float64 violation of at most 1.5e-3")  # fmt: skip
     panels[1].set(ylabel="predict, seconds")
     panels[1].set_xticks(places, [rows[0].problem for rows in groups], rotation=60, ha="right")
     panels[0].legend()
@@ -270,45 +275,41 @@ def plot(out: Path, table: dict[str, list[Row]]) -> None:
 # ----------------------------------------------------------------------------------------- summary
 
 
-def verdict(met: bool) -> str:
-    return "met" if met else "NOT met"
-
-
-def line(what: str, values: list[tuple[float, str]], target: float, at_least: bool = True) -> None:
+def line(what: str, values: list[tuple[float, str]], larger_is_better: bool = True) -> None:
     values = [v for v in values if not np.isnan(v[0])]
     if not values:
         print(f"  {what}: nothing to compare")
         return
     mean = float(np.exp(np.mean([np.log(v) for v, _ in values])))
-    worst = ", ".join(f"{v:.2f} {name}" for v, name in sorted(values, reverse=not at_least)[:3])
-    met = mean >= target if at_least else mean <= target
-    print(f"  {what}: {mean:.2f} in geometric mean of {len(values)} (target {target:g}, "
-          f"{verdict(met)}), worst: {worst}")  # fmt: skip
-
-
-def summarise(table: dict[str, list[Row]], families: dict[str, str]) -> None:
-    ended = sum(r.exceeded for rows in table.values() for r in rows)
-    print(
-        f"\nSummary (of the {ended} fits that were ended at the budget, ratios are lower bounds)\n"
+    worst = ", ".join(
+        f"{v:.2f} {name}" for v, name in sorted(values, reverse=not larger_is_better)[:3]
     )
+    print(f"  {what}: {mean:.2f} in geometric mean of {len(values)}, worst: {worst}")
+
+
+def summarize(table: dict[str, list[Row]], families: dict[str, str]) -> None:
+    ended = sum(r.exceeded for rows in table.values() for r in rows)
+    print(f"\nSummary ({ended} fits were stopped at the budget; ratios to them are lower bounds)\n")
     mine = {rows[0].problem: chosen(rows, "pairstep") for rows in table.values()}
-    held = [r for r in mine.values() if r is not None and r.ok]
+    valid = [r for r in mine.values() if r is not None and r.ok]
     for name in ("rbf", "other"):
-        part = [r for r in held if families[r.problem] == name]
+        part = [r for r in valid if families[r.problem] == name]
         if not part:
             continue
         print(f"  {name} fits")
-        line("  faster than LIBSVM", [(r.vs_libsvm, r.problem) for r in part], 15)
-        line("  faster than oneDAL", [(r.vs_onedal, r.problem) for r in part], 5)
-        line("  times the floor", [(r.over_floor, r.problem) for r in part], 3, at_least=False)
-        line("  predicts faster than LIBSVM", [(r.predict_vs_libsvm, r.problem) for r in part], 10)
+        line("  faster than LIBSVM", [(r.vs_libsvm, r.problem) for r in part])
+        line("  faster than oneDAL", [(r.vs_onedal, r.problem) for r in part])
+        line("  times the reference cost", [(r.over_reference, r.problem) for r in part], False)
+        line("  predicts faster than LIBSVM", [(r.predict_vs_libsvm, r.problem) for r in part])
         slower = [r.problem for r in part if r.vs_libsvm < 1 or r.vs_onedal < 1]
-        print(f"    never slower than either: {verdict(not slower)} {', '.join(slower)}")
+        print(f"    slower than either: {', '.join(slower) or 'nowhere'}")
     lost = [name for name, r in mine.items() if r is None or not r.ok]
-    print("  pairstep did not hold: " + (", ".join(lost) or "nowhere"))
-    absent = [f"{r.solver} {r.dtype} on {r.problem}: {r.status}" for rows in table.values()
+    print("  pairstep was not valid: " + (", ".join(lost) or "nowhere"))
+    invalid = [f"{r.solver} {r.dtype} on {r.problem}: {r.status}" for rows in table.values()
               for r in rows if r.solver != "pairstep" and not r.ok]  # fmt: skip
-    print("  peers that did not hold:" + "".join(f"\n    {a}" for a in absent or ["none"]))
+    print(
+        "  other solvers that were not valid:" + "".join(f"\n    {a}" for a in invalid or ["none"])
+    )
 
 
 def arguments() -> argparse.Namespace:
@@ -318,11 +319,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", default=["libsvm", "onedal"],
                         choices=["libsvm", "onedal"])  # fmt: skip
     parser.add_argument("--budget", type=float, default=60.0,
-                        help="seconds that the fits of a solver to one set may take")  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each set")
-    parser.add_argument("--rules", action="store_true", help="the rule study, instead")
-    parser.add_argument("--small", action="store_true", help="small fits, instead")
-    parser.add_argument("--list", action="store_true", help="name the problems")
+                        help="seconds for all fits of a solver to one data set")  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each data set")
+    parser.add_argument("--rules", action="store_true", help="compare the rules instead")
+    parser.add_argument("--small", action="store_true", help="time small fits instead")
+    parser.add_argument("--list", action="store_true", help="list the problems")
     parser.add_argument("--out", type=Path, default=Path("results/svm"))
     return parser.parse_args()
 
@@ -339,7 +340,7 @@ def main() -> None:
         return
     folder = data_folder()
     if folder is None:
-        print("PAIRSTEP_DATA is not set: there is no data to fit")
+        print("set PAIRSTEP_DATA to the folder with the data sets")
         return
     options.out.mkdir(parents=True, exist_ok=True)
     largest = QUICK_ROWS if options.quick else None
@@ -370,7 +371,7 @@ def main() -> None:
             save(options.out, table)
     if table:
         plot(options.out, table)
-        summarise(table, {p.name: p.family for p in PROBLEMS})
+        summarize(table, {p.name: p.family for p in PROBLEMS})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The data sets of `benchmarks.svm`, with the machine and the parameters that each is fitted with.
+"""The data sets of `benchmarks.svm`, each with the estimator and the parameters of its fit.
 
-They are read from the folder that PAIRSTEP_DATA names. Features are scaled as each collection says;
-where a set is thinned, rows are drawn once with a fixed seed.
+They are read from the folder that PAIRSTEP_DATA names. Features are scaled as each collection
+recommends. Subsets of rows are drawn with a fixed seed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import scipy.io
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics.pairwise import rbf_kernel
 
-LARGEST_PREDICTION = 20_000  # training rows that are predicted where there is no test set
+MAX_PREDICTED = 20_000  # training rows that are predicted if there is no test set
 
 
 @dataclass
 class Data:
-    """Rows to fit, and rows to predict; a precomputed kernel has its matrices for both."""
+    """Rows to fit and rows to predict, or their kernel matrices if the kernel is precomputed."""
 
     X: Any
     y: np.ndarray | None
@@ -33,7 +33,7 @@ class Data:
 
     def __post_init__(self) -> None:
         if self.Xt is None:
-            some = draw(self.X.shape[0], LARGEST_PREDICTION)
+            some = draw(self.X.shape[0], MAX_PREDICTED)
             self.Xt = self.X[some]
 
     def thinned(self, count: int) -> Data:
@@ -45,11 +45,11 @@ class Data:
 @dataclass
 class Problem:
     name: str
-    family: str  # "rbf" (the fits that the targets speak of) or "other"
+    family: str  # "rbf" (fits of RBF classifiers) or "other"
     estimator: str
     load: Callable[[Path], Data]
     params: dict[str, Any] = field(default_factory=dict)
-    precompute: float = 0.0  # gamma of the kernel matrix that is handed over, if one is
+    precompute: float = 0.0  # gamma of a precomputed kernel matrix; 0 for none
 
     def data(self, folder: Path, largest: int | None = None) -> Data:
         data = self.load(folder)
@@ -81,13 +81,13 @@ def svmlight(folder: Path, train: str, test: str = "", sparse: bool = False) -> 
     return Data(X, y, read(test, X.shape[1])[0] if test else None)
 
 
-@cache  # covtype takes longer to read than some fits of it, and has four
+@cache  # covtype is used four times and takes longer to read than some of its fits
 def table(folder: Path, name: str) -> np.ndarray:
     with gzip.open(folder / name, "rt") as file:
         return np.loadtxt(file, delimiter=",", skiprows=1)
 
 
-def standardised(columns: np.ndarray) -> np.ndarray:
+def standardized(columns: np.ndarray) -> np.ndarray:
     return (columns - columns.mean(0)) / columns.std(0)
 
 
@@ -97,7 +97,7 @@ def covtype(folder: Path, count: int) -> Data:
     X = (X - X.min(0)) / np.maximum(np.ptp(X, axis=0), 1e-300)
     keep = draw(len(X), count)
     rest = np.setdiff1d(np.arange(len(X)), keep)
-    return Data(X[keep], y[keep], X[rest[draw(len(rest), LARGEST_PREDICTION)]])
+    return Data(X[keep], y[keep], X[rest[draw(len(rest), MAX_PREDICTED)]])
 
 
 def mnist(folder: Path, count: int) -> Data:
@@ -112,7 +112,7 @@ def mnist(folder: Path, count: int) -> Data:
 
 
 def pendigits_like(folder: Path) -> Data:
-    """7494 digits of 16 features: the mean grey of each sixteenth of the image."""
+    """7494 digits of 16 features: the mean gray of each sixteenth of the image."""
     data = mnist(folder, 7494)
 
     def coarse(images: np.ndarray) -> np.ndarray:
@@ -133,11 +133,11 @@ def isolet_like(folder: Path) -> Data:
 
 
 def isolet_synthetic(folder: Path) -> Data:
-    """60 points around each of 26 centres in 617 dimensions."""
+    """60 points around each of 26 centers in 617 dimensions."""
     rng = np.random.default_rng(0)
     y = np.tile(np.arange(26), 60)
-    centres = 0.3 * rng.standard_normal((26, 617))
-    return Data(centres[y] + rng.standard_normal((len(y), 617)), y)
+    centers = 0.3 * rng.standard_normal((26, 617))
+    return Data(centers[y] + rng.standard_normal((len(y), 617)), y)
 
 
 def usps(folder: Path) -> Data:
@@ -157,7 +157,7 @@ def cod_rna(folder: Path) -> Data:
 
 
 def regression(folder: Path, name: str) -> Data:
-    raw = standardised(table(folder, f"regression/{name}.csv.gz"))
+    raw = standardized(table(folder, f"regression/{name}.csv.gz"))
     return Data(np.ascontiguousarray(raw[:, 1:]), raw[:, 0])
 
 

@@ -1,6 +1,6 @@
-"""The paper's rules inside the machine: iterations and seconds of SVC(rule=...) on three sets.
+"""The paper's rules inside the SVM solver: iterations and seconds of SVC(rule=...).
 
-`python -m benchmarks.svm --rules` runs it.
+Run it with `python -m benchmarks.svm --rules`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pairstep.rules import RULES
 from .svm_problems import PROBLEMS
 from .svm_worker import in_process
 
-SETS = {"a9a-C1": 10_000, "phishing": None, "usps": None}  # rows, if not all
+SETS = {"a9a-C1": 10_000, "phishing": None, "usps": None}  # number of rows; None for all
 TOL = 1e-3
 
 
 def rules() -> list[str]:
-    """The default first, then each rule that looks at prices, once."""
+    """Return the default, then each rule that uses derivatives; rules with two names only once."""
     guided = {rule.code: name for name, rule in RULES.items() if rule.guided}
     return ["default", *guided.values()]
 
@@ -41,7 +41,7 @@ def study(folder: Path, scratch: Path, options: argparse.Namespace) -> None:
             report = in_process(
                 {"data": str(scratch / "data"), "solver": "pairstep", "estimator": p.estimator,
                  "params": params, "dtype": "float64", "budget": options.budget, "tol": TOL,
-                 "floor": False, "predict": False},
+                 "reference": False, "predict": False},
                 scratch,
             )  # fmt: skip
             if report["exceeded"]:
@@ -51,9 +51,9 @@ def study(folder: Path, scratch: Path, options: argparse.Namespace) -> None:
             table.setdefault(title, {})[rule] = report
             if report["status"] == "ok":
                 each = 1e6 * report["seconds"] / max(report["iterations"], 1)
-                told = f"{report['iterations']:12}{report['seconds']:10.3f}{each:9.2f}"
-                told += f"{report['violation']:11.1e}{report['objective']:17.9g}"
-                print(f"  {rule:18}{told}", flush=True)
+                line = f"{report['iterations']:12}{report['seconds']:10.3f}{each:9.2f}"
+                line += f"{report['violation']:11.1e}{report['objective']:17.9g}"
+                print(f"  {rule:18}{line}", flush=True)
             else:
                 print(f"  {rule:18}{'':59}  {report['status']}", flush=True)
     save(options.out, table)
@@ -87,7 +87,7 @@ def plot(out: Path, table: dict[str, dict[str, dict[str, Any]]]) -> None:
     panels[0].set_yticks(places, names)
     panels[0].invert_yaxis()
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    figure.suptitle("SVC(rule=...) to a violation of 1e-3 (no bar: not offered, or not reached)")
+    figure.suptitle("SVC(rule=...) to a violation of 1e-3 (no bar: not supported, or not reached)")
     for kind in ("png", "svg"):
         figure.savefig(out / f"rules.{kind}", dpi=150)
     plt.close(figure)

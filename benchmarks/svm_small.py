@@ -1,7 +1,7 @@
-"""Small fits and predictions: SVC here against scikit-learn's, in one process, in microseconds.
+"""Small fits and predictions of SVC, compared with scikit-learn's in one process.
 
-`python -m benchmarks.svm --small` runs it. Each figure is the median of calls, ours and theirs in
-turn; ratios are theirs over ours.
+Run it with `python -m benchmarks.svm --small`. Times are medians in microseconds; calls of both
+libraries alternate. Ratios are scikit-learn's time over ours.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FITTED, FEATURES = (2, 5, 10, 30, 60, 100, 300, 1000), (4, 400)
 CLASSES, OF_CLASSES = 10, (20, 60, 150, 300, 1000)
 PREDICTED_BY, PREDICTED_FEATURES = (2, 10, 60, 300, 1000, 5000), (2, 20, 400)
 ROWS = (1, 2, 10, 100)
-SECONDS = 0.06
+SECONDS = 0.06  # per call and library
 
 
 def samples(n: int, features: int, kind: str) -> tuple[Any, np.ndarray]:
-    """Two classes that overlap, or ten; kinds of matrices are kernels of all rows with all."""
+    """Draw two or ten overlapping classes, as the kind of input of this name."""
     rng = np.random.default_rng(0)
     y = np.arange(n) % (CLASSES if kind.startswith("ten") else 2)
     X = rng.standard_normal((n, features))
@@ -41,7 +41,7 @@ def samples(n: int, features: int, kind: str) -> tuple[Any, np.ndarray]:
 
 
 def microseconds(*calls: Callable[[], Any]) -> list[float]:
-    """The median of each call, all of them in turn so that they share what disturbs them."""
+    """Return the median of each call. The calls alternate, so that they see the same load."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
@@ -54,21 +54,21 @@ def microseconds(*calls: Callable[[], Any]) -> list[float]:
     return [1e6 * float(np.median(own)) for own in times]
 
 
-Work = Callable[[Any, np.ndarray], Callable[[Any], Any]]  # of data, and then of a machine
+Work = Callable[[Any, np.ndarray], Callable[[Any], Any]]  # takes the data, then a model
 
 
 def fit(X: Any, y: np.ndarray) -> Callable[[Any], Any]:
-    return lambda machine: machine.fit(X, y)
+    return lambda model: model.fit(X, y)
 
 
 def predict(count: int, X: Any, y: np.ndarray) -> Callable[[Any], Any]:
     rows = X[np.arange(count) % X.shape[0]]
-    return lambda machine: machine.predict(rows)
+    return lambda model: model.predict(rows)
 
 
 def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, ...],
             work: dict[str, Work]) -> list[str]:  # fmt: skip
-    """A table; what is slower than theirs in it."""
+    """Print a table, and return the cases in which we are slower."""
     print(
         f"\n{'n':>6}{'features':>10} {'rows':10}"
         + "".join(f"{w:>12}{'theirs':>9}{'ratio':>7}" for w in work)
@@ -77,10 +77,10 @@ def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, .
     for n, features, kind in product(sizes, widths, kinds):
         X, y = samples(n, features, kind)
         kernel = "precomputed" if kind.endswith("matrix") else "rbf"
-        machines = [module.SVC(kernel=kernel).fit(X, y) for module in (pairstep.svm, sklearn.svm)]
+        models = [module.SVC(kernel=kernel).fit(X, y) for module in (pairstep.svm, sklearn.svm)]
         line = f"{n:6}{features:10} {kind:10}"
         for name, do in work.items():
-            ours, theirs = microseconds(*(partial(do(X, y), machine) for machine in machines))
+            ours, theirs = microseconds(*(partial(do(X, y), model) for model in models))
             line += f"{ours:12.0f}{theirs:9.0f}{theirs / ours:7.2f}"
             if ours > theirs:
                 slower.append(f"{name} of {n} x {features} {kind} ({theirs / ours:.2f})")
@@ -98,4 +98,4 @@ def study() -> None:
         PREDICTED_BY, PREDICTED_FEATURES, ("dense", "sparse"),
         {f"predict {count}": partial(predict, count) for count in ROWS},
     )  # fmt: skip
-    print("\nnever slower than scikit-learn: " + (", ".join(slower) or "met"))
+    print("\nslower than scikit-learn: " + (", ".join(slower) or "nowhere"))

@@ -1,9 +1,10 @@
-"""What a fitted machine really is: its dual variables read back from its public attributes, and
-the violation and the objective recomputed from the data in float64, block by block.
+"""Check a fitted SVM: recompute its KKT violation and its dual objective from the data.
 
-With z_i = y_i alpha_i (classes) or alpha_i - alpha*_i (regression), every machine minimises
-``z'Kz/2 + linear'z + epsilon |z|`` with fixed sums and bounds; the violation is the largest
-down-price less the smallest up-price, which is LIBSVM's stopping quantity, in LIBSVM's units.
+The dual variables are read from the public attributes of the model; everything else is computed in
+float64, block by block. With z_i = y_i alpha_i (classification) or alpha_i - alpha*_i (regression),
+every SVM minimizes ``z'Kz/2 + linear'z + epsilon |z|`` with fixed sums and bounds. The violation is
+the largest left derivative of the variables that can decrease, minus the smallest right derivative
+of those that can increase. This is the quantity by which LIBSVM stops, in LIBSVM's units.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-BLOCK = 256  # squared, it fits into a second-level cache
+BLOCK = 256  # rows and columns of a block of K, which then fits into the L2 cache
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Truth:
 
 @dataclass
 class Binary:
-    """One dual: z over `rows` of the data; `y` its labels (+1, -1) or targets; |z| <= cap."""
+    """One dual: z for `rows` of the data, `y` its labels (+1, -1) or targets, |z| <= cap."""
 
     rows: np.ndarray
     z: np.ndarray
@@ -40,7 +41,7 @@ class Binary:
 
 def binaries(estimator: str, params: dict, model: Any, y: np.ndarray | None,
              weight: np.ndarray | None) -> Iterator[Binary]:  # fmt: skip
-    """The duals that a model holds, one against one where there are several classes."""
+    """Yield the duals of a model: one, or one for each pair of classes."""
     coef = model.dual_coef_
     coef = coef.toarray() if scipy.sparse.issparse(coef) else np.asarray(coef)
     rounding = 1e-6 if coef.dtype == np.float32 else 1e-10
@@ -76,22 +77,22 @@ def binaries(estimator: str, params: dict, model: Any, y: np.ndarray | None,
 
 
 def snapped(dual: Binary, rounding: float) -> Binary:
-    """Put what is at its bound but for rounding exactly there."""
+    """Set variables that are at a bound up to rounding exactly to the bound."""
     at = np.abs(np.abs(dual.z) - dual.cap) <= rounding * dual.cap
     dual.z[at] = np.sign(dual.z[at]) * dual.cap[at]
     return dual
 
 
-# ------------------------------------------------------------------------------------ each machine
+# -------------------------------------------------------------------------------------- each model
 
 
-def spread(price: np.ndarray, down: np.ndarray, up: np.ndarray,
-           up_price: np.ndarray | None = None) -> float:  # fmt: skip
-    """The largest price where z can fall less the smallest where it can rise."""
-    up_price = price if up_price is None else up_price
+def spread(left_derivative: np.ndarray, down: np.ndarray, up: np.ndarray,
+           right_derivative: np.ndarray | None = None) -> float:  # fmt: skip
+    """Return the largest derivative of `down` variables minus the smallest of `up` ones."""
+    right_derivative = left_derivative if right_derivative is None else right_derivative
     if not (down.any() and up.any()):
         return 0.0
-    return max(0.0, float(price[down].max() - up_price[up].min()))
+    return max(0.0, float(left_derivative[down].max() - right_derivative[up].min()))
 
 
 def judge(estimator: str, params: dict, dual: Binary, Kz: np.ndarray) -> Truth:
@@ -140,7 +141,7 @@ def examine(estimator: str, params: dict, X: Any, y: np.ndarray | None, weight: 
 
 
 def kernel_of(params: dict) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None:
-    """The kernel as a function of inner products and squared norms; None: it is precomputed."""
+    """Return the kernel as a function of inner products and squared norms; None if precomputed."""
     name, gamma = params.get("kernel", "rbf"), params.get("gamma")
     if name == "precomputed":
         return None
@@ -161,7 +162,7 @@ def kernel_of(params: dict) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np
 
 
 def product(X: Any, dual: Binary, kernel: Callable | None, threads: int) -> np.ndarray:
-    """K z in float64, a block of rows and of support vectors at a time, all threads."""
+    """Return K z in float64, computed in blocks of rows and support vectors on all threads."""
     support = np.flatnonzero(dual.z)
     z = dual.z[support]
     sparse = scipy.sparse.issparse(X)

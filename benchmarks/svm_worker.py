@@ -1,9 +1,8 @@
-"""One fit in a process of its own, so that memory, threads and first calls are those of this fit.
+"""Run one fit in a separate process, so that memory, threads and warm-up are not shared.
 
-`benchmarks/svm.py` starts it with the path of a task, a JSON file.
-
-The task names the data, the estimator and its parameters; the report goes beside it, renewed after
-every stage. A fit or a prediction that exceeds its budget ends the process (SIGALRM).
+`benchmarks/svm.py` starts this module with the path of a task, a JSON file that names the data, the
+estimator and its parameters. The report is written next to it and updated after every stage. A fit
+or a prediction that exceeds its time budget ends the process (SIGALRM).
 """
 
 from __future__ import annotations
@@ -27,16 +26,18 @@ import numpy as np
 
 from pairstep.threads import available
 
-from .svm_floor import floor
+from .svm_reference import reference_cost
 from .svm_truth import binaries, examine
 
 MODULES = {"pairstep": "pairstep.svm", "libsvm": "sklearn.svm", "onedal": "sklearnex.svm"}
-CACHE_MB = 2000
+CACHE_MB = 2000  # of kernel rows, for every solver
+
+# A fit is repeated until one of these is reached, and the fastest counts.
 REPEAT_SECONDS, REPEATS = 5.0, 5
 
 
 def in_process(task: dict[str, Any], scratch: Path) -> dict[str, Any]:
-    """The report of one task; `exceeded` says that the fit was ended at its budget."""
+    """Run a task and return its report; `exceeded` is set if the fit exceeded its budget."""
     path = scratch / "task.json"
     path.write_text(json.dumps(task))
     path.with_suffix(".out").unlink(missing_ok=True)
@@ -54,7 +55,7 @@ def in_process(task: dict[str, Any], scratch: Path) -> dict[str, Any]:
 
 
 class Fallbacks(logging.Handler):
-    """Notes what scikit-learn-intelex hands back to scikit-learn."""
+    """Records the calls that scikit-learn-intelex hands back to scikit-learn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +85,9 @@ def status_megabytes(field: str) -> float:
 
 
 def forget_peak() -> None:
-    ctypes.CDLL(None).malloc_trim(0)  # or memory freed before would hide what is used next
+    ctypes.CDLL(None).malloc_trim(
+        0
+    )  # otherwise memory that is already freed would be reused unseen
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -137,9 +140,9 @@ def work(task: dict[str, Any], report: Callable[..., None]) -> None:
         iterations=int(np.sum(model.n_iter_)), threads=threads,
         note="; ".join(sorted({str(w.message).split("\n")[0][:80] for w in warned})),
     )  # fmt: skip
-    if task["floor"] and params.get("kernel", "rbf") == "rbf":
+    if task["reference"] and params.get("kernel", "rbf") == "rbf":
         duals = list(binaries(estimator, params, model, data.y, data.weight))
-        report(floor=floor(data.X, duals, params["gamma"], threads))
+        report(reference=reference_cost(data.X, duals, params["gamma"], threads))
     if task["predict"]:
         times = best_of(lambda: model.predict(Xt), task["budget"])
         report(predict_first=times[0], predict=min(times), predicted=Xt.shape[0])
@@ -151,8 +154,8 @@ def main(path: Path) -> None:
     task = json.loads(path.read_text())
     result: dict[str, Any] = {"status": "failed"}
 
-    def report(**news: Any) -> None:
-        result.update(news)
+    def report(**entries: Any) -> None:
+        result.update(entries)
         path.with_suffix(".out").write_text(json.dumps(result))
 
     report()

@@ -1,13 +1,13 @@
-"""Searches for C and gamma: SVCCV and SVRCV against GridSearchCV over two other libraries.
+"""Searches for C and gamma: SVCCV and SVRCV compared with GridSearchCV over two other libraries.
 
     PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
 
-Five folds, 7 C x 5 gamma, equal grids and folds, all cores. Our search runs in a process of its
-own; memory is the peak of that process beyond what it had before the search, and allowed are
-cache_size and the size of the data. With a budget the peers do the first fold alone, of candidates
-drawn at random, with a fixed seed, until so many seconds have passed, and their time is scaled up
-to all folds of the whole grid ("~" in the table, with the number of fits that were done); ours is
-never scaled. Scores are compared candidate by candidate where both have one.
+Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Our search
+runs in a separate process. Its memory is the peak minus the memory before the search, and should be
+at most cache_size plus the size of the data. With `--budget`, the other libraries fit only the
+first fold of random candidates (with a fixed seed) until that many seconds have passed. Their time
+is then extrapolated to all folds of the whole grid ("~" in the table, with the number of fits). Our
+time is never extrapolated. Scores are compared for every candidate that both have scored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .svm_worker import CACHE_MB, MODULES, forget_peak, status_megabytes
 
 FOLDS = 5
 CS = [4.0**k for k in range(-2, 5)]
-SCALES = [4.0**k for k in range(-2, 3)]  # of gamma, times what "scale" is
+SCALES = [4.0**k for k in range(-2, 3)]  # values of gamma, relative to gamma="scale"
 PROBLEMS: dict[str, tuple[str, Callable, int]] = {
     "a9a": ("SVC", a9a, 5000),
     "usps": ("SVC", usps, 10**9),
@@ -41,8 +41,8 @@ PROBLEMS: dict[str, tuple[str, Callable, int]] = {
     "letter": ("SVC", letter, 10**9),
 }
 PEERS = {"libsvm": "GridSearchCV(SVC)", "onedal": "GridSearchCV(sklearnex)"}
-AT_ONCE = 7  # candidates that a peer with a budget is given at once
-LONGEST = 10 * 3600.0  # seconds that a search may take
+CANDIDATES_PER_CALL = 7  # of another library, between two checks of its budget
+MAX_SECONDS = 10 * 3600.0  # of our search
 
 
 def ours(kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], send: Callable) -> None:
@@ -58,18 +58,18 @@ def ours(kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], send: Cal
 def peer(
     name: str, kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], budget: float
 ) -> tuple[float, dict[int, float]]:
-    """Seconds for the whole search, and the scores of the candidates that there was time for."""
-    machine = getattr(importlib.import_module(MODULES[name]), kind)(cache_size=CACHE_MB)
+    """Return the seconds of the whole search, and the scores of the candidates that were fitted."""
+    model = getattr(importlib.import_module(MODULES[name]), kind)(cache_size=CACHE_MB)
     grid = [{"C": [C], "gamma": [gamma]} for C in CS for gamma in gammas]
     folds = list(check_cv(FOLDS, y, classifier=kind == "SVC").split(X, y))
 
     def search(candidates: list[int], folds: list) -> dict[int, float]:
         some = [grid[k] for k in candidates]
-        found = GridSearchCV(machine, some, cv=folds, n_jobs=-1, refit=False).fit(X, y)
+        found = GridSearchCV(model, some, cv=folds, n_jobs=-1, refit=False).fit(X, y)
         return dict(zip(candidates, found.cv_results_["mean_test_score"], strict=True))
 
-    # The workers are there and have imported what they need before the clock runs.
-    GridSearchCV(machine, grid[0], cv=2, n_jobs=-1, refit=False).fit(X[:500], y[:500])
+    # Start the workers and let them import everything before the clock starts.
+    GridSearchCV(model, grid[0], cv=2, n_jobs=-1, refit=False).fit(X[:500], y[:500])
     began = time.perf_counter()
     if np.isinf(budget):
         scores = search(list(range(len(grid))), folds)
@@ -77,16 +77,18 @@ def peer(
     scores = {}
     order = np.random.default_rng(0).permutation(len(grid)).tolist()
     while order and time.perf_counter() - began < budget:
-        scores |= search(order[:AT_ONCE], folds[:1])
-        del order[:AT_ONCE]
-    share = len(scores) / len(grid) / FOLDS
-    return (time.perf_counter() - began) / share, scores
+        scores |= search(order[:CANDIDATES_PER_CALL], folds[:1])
+        del order[:CANDIDATES_PER_CALL]
+    fraction = len(scores) / len(grid) / FOLDS
+    return (time.perf_counter() - began) / fraction, scores
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--budget", type=float, default=np.inf, help="seconds per peer and set")
+    parser.add_argument(
+        "--budget", type=float, default=np.inf, help="seconds per library and data set"
+    )
     options = parser.parse_args()
     folder = Path(os.environ["PAIRSTEP_DATA"])
     ratios: dict[str, list[float]] = {name: [] for name in PEERS}
@@ -100,7 +102,7 @@ def main() -> None:
         rows = draw(len(data.X), most)
         X, y = np.ascontiguousarray(data.X[rows]), data.y[rows]
         gammas = [scale * gamma_of("scale", X) for scale in SCALES]
-        ((seconds, found, memory),) = in_child(partial(ours, kind, X, y, gammas), LONGEST)
+        ((seconds, found, memory),) = in_child(partial(ours, kind, X, y, gammas), MAX_SECONDS)
         whole = np.isinf(options.budget)
         scores = found["mean_test_score" if whole else "split0_test_score"]
         cells, largest = [], 0.0

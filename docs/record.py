@@ -1,9 +1,10 @@
-"""Writes figures down where they are shown.
+"""Update published benchmark results.
 
-    python docs/record.py                        the README's, from docs/benchmarks/
-    python docs/record.py results/svm/svm.json   first docs/benchmarks/svm.json, from a whole run
+    python docs/record.py                        update the table in README.md from docs/benchmarks/
+    python docs/record.py results/svm/svm.json   first update docs/benchmarks/svm.json from this run
 
-of `python -m benchmarks.svm`. The site draws its tables and plots from docs/benchmarks/ by itself.
+The second form takes the output of a full run of `python -m benchmarks.svm`. The site reads
+docs/benchmarks/ when it is built.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "docs" / "benchmarks"
 MARKS = "<!-- figures -->\n", "<!-- end figures -->"
 
-# Work as the README calls it: the benchmark, the row there, and what to show of it.
-Shown = Callable[[dict[str, Any]], tuple[str, str]]
-FIGURES: dict[str, tuple[str, str, Shown]] = {
+# Task as named in the README: the benchmark, its row, and a function that formats it.
+Format = Callable[[dict[str, Any]], tuple[str, str]]
+FIGURES: dict[str, tuple[str, str, Format]] = {
     "portfolio of 85 stocks (OR-Library)": (
         "qp",
         "OR-Library, port2",
         lambda row: (
             f"{row['`solve_qp`, ms']} ms",
-            f"{row['best peer, ms'].replace(' (', ' ms (')}, the best of eight",
+            f"{row['best peer, ms'].replace(' (', ' ms (')[:-1]}, the fastest of eight solvers)",
         ),
     ),
-    "rbf machine, cod-rna, 30 000 rows": (
+    "RBF SVC, cod-rna, 30,000 rows": (
         "svm",
         "cod-rna",
         lambda row: (
@@ -41,38 +42,38 @@ FIGURES: dict[str, tuple[str, str, Shown]] = {
             f"{row['LIBSVM, s']} s (LIBSVM), {row['oneDAL, s']} s (oneDAL)",
         ),
     ),
-    "a grid of 35 candidates in 5 folds, usps": (
+    "grid search, 35 candidates in 5 folds, usps": (
         "tuning",
         "usps",
         lambda row: (
             f"{row['`SVCCV`, `SVRCV`, s']} s",
-            f"{row['GridSearchCV(scikit-learn), s']} s (GridSearchCV over scikit-learn)",
+            f"{row['GridSearchCV(scikit-learn), s']} s (GridSearchCV with scikit-learn)",
         ),
     ),
-    "9025 pixels unmixed, each": (
+    "unmixing of 9025 pixels, per pixel": (
         "batch",
         "Samson, 3 materials",
         lambda row: (
             row["`simplex_lstsq`, each"],
-            f"{row['times cvxopt, one by one']} times that (a programme of cvxopt for each)",
+            f"{row['times cvxopt, one by one']} times as long (one cvxopt QP per pixel)",
         ),
     ),
 }
 
 
 def figures() -> str:
-    """The README's table."""
-    lines = ["| work | pairstep | peers |", "| --- | ---: | --- |"]
-    for work, (name, first, shown) in FIGURES.items():
+    """Return the README's table."""
+    lines = ["| task | pairstep | others |", "| --- | ---: | --- |"]
+    for task, (name, label, formatted) in FIGURES.items():
         benchmark = json.loads((BENCHMARKS / f"{name}.json").read_text(encoding="utf-8"))
-        (cells,) = (row for row in benchmark["rows"] if row[0] == first)
-        ours, peers = shown(dict(zip(benchmark["columns"], cells, strict=True)))
-        lines.append(f"| {work} | {ours} | {peers} |")
+        (cells,) = (row for row in benchmark["rows"] if row[0] == label)
+        ours, peers = formatted(dict(zip(benchmark["columns"], cells, strict=True)))
+        lines.append(f"| {task} | {ours} | {peers} |")
     return "\n".join(lines) + "\n"
 
 
-def machines(run: dict[str, Any]) -> dict[str, Any]:
-    """The site's table of support vector machines, from a run of `benchmarks.svm`."""
+def svm_table(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the site's table of SVMs, from a run of `benchmarks.svm`."""
     sys.path.insert(0, str(ROOT))
     from benchmarks.svm import Row, chosen
     from benchmarks.svm_problems import PROBLEMS
@@ -85,16 +86,16 @@ def machines(run: dict[str, Any]) -> dict[str, Any]:
             return None
         return f">{digits(row.seconds):g}" if row.exceeded else digits(row.seconds)
 
-    def known(raw: dict[str, Any]) -> Row:
+    def parsed(raw: dict[str, Any]) -> Row:
         return Row(**{key: np.nan if value is None else value for key, value in raw.items()})
 
     rows, ratios = [], []
     for problem in (p.name for p in PROBLEMS if p.family == "rbf"):
-        fits = [known(raw) for raw in run["rows"] if raw["problem"] == problem]
+        fits = [parsed(raw) for raw in run["rows"] if raw["problem"] == problem]
         ours = chosen(fits, "pairstep")
         if ours is None or not ours.ok:
             continue
-        ratios.append([ours.vs_libsvm, ours.vs_onedal, ours.over_floor, ours.predict_vs_libsvm])
+        ratios.append([ours.vs_libsvm, ours.vs_onedal, ours.over_reference, ours.predict_vs_libsvm])
         peers = [seconds(chosen(fits, solver)) for solver in ("libsvm", "onedal")]
         rows.append([problem, digits(ours.seconds), *peers, *map(digits, ratios[-1])])
     columns = [[x for x in column if not np.isnan(x)] for column in zip(*ratios, strict=True)]
@@ -111,9 +112,9 @@ def machines(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(runs: list[str]) -> None:
-    """Write down a run, if there is one, and the README's figures."""
+    """Update the table of a run, if one is given, and the README."""
     for run in runs:
-        table = machines(json.loads(Path(run).read_text(encoding="utf-8")))
+        table = svm_table(json.loads(Path(run).read_text(encoding="utf-8")))
         (BENCHMARKS / "svm.json").write_text(
             json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
         )

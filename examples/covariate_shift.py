@@ -1,126 +1,134 @@
 """Covariate shift
 ===============
 
-Weights that make the training sample look like where the model will be used.
+Weight the training sample so that it resembles the target sample.
 
-A line is fitted to a curve: which line is best depends on where it is needed. Kernel mean matching
-weighs the training points so that they resemble the target's inputs, whose outputs nobody knows.
-The curve is the standard one of this literature (Shimodaira 2000): x^3 - x with noise, training
-points around 0.5, target points around 0.
+A model is trained on one distribution of inputs and used on another. Kernel mean matching weights
+the training points so that they resemble the inputs of the target. It does not need the target
+outputs.
 
-Weights help where the model is wrong in a way that the shift brings out, and they cost precision,
-for fewer points count. The second panel shows both: on the curve the weights win; on
-California's house prices, with poor districts overrepresented among the training points, a linear
-model has little bias to lose, and the weights cost more than they gain.
+Weights help where the model is misspecified and the shift exposes it. They also increase the
+variance, because fewer points count. This example shows both cases. On a curve that a line cannot
+fit, the weights reduce the error. On house prices in California, a linear model has little bias,
+and the weights increase the error.
 """
 
-from __future__ import annotations
-
+import argparse
+import os
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _data import Array, find
-from _picture import BLACK, BLUE, GREEN, GREY, PALE, RED, label, panels, run, save
 from sklearn.linear_model import LinearRegression
 
 from pairstep import KernelMeanMatching
 
 DRAWS, SIZE = 20, 300
-Draw = tuple[Array, Array, Array, Array]  # X and y of the training sample, X and y of the target
+
+# %%
+# A curve
+# -------
+#
+# This is the standard example of Shimodaira (2000): x^3 - x with noise. Training points lie
+# around 0.5, target points around 0.
 
 
-def curve(rng: np.random.Generator) -> Draw:
-    """Draw from Shimodaira's curve."""
+def curve(rng):
+    """Return X and y of a training sample, and X and y of a target sample."""
     X, target = rng.normal(0.5, 0.5, (SIZE, 1)), rng.normal(0.0, 0.3, (SIZE, 1))
     noise = rng.normal(0.0, 0.3, (2, SIZE))
     return X, (X**3 - X)[:, 0] + noise[0], target, (target**3 - target)[:, 0] + noise[1]
 
 
-def made_up_houses() -> Array:
-    """Districts with a price that is linear in everything: weights have nothing to gain there."""
+# %%
+# House prices
+# ------------
+#
+# The training sample contains too many districts with low income.
+
+path = Path(os.environ.get("PAIRSTEP_DATA", ""), "regression", "california.csv.gz")
+if path.is_file():
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    study = "house prices"
+else:
+    print(f"PAIRSTEP_DATA is not set or has no regression/{path.name}: using synthetic data")
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((5000, 8))
-    price = 2e5 + X @ rng.normal(0.0, 3e4, 8) + 5e4 * rng.standard_normal(5000)
-    return np.column_stack([price, X])
+    features = rng.standard_normal((5000, 8))
+    price = 2e5 + features @ rng.normal(0.0, 3e4, 8) + 5e4 * rng.standard_normal(5000)
+    table = np.column_stack([price, features])
+    study = "synthetic prices"
 
 
-def houses(rng: np.random.Generator, table: Array) -> Draw:
-    """Draw districts of California, poor ones more often for training; prices in 1000 dollars."""
+def houses(rng):
+    """Return a biased training sample and a target sample; prices in 1000 dollars."""
     y, X = table[:, 0] / 1000, table[:, [8, 1, 2, 3]]  # income, longitude, latitude, age
     X = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -3, 3)
     order = rng.permutation(len(y))
     target, pool = order[:SIZE], order[SIZE:]
-    chance = 1 / (1 + np.exp(2 * X[pool, 0]))
-    train = rng.choice(pool, SIZE, replace=False, p=chance / chance.sum())
+    probability = 1 / (1 + np.exp(2 * X[pool, 0]))
+    train = rng.choice(pool, SIZE, replace=False, p=probability / probability.sum())
     return X[train], y[train], X[target], y[target]
 
 
-def match(X: Array, target: Array) -> Array:
-    """Give the weights of the training points."""
+# %%
+# Compare the errors with and without weights
+# -------------------------------------------
+
+
+def matching_weights(X, target):
+    """Return the weights of the training points."""
     return KernelMeanMatching(upper_bound=10.0, eps=0.05, tol=1e-5).fit(X, X_target=target).weights_
 
 
-def errors(draw: Draw) -> tuple[float, float]:
-    """Root mean square errors on the target of a linear model, without and with weights."""
-    X, y, target, truth = draw
-    models = LinearRegression().fit(X, y), LinearRegression().fit(X, y, match(X, target))
-    plain, weighted = (float(np.sqrt(np.mean((m.predict(target) - truth) ** 2))) for m in models)
-    return plain, weighted
+def errors(X, y, target, y_target):
+    """Return the target RMSE of a linear model, without and with weights."""
+    models = (
+        LinearRegression().fit(X, y),
+        LinearRegression().fit(X, y, matching_weights(X, target)),
+    )
+    return [float(np.sqrt(np.mean((m.predict(target) - y_target) ** 2))) for m in models]
 
 
-def main(out: Path) -> None:
-    """Draw one fit, and the errors of many."""
-    path = find("regression/california.csv.gz")
-    table = made_up_houses() if path is None else np.loadtxt(path, delimiter=",", skiprows=1)
-    seeds = range(DRAWS)
-    studies = {
-        "curve": [errors(curve(np.random.default_rng(k))) for k in seeds],
-        "made-up prices" if path is None else "house prices": [
-            errors(houses(np.random.default_rng(k), table)) for k in seeds
-        ],
-    }
-    for name, pairs in studies.items():
-        plain, weighted = np.mean(pairs, axis=0)
-        better = sum(b < a for a, b in pairs)
-        print(f"{name}: mean error {plain:.4f} without weights, {weighted:.4f} with")
-        print(f"{name}: weights better in {better} of {DRAWS} draws")
+changes = {}
+for name, draw in (("curve", curve), (study, houses)):
+    pairs = np.array([errors(*draw(np.random.default_rng(k))) for k in range(DRAWS)])
+    plain, weighted = pairs.mean(axis=0)
+    better = int((pairs[:, 1] < pairs[:, 0]).sum())
+    changes[name] = 100 * (pairs[:, 1] / pairs[:, 0] - 1)
+    print(f"{name}: mean error {plain:.4f} without weights, {weighted:.4f} with")
+    print(f"{name}: weights better in {better} of {DRAWS} draws")
 
-    X, y, target, truth = curve(np.random.default_rng(0))
-    weights = match(X, target)
-    effective = weights.sum() ** 2 / (weights @ weights)
-    print(f"sum of the weights: {weights.sum():.3f} for {SIZE} points, largest {weights.max():.3f}")
-    print(f"effective number of points: {effective:.1f}")
+X, y, target, y_target = curve(np.random.default_rng(0))
+weights = matching_weights(X, target)
+effective = weights.sum() ** 2 / (weights @ weights)
+print(f"sum of the weights: {weights.sum():.3f} for {SIZE} points, largest {weights.max():.3f}")
+print(f"effective number of points: {effective:.1f}")
 
-    figure, (left, right) = panels(1, 2, (11.5, 5.0), width_ratios=(1.4, 1.0))
-    left.scatter(X, y, s=14, color=PALE)
-    left.scatter(X, y, s=14 * weights, color=BLUE, alpha=0.35, linewidth=0)
-    left.plot(target, truth, "x", color=GREY, markersize=4, alpha=0.6)
-    grid = np.linspace(-0.9, 1.5, 100)
-    left.plot(grid, grid**3 - grid, color=BLACK, linewidth=1.4, linestyle=(0, (4, 1.5)))
-    for sample_weight, colour in ((None, RED), (weights, BLUE)):
-        line = LinearRegression().fit(X, y, sample_weight)
-        left.plot(grid, line.predict(grid[:, None]), color=colour)
-    left.set(title="One draw", xlabel="x", ylabel="y", xlim=(-0.9, 1.5), ylim=(-1.3, 2.4))
-    names = (
-        ("line, plain", RED), ("line, weighted", BLUE), ("true curve (dashed)", BLACK),
-        ("training points; blue, larger: weighted", GREY), ("× target points", GREY),
-    )  # fmt: skip
-    for k, (text, colour) in enumerate(names):
-        label(left, 0.03, 0.96 - 0.065 * k, text, colour, transform=left.transAxes)
+# %%
+# Plot one draw and the changes in error
+# --------------------------------------
+#
+# The area of a blue circle is proportional to the weight of a training point.
 
-    rng = np.random.default_rng(0)
-    for at, (pairs, colour) in enumerate(zip(studies.values(), (BLUE, GREEN), strict=True)):
-        change = np.array([100 * (b / a - 1) for a, b in pairs])
-        where = at + rng.uniform(-0.12, 0.12, DRAWS)
-        right.plot(where, change, "o", color=colour, alpha=0.5, markersize=7, mew=0)
-        right.plot([at - 0.25, at + 0.25], [change.mean()] * 2, color=colour)
-    right.axhline(0, color=GREY, linewidth=1)
-    right.set_xticks(range(len(studies)), list(studies), fontsize=12)
-    right.set(title=f"Change of the error, {DRAWS} draws", ylabel="with weights, %")
-    right.set_xlim(-0.6, len(studies) - 0.4)
-    right.grid(axis="y")
-    save(figure, out, path is None)
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(11, 4.8), width_ratios=(1.4, 1.0), layout="constrained"
+)
+left.scatter(X, y, s=8, color="0.85", label="training points")
+left.scatter(X, y, s=14 * weights, color="C0", alpha=0.4, linewidth=0, label="the same, weighted")
+left.plot(target, y_target, "x", color="0.5", markersize=4, label="target points")
+grid = np.linspace(-0.9, 1.5, 100)
+left.plot(grid, grid**3 - grid, "k--", linewidth=1.4, label="true curve")
+for sample_weight, color, name in ((None, "C3", "no weights"), (weights, "C0", "weighted")):
+    line = LinearRegression().fit(X, y, sample_weight)
+    left.plot(grid, line.predict(grid[:, None]), color, label=f"linear fit, {name}")
+left.set(title="One draw of the curve", xlabel="x", ylabel="y", xlim=(-0.9, 1.5), ylim=(-1.3, 2.4))
+left.legend(frameon=False)
+right.boxplot(list(changes.values()))
+right.set_xticks([1, 2], list(changes))
+right.axhline(0, color="0.5", linewidth=1)
+right.set(title=f"Change of the error by weights, {DRAWS} draws", ylabel="%")
+right.grid(axis="y", alpha=0.3)
 
-
-if __name__ == "__main__":
-    run(main, __doc__)
+parser = argparse.ArgumentParser(description="Correct covariate shift by weights.")
+parser.add_argument("--out", default="covariate_shift.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

@@ -1,68 +1,96 @@
-"""Kelly's criterion
-=================
+"""Kelly criterion
+===============
 
-The portfolio whose wealth grows fastest.
+Find the portfolio with the largest growth rate.
 
-With the returns of m days in the rows of R, the growth rate of a portfolio that is rebalanced daily
-is mean(log(1 + Rx)). Its maximum over x >= 0, sum(x) = 1 is Kelly's portfolio, in hindsight: what
-nobody could have known, and so what any strategy is measured against. A limit on each holding costs
-growth; the right panel shows how the holdings spread. Data: daily prices of 20 stocks.
+Let the rows of R be the returns of m days. A portfolio x that is rebalanced daily grows at the rate
+``mean(log(1 + Rx))``. Its maximum over ``x >= 0, sum(x) = 1`` is the Kelly portfolio. Computed in
+hindsight, it is an upper bound for every strategy with constant weights.
 """
 
-from __future__ import annotations
-
+import argparse
+import csv
+import gzip
 import math
+import os
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _data import daily_stocks
-from _picture import BLACK, BLUE, GREEN, GREY, RED, label, panels, run, save
 
 import pairstep
 
-LIMITS = {1.0: BLUE, 0.3: GREEN, 0.1: RED}
-DAYS_IN_A_YEAR = 252
+DAYS_PER_YEAR = 252
+
+# %%
+# Load the data
+# -------------
+#
+# The data are daily prices of 20 stocks of the S&P 500, as in skfolio.
+
+path = Path(os.environ.get("PAIRSTEP_DATA", ""), "finance", "skfolio_sp500_dataset.csv.gz")
+if path.is_file():
+    with gzip.open(path, "rt") as file:
+        (_, *names), *rows = csv.reader(file)
+    prices = np.array([row[1:] for row in rows], float)
+    returns = prices[1:] / prices[:-1] - 1
+else:
+    print(f"PAIRSTEP_DATA is not set or has no finance/{path.name}: using synthetic data")
+    rng, n, days = np.random.default_rng(4), 20, 2500
+    market = 0.001 + 0.02 * rng.standard_normal(days)
+    exposure, volatility = rng.uniform(0.5, 1.5, n), rng.uniform(0.02, 0.05, n)
+    drift = 0.03 * volatility * rng.standard_normal(n)
+    noise = volatility * rng.standard_normal((days, n))
+    returns = 0.3 * (drift + np.outer(market, exposure) + noise)
+    names = [f"stock {k}" for k in range(n)]
+
+# %%
+# Solve for several upper bounds
+# ------------------------------
+#
+# An upper bound on each weight diversifies the portfolio and reduces its growth.
 
 
-def main(out: Path) -> None:
-    """Find the portfolio for each limit, print growth and holdings, draw."""
-    names, returns, made_up = daily_stocks(premium=0.03)
-    figure, (left, right) = panels(1, 2, (11.5, 5.0))
-    years = np.arange(len(returns)) / DAYS_IN_A_YEAR
-    even = np.full(len(names), 1 / len(names))
-    holdings = {}
-    for row, (limit, colour) in enumerate(LIMITS.items()):
-        began = time.perf_counter()
-        result = pairstep.minimize(
-            pairstep.LogGrowth(returns), pairstep.SumBox(total=1.0, upper=limit), tol=1e-10
-        )
-        milliseconds = 1e3 * (time.perf_counter() - began)
-        assert result.status == pairstep.Status.OPTIMAL, result.message
-        growth = 100 * math.expm1(-DAYS_IN_A_YEAR * result.fun)
-        holdings[limit] = result.x
-        print(f"limit {limit:g}: growth {growth:.3f}% a year, in {milliseconds:.1f} ms")
-        print(f"limit {limit:g}: largest holding {result.x.max():.6f}, sum {math.fsum(result.x)}")
-        left.plot(years, np.cumsum(np.log1p(returns @ result.x)) / math.log(10), color=colour)
-        name = f"at most {limit:.0%} each: {growth:.1f}% a year"
-        label(left, 0.04, 0.93 - 0.07 * row, name, colour, transform=left.transAxes)
-    growth = 100 * math.expm1(DAYS_IN_A_YEAR * np.log1p(returns @ even).mean())
-    print(f"equal holdings: growth {growth:.3f}% a year")
-    left.plot(years, np.cumsum(np.log1p(returns @ even)) / math.log(10), color=GREY)
-    label(left, 0.04, 0.72, f"equal: {growth:.1f}% a year", GREY, transform=left.transAxes)
-    ticks = np.arange(0, math.ceil(left.get_ylim()[1]) + 1)
-    left.set_yticks(ticks, [f"{10.0**t:g}" for t in ticks])
-    left.set(title="Wealth, in multiples of the start", xlabel="years")
-    left.grid()
-    order = np.argsort(-sum(holdings.values()))[:10]
-    for k, (limit, colour) in enumerate(LIMITS.items()):
-        places = np.arange(len(order)) + 0.27 * (k - 1)
-        right.barh(places, 100 * holdings[limit][order], 0.25, color=colour)
-    right.set_yticks(np.arange(len(order)), [names[i] for i in order], color=BLACK)
-    right.invert_yaxis()
-    right.set(title="Holdings, %")
-    save(figure, out, made_up)
+def growth_per_year(x):
+    """Return the growth per year in percent."""
+    return 100 * math.expm1(DAYS_PER_YEAR * np.log1p(returns @ x).mean())
 
 
-if __name__ == "__main__":
-    run(main, __doc__)
+portfolios = {}
+for bound in (1.0, 0.3, 0.1):
+    start = time.perf_counter()
+    result = pairstep.minimize(
+        pairstep.LogGrowth(returns), pairstep.SumBox(total=1.0, upper=bound), tol=1e-10
+    )
+    milliseconds = 1e3 * (time.perf_counter() - start)
+    assert result.success, result.message
+    portfolios[f"at most {bound:.0%} each"] = x = result.x
+    print(f"bound {bound:g}: growth {growth_per_year(x):.3f}% per year, in {milliseconds:.1f} ms")
+    print(f"bound {bound:g}: largest holding {x.max():.6f}, sum {math.fsum(x)}")
+portfolios["equal weights"] = equal = np.full(len(names), 1 / len(names))
+print(f"equal weights: growth {growth_per_year(equal):.3f}% per year")
+
+# %%
+# Plot wealth and weights
+# -----------------------
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+years = np.arange(len(returns)) / DAYS_PER_YEAR
+largest = np.argsort(-sum(portfolios.values()))[:10]
+places = np.arange(len(largest))
+for k, (name, x) in enumerate(portfolios.items()):
+    label = f"{name}: {growth_per_year(x):.1f}% per year"
+    left.semilogy(years, np.cumprod(1 + returns @ x), label=label)
+    right.barh(places + 0.2 * (k - 1.5), 100 * x[largest], 0.18, label=name)
+left.set(title="Wealth relative to the start", xlabel="years")
+left.legend(frameon=False)
+left.grid(alpha=0.3)
+right.set_yticks(places, [names[i] for i in largest])
+right.invert_yaxis()
+right.set(title="Portfolio weights", xlabel="%")
+right.legend(frameon=False, loc="lower right")
+
+parser = argparse.ArgumentParser(description="Draw Kelly portfolios.")
+parser.add_argument("--out", default="kelly.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

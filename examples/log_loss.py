@@ -1,25 +1,24 @@
-"""Stacking by log loss
-====================
+"""Stacking classifiers by log loss
+================================
 
-How much to believe each of several classifiers.
+Combine classifiers with the weights that minimize the log loss.
 
-Five models give each case a score, the logarithm of the odds that a tumour is benign. Their mix
-with weights that are not negative and add up to one is to have the smallest log loss on cases that
-the models have not been fitted to:
+Five classifiers predict whether a tumor is benign. Each one gives a score, the log odds. The
+stacked score is a weighted average with weights that are nonnegative and sum to one. The weights
+minimize the log loss of cross-validated scores::
 
-    minimise mean log(1 + exp(-s_i (Zx)_i)),    x >= 0, sum(x) = 1.
+    minimize    mean log(1 + exp(-s_i (Zx)_i))
+    subject to  x >= 0, sum(x) = 1
 
-A single overconfident model costs dearly where it errs; the mix hedges. The data come with
-scikit-learn.
+A single overconfident classifier has a large loss where it is wrong. An average reduces this
+risk. The data come with scikit-learn.
 """
 
-from __future__ import annotations
-
+import argparse
 import math
-from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _picture import BLUE, GREY, PALE, panels, run, save
 from sklearn.datasets import load_breast_cancer
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -35,58 +34,67 @@ import pairstep
 MODELS = {
     "logistic": make_pipeline(StandardScaler(), LogisticRegression(C=10.0)),
     "forest": RandomForestClassifier(100, random_state=0),
-    "neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier(11)),
+    "neighbors": make_pipeline(StandardScaler(), KNeighborsClassifier(11)),
     "naive Bayes": GaussianNB(),
     "quadratic": QuadraticDiscriminantAnalysis(reg_param=0.1),
 }
 
+# %%
+# Compute the scores
+# ------------------
+#
+# Training scores come from 10-fold cross-validation. Test scores come from models fitted to the
+# whole training set. Clipping keeps the scores finite.
 
-def log_odds(probability: np.ndarray) -> np.ndarray:
-    """Scores, of probabilities that nobody takes for certain."""
+
+def log_odds(probability):
+    """Return the log odds of clipped probabilities."""
     p = np.clip(probability, 1e-4, 1 - 1e-4)
     return np.log(p / (1 - p))
 
 
-def log_loss(score: np.ndarray, y: np.ndarray) -> float:
-    """The mean of minus the logarithm of the probability of what came."""
+def log_loss(score, y):
+    """Return the mean log loss of scores."""
     return float(np.mean(np.logaddexp(0.0, np.where(y == 1, -score, score))))
 
 
-def main(out: Path) -> None:
-    """Find the weights by cross-validation, print and draw them and the losses on new cases."""
-    X, y = load_breast_cancer(return_X_y=True)
-    train, test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=1, stratify=y)
-    seen, new = (np.empty((len(rows), len(MODELS))) for rows in (train, test))
-    for k, model in enumerate(MODELS.values()):
-        ahead = cross_val_predict(model, train, y_train, cv=10, method="predict_proba")
-        seen[:, k] = log_odds(ahead[:, 1])
-        new[:, k] = log_odds(model.fit(train, y_train).predict_proba(test)[:, 1])
-    result = pairstep.minimize(pairstep.Logistic(seen, y_train), pairstep.Simplex(), tol=1e-10)
-    print(f"weights: {result.status} after {result.n_iter} iterations")
-    print(f"sum of the weights: {math.fsum(result.x)}")
-    losses = {name: log_loss(new[:, k], y_test) for k, name in enumerate(MODELS)}
-    losses["plain average"] = log_loss(new.mean(axis=1), y_test)
-    losses["pairstep"] = log_loss(new @ result.x, y_test)
-    for name, loss in losses.items():
-        print(f"log loss on new cases, {name}: {loss:.4f}")
-    print(f"on the cases seen: {result.fun:.4f}, best model: {best_alone(seen, y_train):.4f}")
+X, y = load_breast_cancer(return_X_y=True)
+train, test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=1, stratify=y)
+Z_train, Z_test = np.empty((len(train), len(MODELS))), np.empty((len(test), len(MODELS)))
+for k, model in enumerate(MODELS.values()):
+    predicted = cross_val_predict(model, train, y_train, cv=10, method="predict_proba")
+    Z_train[:, k] = log_odds(predicted[:, 1])
+    Z_test[:, k] = log_odds(model.fit(train, y_train).predict_proba(test)[:, 1])
 
-    figure, (left, right) = panels(1, 2, (11.5, 4.6))
-    left.barh(list(MODELS), result.x, color=BLUE)
-    left.invert_yaxis()
-    left.set(title="Weights")
-    names = sorted(losses, key=lambda name: losses[name])
-    colours = [{"pairstep": BLUE, "plain average": GREY}.get(name, PALE) for name in names]
-    right.barh(names, [losses[name] for name in names], color=colours)
-    right.invert_yaxis()
-    right.set(title="Log loss on new cases")
-    save(figure, out)
+# %%
+# Find the weights
+# ----------------
 
+result = pairstep.minimize(pairstep.Logistic(Z_train, y_train), pairstep.Simplex(), tol=1e-10)
+print(f"weights: {result.status} after {result.n_iter} iterations")
+print(f"sum of the weights: {math.fsum(result.x)}")
+best_alone = min(log_loss(column, y_train) for column in Z_train.T)
+print(f"on the cases seen: {result.fun:.4f}, best model: {best_alone:.4f}")
+losses = {name: log_loss(Z_test[:, k], y_test) for k, name in enumerate(MODELS)}
+losses["average"] = log_loss(Z_test.mean(axis=1), y_test)
+losses["pairstep"] = log_loss(Z_test @ result.x, y_test)
+for name, loss in losses.items():
+    print(f"log loss on new cases, {name}: {loss:.4f}")
 
-def best_alone(scores: np.ndarray, y: np.ndarray) -> float:
-    """The smallest loss of a single model."""
-    return min(log_loss(column, y) for column in scores.T)
+# %%
+# Plot weights and test losses
+# ----------------------------
 
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+left.barh(list(MODELS), result.x)
+left.invert_yaxis()
+left.set(title="Weights")
+names = sorted(losses, key=losses.get)
+colors = [{"pairstep": "C0", "average": "0.5"}.get(name, "0.8") for name in names]
+right.barh(names, [losses[name] for name in names], color=colors)
+right.invert_yaxis()
+right.set(title="Log loss on the test set")
 
-if __name__ == "__main__":
-    run(main, __doc__)
+parser = argparse.ArgumentParser(description="Stack classifiers by log loss.")
+parser.add_argument("--out", default="log_loss.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

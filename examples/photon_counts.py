@@ -1,82 +1,86 @@
-"""Photon counts
-=============
+"""Spectral mixtures from photon counts
+====================================
 
-Which elements a faint spectrum is a mix of.
+Estimate the composition of a sample from a faint spectrum.
 
-A detector counts photons in 300 channels. Each of twelve elements has a spectrum of its own, and
-what is counted is Poisson with the mean N Ax, x the shares of the elements. Most of them are not in
-the sample. Least squares trusts all channels alike, although the error of a count grows with its
-root; the divergence of Kullback and Leibler, which is minus the logarithm of the likelihood, does
-not:
+A detector counts photons in 300 channels. Each of twelve elements has a known spectrum. The
+counts are Poisson with mean N Ax, where x are the fractions of the elements. Maximizing the
+likelihood means minimizing the Kullback-Leibler divergence::
 
-    minimise sum_i b_i log(b_i / (Ax)_i) - b_i + (Ax)_i,    x >= 0, sum(x) = 1.
+    minimize    sum_i b_i log(b_i / (Ax)_i) - b_i + (Ax)_i
+    subject to  x >= 0, sum(x) = 1
 
-The data are made up, so that the truth is known.
+Least squares gives all channels the same weight, although the error of a count grows with its
+square root.
 """
 
-from __future__ import annotations
-
+import argparse
 import math
-from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _picture import BLACK, BLUE, PALE, RED, label, panels, run, save
 
 import pairstep
 
 CHANNELS, ELEMENTS, PHOTONS, EXPOSURES = 300, 12, 2000, 200
 
+# %%
+# Generate the data
+# -----------------
+#
+# Each spectrum has four lines on a background, and sums to 1. Four of the twelve elements are
+# present.
 
-def spectra(rng: np.random.Generator) -> np.ndarray:
-    """A few lines on a background for each element; every spectrum has the sum 1."""
-    channel = np.arange(CHANNELS)[:, None]
-    background = np.exp(-channel / rng.uniform(30, 300, ELEMENTS)) * rng.uniform(0.02, 0.3)
-    lines = np.zeros((CHANNELS, ELEMENTS))
-    for _ in range(4):
-        place, width = rng.uniform(10, 290, ELEMENTS), rng.uniform(2, 6, ELEMENTS)
-        lines += rng.uniform(0.1, 1, ELEMENTS) * np.exp(-(((channel - place) / width) ** 2))
-    total = background + lines
-    return total / total.sum(axis=0)
+rng = np.random.default_rng(2)
+channel = np.arange(CHANNELS)[:, None]
+A = np.exp(-channel / rng.uniform(30, 300, ELEMENTS)) * rng.uniform(0.02, 0.3)
+for _ in range(4):
+    position, width = rng.uniform(10, 290, ELEMENTS), rng.uniform(2, 6, ELEMENTS)
+    A += rng.uniform(0.1, 1, ELEMENTS) * np.exp(-(((channel - position) / width) ** 2))
+A /= A.sum(axis=0)
+truth = np.zeros(ELEMENTS)
+truth[[1, 4, 8, 10]] = 0.55, 0.3, 0.1, 0.05
+counts = rng.poisson(PHOTONS * (A @ truth), (EXPOSURES, CHANNELS))
 
+# %%
+# Fit every exposure by both methods
+# ----------------------------------
 
-def main(out: Path) -> None:
-    """Estimate the shares of many exposures both ways; print and draw the errors."""
-    rng = np.random.default_rng(2)
-    A = spectra(rng)
-    truth = np.zeros(ELEMENTS)
-    truth[[1, 4, 8, 10]] = 0.55, 0.3, 0.1, 0.05
-    counts = rng.poisson(PHOTONS * (A @ truth), (EXPOSURES, CHANNELS))
-    likely, squares = [], []
-    for seen in counts:
-        shares = seen / seen.sum()
-        result = pairstep.minimize(pairstep.KLDivergence(A, shares), pairstep.Simplex(), tol=1e-9)
-        assert result.success, result.message
-        likely.append(result.x)
-        squares.append(pairstep.simplex_lstsq(A, shares).x)
-    errors = [float(np.sqrt(np.mean((np.array(v) - truth) ** 2))) for v in (likely, squares)]
-    found = [float(np.mean(np.array(v)[:, truth == 0] == 0)) for v in (likely, squares)]
-    print(f"sum of the shares: {math.fsum(likely[0])}")
-    print(f"error of the likelihood's shares: {errors[0]:.5f}, of least squares: {errors[1]:.5f}")
-    print(f"absent elements that get exactly 0: {100 * found[0]:.1f}% and {100 * found[1]:.1f}%")
+likelihood, squares = [], []
+for exposure in counts:
+    b = exposure / exposure.sum()
+    result = pairstep.minimize(pairstep.KLDivergence(A, b), pairstep.Simplex(), tol=1e-9)
+    assert result.success, result.message
+    likelihood.append(result.x)
+    squares.append(pairstep.simplex_lstsq(A, b).x)
+fits = {"maximum likelihood": np.array(likelihood), "least squares": np.array(squares)}
+errors = [float(np.sqrt(np.mean((x - truth) ** 2))) for x in fits.values()]
+zeros = [100 * float(np.mean(x[:, truth == 0] == 0)) for x in fits.values()]
+print(f"sum of the shares: {math.fsum(likelihood[0])}")
+print(f"error of the likelihood's shares: {errors[0]:.5f}, of least squares: {errors[1]:.5f}")
+print(f"absent elements that get exactly 0: {zeros[0]:.1f}% and {zeros[1]:.1f}%")
 
-    figure, (left, right) = panels(1, 2, (11.5, 5.0))
-    left.bar(np.arange(CHANNELS), counts[0], 1.0, color=PALE)
-    left.plot(PHOTONS * (A @ likely[0]), color=BLUE, linewidth=1.5)
-    label(left, 0.98, 0.92, "one exposure", "#767676", transform=left.transAxes, ha="right")
-    label(left, 0.98, 0.85, "its mix", BLUE, transform=left.transAxes, ha="right")
-    left.set(title=f"{PHOTONS} photons", xlabel="channel")
-    for values, colour, shift in ((likely, BLUE, -0.16), (squares, RED, 0.16)):
-        low, middle, high = np.quantile(values, [0.1, 0.5, 0.9], axis=0)
-        places = np.arange(ELEMENTS) + shift
-        right.vlines(places, low, high, color=colour, linewidth=5, alpha=0.45)
-        right.plot(places, middle, "o", color=colour, markersize=5)
-    right.hlines(truth, np.arange(ELEMENTS) - 0.4, np.arange(ELEMENTS) + 0.4, color=BLACK, lw=1.5)
-    label(right, 0.5, 0.92, f"likelihood: error {errors[0]:.4f}", BLUE, transform=right.transAxes)
-    label(right, 0.5, 0.85, f"least squares: error {errors[1]:.4f}", RED, transform=right.transAxes)
-    right.set(title=f"Shares in {EXPOSURES} exposures, and the truth", xlabel="element")
-    right.set_xticks(range(ELEMENTS))
-    save(figure, out)
+# %%
+# Plot the fits
+# -------------
+#
+# Bars show the range from the 10% to the 90% quantile over the exposures.
 
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+left.bar(np.arange(CHANNELS), counts[0], 1.0, color="0.8", label="counts")
+left.plot(PHOTONS * (A @ likelihood[0]), label="maximum-likelihood fit")
+left.set(title=f"One exposure with {PHOTONS} photons", xlabel="channel", ylabel="photons")
+left.legend(frameon=False)
+for k, ((name, x), error) in enumerate(zip(fits.items(), errors, strict=True)):
+    low, median, high = np.quantile(x, [0.1, 0.5, 0.9], axis=0)
+    places, color = np.arange(ELEMENTS) + 0.32 * k - 0.16, f"C{k}"
+    right.vlines(places, low, high, color=color, linewidth=5, alpha=0.45)
+    right.plot(places, median, "o", color=color, label=f"{name}, RMSE {error:.4f}")
+right.hlines(truth, np.arange(ELEMENTS) - 0.4, np.arange(ELEMENTS) + 0.4, color="k", label="truth")
+right.set(title=f"Fractions in {EXPOSURES} exposures", xlabel="element", ylabel="fraction")
+right.set_xticks(range(ELEMENTS))
+right.legend(frameon=False)
 
-if __name__ == "__main__":
-    run(main, __doc__)
+parser = argparse.ArgumentParser(description="Fit photon counts.")
+parser.add_argument("--out", default="photon_counts.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

@@ -1,119 +1,130 @@
 """Portfolios with trading costs
 =============================
 
-The mean-variance frontier, with and without the cost of getting there.
+Compute mean-variance frontiers, with and without the cost of rebalancing.
 
-An investor holds the same amount of each stock and looks a quarter ahead. Selling and buying costs
-a share of what is traded: a kink of the objective at the present holdings::
+An investor holds equal amounts of each stock and plans one quarter ahead. Buying and selling costs
+a fraction of the traded amount, which is an L1 term around the current holdings::
 
-    aversion x'Cx / 2 - mean'x + cost sum_i |x_i - held_i|,    x >= 0, sum(x) = 1,
+    minimize    aversion x'Cx / 2 - mean'x + cost sum_i |x_i - held_i|
+    subject to  x >= 0, sum(x) = 1
 
-so that many holdings stay exactly as they are. `pairstep.path` follows each frontier from the
-careful to the bold, every solve starting from the last. Data: 89 stocks of the FTSE 100, from
-Beasley's OR-Library, with the frontier published there as a check.
+With costs, many holdings stay exactly as they are.
 """
 
-from __future__ import annotations
-
+import argparse
 import math
+import os
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _data import Array, find, made_up_market, numbers
-from _picture import BLACK, BLUE, GREEN, GREY, RED, label, panels, run, save
 
 import pairstep
 
-WEEKS = 13
-AVERSIONS = np.geomspace(100.0, 0.7, 60)
-COSTS = {0.0: (BLUE, "-"), 0.005: (GREEN, (0, (5, 1.2))), 0.02: (RED, (0, (2, 1)))}
+# %%
+# Load the data
+# -------------
+#
+# The data are weekly means and covariances of 89 stocks of the FTSE 100, from Beasley's OR-Library.
+# The library also publishes the frontier without costs, which serves as a check.
 
-
-def market() -> tuple[Array, Array, Array | None]:
-    """Give weekly means and covariances, and the published frontier where there is one."""
-    path, published = find("finance/port3.txt"), None
-    if path is None:
-        returns, _ = made_up_market(np.random.default_rng(2), 80, 200, premium=0.05)
-        return returns.mean(axis=0), np.cov(returns.T), None
-    data = numbers(path)
+path = Path(os.environ.get("PAIRSTEP_DATA", ""), "finance", "port3.txt")
+published = None
+if path.is_file():
+    data = np.array(path.read_text().split(), float)
     n = int(data[0])
-    mean, deviation = data[1 : 1 + 2 * n].reshape(n, 2).T
+    weekly_mean, deviation = data[1 : 1 + 2 * n].reshape(n, 2).T
     i, j, correlation = data[1 + 2 * n :].reshape(-1, 3).T
-    covariance = np.empty((n, n))
+    weekly_covariance = np.empty((n, n))
     rows, columns = i.astype(int) - 1, j.astype(int) - 1
-    covariance[rows, columns] = covariance[columns, rows] = correlation
-    published = numbers(path.with_name("portef3.txt")).reshape(-1, 2)
-    return mean, covariance * np.outer(deviation, deviation), published
+    weekly_covariance[rows, columns] = weekly_covariance[columns, rows] = correlation
+    weekly_covariance *= np.outer(deviation, deviation)
+    published = np.array(path.with_name("portef3.txt").read_text().split(), float).reshape(-1, 2)
+else:
+    print(f"PAIRSTEP_DATA is not set or has no finance/{path.name}: using synthetic data")
+    rng, n, weeks = np.random.default_rng(2), 80, 200
+    market = 0.001 + 0.02 * rng.standard_normal(weeks)
+    exposure, volatility = rng.uniform(0.5, 1.5, n), rng.uniform(0.02, 0.05, n)
+    drift = 0.05 * volatility * rng.standard_normal(n)
+    noise = volatility * rng.standard_normal((weeks, n))
+    returns = drift + np.outer(market, exposure) + noise
+    weekly_mean, weekly_covariance = returns.mean(axis=0), np.cov(returns.T)
+
+WEEKS = 13
+mean, covariance = WEEKS * weekly_mean, WEEKS * weekly_covariance
+held = np.full(n, 1 / n)
+
+# %%
+# Solve one frontier per cost
+# ---------------------------
+#
+# :func:`pairstep.path` solves the problem for a sequence of risk aversions. Each solve starts
+# from the previous solution.
+
+AVERSIONS = np.geomspace(100.0, 0.7, 60)
 
 
-def frontier(mean: Array, covariance: Array, held: Array, cost: float) -> Array:
-    """Give the portfolios of one frontier, a row per risk aversion."""
+def frontier(cost):
+    """Return the portfolios of one frontier, one row per risk aversion."""
 
-    def objective(aversion: float) -> pairstep.Kinked:
-        return pairstep.Kinked(pairstep.Quadratic(aversion * covariance, -mean), cost, held)
+    def objective(aversion):
+        return pairstep.L1Penalized(pairstep.Quadratic(aversion * covariance, -mean), cost, held)
 
     results = list(pairstep.path(objective, pairstep.Simplex(), over=AVERSIONS, x0=held))
-    for result in results:
-        assert result.status == pairstep.Status.OPTIMAL, result.message
+    assert all(result.success for result in results)
     return np.array([result.x for result in results])
 
 
-def main(out: Path) -> None:
-    """Follow a frontier for each cost, print what trading is worth it, draw."""
-    weekly_mean, weekly_covariance, published = market()
-    mean, covariance = WEEKS * weekly_mean, WEEKS * weekly_covariance
-    held = np.full(len(mean), 1 / len(mean))
-    figure, (left, right) = panels(1, 2, (11.5, 5.0))
-    for cost, (colour, dashes) in COSTS.items():
-        began = time.perf_counter()
-        x = frontier(mean, covariance, held, cost)
-        seconds = time.perf_counter() - began
-        traded = np.abs(x - held).sum(axis=1)
-        risk = 100 * np.sqrt(np.einsum("ij,jk,ik->i", x, covariance, x))
-        gain = 100 * (x @ mean - cost * traded)
-        name = f"cost {100 * cost:g}%"
-        print(f"{name}: {len(x)} portfolios of {len(mean)} stocks in {seconds:.3f} seconds")
-        print(f"{name}: largest |sum - 1| {max(abs(math.fsum(row) - 1) for row in x):.1e}")
-        for k in np.linspace(0, len(x) - 1, 6).astype(int):
-            kept = int((x[k] == held).sum())
-            print(
-                f"{name}: risk {risk[k]:.4f}% gain {gain[k]:.4f}% turnover "
-                f"{50 * traded[k]:.1f}% untouched {kept}"
-            )
-        left.plot(risk, gain, color=colour, linestyle=dashes)
-        label(left, risk[-1] + 0.15, gain[-1], name if cost else "free trading", colour)
-        right.plot(risk, 50 * traded, color=colour, linestyle=dashes)
-        if cost == 0 and published is not None:
-            order = np.argsort(published[:, 1])
-            ours = np.einsum("ij,jk,ik->i", x, weekly_covariance, x)
-            reference = np.interp(ours, published[order, 1], published[order, 0])
-            off = np.abs(x @ weekly_mean - reference).max()
-            print(f"largest distance to the published frontier: {off:.1e} of weekly return")
-            left.plot(
-                100 * np.sqrt(WEEKS * published[::60, 1]), 100 * WEEKS * published[::60, 0],
-                ".", color=BLACK, markersize=5, zorder=3,
-            )  # fmt: skip
+frontiers = {}
+for cost in (0.0, 0.005, 0.02):
+    start = time.perf_counter()
+    x = frontier(cost)
+    seconds = time.perf_counter() - start
+    traded = np.abs(x - held).sum(axis=1)
+    risk = 100 * np.sqrt(np.einsum("ij,jk,ik->i", x, covariance, x))
+    gain = 100 * (x @ mean - cost * traded)
+    frontiers[cost] = risk, gain, 50 * traded
+    name = f"cost {100 * cost:g}%"
+    print(f"{name}: {len(x)} portfolios of {n} stocks in {seconds:.3f} seconds")
+    print(f"{name}: largest |sum - 1| {max(abs(math.fsum(row) - 1) for row in x):.1e}")
+    for k in np.linspace(0, len(x) - 1, 6).astype(int):
+        print(
+            f"{name}: risk {risk[k]:.4f}% gain {gain[k]:.4f}% turnover {50 * traded[k]:.1f}% "
+            f"untouched {(x[k] == held).sum()}"
+        )
+    if cost == 0 and published is not None:
+        order = np.argsort(published[:, 1])
+        variance = np.einsum("ij,jk,ik->i", x, weekly_covariance, x)
+        reference = np.interp(variance, published[order, 1], published[order, 0])
+        difference = np.abs(x @ weekly_mean - reference).max()
+        print(f"largest distance to the published frontier: {difference:.1e} of weekly return")
 
-    risk_held, gain_held = 100 * math.sqrt(held @ covariance @ held), 100 * held @ mean
-    left.plot(risk_held, gain_held, "o", color=BLACK, markersize=8)
-    label(left, risk_held + 0.25, gain_held, "held today", BLACK)
-    for row, (cost, (colour, _)) in enumerate(COSTS.items()):
-        name = f"cost {100 * cost:g}%" if cost else "free trading"
-        label(right, 0.97, 0.2 - 0.07 * row, name, colour, ha="right", transform=right.transAxes)
-    left.margins(x=0.12)
-    left.set(title="Frontier after costs", ylabel="expected gain in a quarter, %")
-    right.set(title="How much is traded", ylabel="turnover, % of the portfolio", ylim=(0, 105))
-    if published is not None:
-        label(
-            left, 0.98, 0.04, "dots: published frontier", GREY, ha="right", fontweight="normal",
-            transform=left.transAxes,
-        )  # fmt: skip
-    for ax in (left, right):
-        ax.set_xlabel("risk (standard deviation in a quarter), %")
-        ax.grid()
-    save(figure, out, published is None)
+# %%
+# Plot the frontiers
+# ------------------
+#
+# Costs lower the frontier, and reduce the turnover.
 
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+for (cost, (risk, gain, turnover)), style in zip(frontiers.items(), ("-", "--", ":"), strict=True):
+    name = f"cost {100 * cost:g}%" if cost else "no costs"
+    left.plot(risk, gain, style, label=name)
+    right.plot(risk, turnover, style, label=name)
+risk, gain = 100 * math.sqrt(held @ covariance @ held), 100 * held @ mean
+left.plot(risk, gain, "ko", label="current portfolio")
+if published is not None:
+    points = published[::60]
+    risk, gain = 100 * np.sqrt(WEEKS * points[:, 1]), 100 * WEEKS * points[:, 0]
+    left.plot(risk, gain, "k.", markersize=4, label="published frontier")
+left.set(title="Efficient frontier after costs", ylabel="expected return per quarter, %")
+right.set(title="Turnover", ylabel="turnover, % of the portfolio", ylim=(0, 105))
+for ax in (left, right):
+    ax.set_xlabel("risk (standard deviation per quarter), %")
+    ax.legend(frameon=False)
+    ax.grid(alpha=0.3)
 
-if __name__ == "__main__":
-    run(main, __doc__)
+parser = argparse.ArgumentParser(description="Draw frontiers with trading costs.")
+parser.add_argument("--out", default="portfolio.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

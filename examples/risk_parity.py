@@ -1,67 +1,92 @@
 """Risk parity
 ===========
 
-A portfolio whose assets contribute equally to its risk.
+Find the portfolio in which every asset contributes equally to the risk.
 
-The contribution of asset i to the variance of a portfolio is x_i (Qx)_i. The minimum of
-x'Qx / 2 - sum_i log(x_i), without a sum to keep, makes all of them 1; divided by its sum it is the
-portfolio of risk parity. It lies between equal holdings and the portfolio of least variance, which
-puts most of the risk into a few assets. Data: daily prices of 20 stocks.
+Asset i contributes ``x_i (Qx)_i`` to the variance of a portfolio. At the minimum of ``x'Qx / 2 -
+sum_i log(x_i)``, without a constraint on the sum, all contributions are 1. Dividing by the sum
+gives the risk-parity portfolio. It lies between equal weights and the minimum-variance portfolio,
+which concentrates the risk in a few assets.
 """
 
-from __future__ import annotations
-
+import argparse
+import csv
+import gzip
 import math
+import os
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _data import Array, daily_stocks
-from _picture import BLUE, GREEN, GREY, panels, run, save
 
 import pairstep
 
-DAYS_IN_A_YEAR = 252
+DAYS_PER_YEAR = 252
 
+# %%
+# Load the data
+# -------------
+#
+# The data are daily prices of 20 stocks of the S&P 500, as in skfolio.
 
-def risk_parity(covariance: Array) -> Array:
-    """Find the portfolio of risk parity."""
-    n = len(covariance)
-    result = pairstep.minimize(
-        pairstep.RiskParity(covariance), pairstep.SumBox(total=(0.0, math.inf)),
-        x0=1 / np.sqrt(n * np.diag(covariance)), tol=1e-10,
-    )  # fmt: skip
-    assert result.success, result.message
-    return result.x / result.x.sum()
+path = Path(os.environ.get("PAIRSTEP_DATA", ""), "finance", "skfolio_sp500_dataset.csv.gz")
+if path.is_file():
+    with gzip.open(path, "rt") as file:
+        (_, *names), *rows = csv.reader(file)
+    prices = np.array([row[1:] for row in rows], float)
+    returns = prices[1:] / prices[:-1] - 1
+else:
+    print(f"PAIRSTEP_DATA is not set or has no finance/{path.name}: using synthetic data")
+    rng, n, days = np.random.default_rng(4), 20, 2500
+    market = 0.001 + 0.02 * rng.standard_normal(days)
+    exposure, volatility = rng.uniform(0.5, 1.5, n), rng.uniform(0.02, 0.05, n)
+    noise = volatility * rng.standard_normal((days, n))
+    returns = 0.3 * (np.outer(market, exposure) + noise)
+    names = [f"stock {k}" for k in range(n)]
+covariance = np.cov(returns.T)
+n = len(names)
 
+# %%
+# Compute three portfolios
+# ------------------------
+#
+# ``SumBox(total=(0.0, inf))`` leaves the sum free.
 
-def main(out: Path) -> None:
-    """Compare three portfolios: what they hold, and where their risk comes from."""
-    names, returns, made_up = daily_stocks()
-    covariance = np.cov(returns.T)
-    n = len(names)
-    portfolios = {
-        "equal holdings": (np.full(n, 1 / n), GREY),
-        "risk parity": (risk_parity(covariance), BLUE),
-        "least variance": (pairstep.solve_qp(covariance).x, GREEN),
-    }
-    figure, axes = panels(1, 2, (11.5, 6.0), sharey=True)
-    order = np.argsort(-portfolios["risk parity"][0])
-    for k, (name, (x, colour)) in enumerate(portfolios.items()):
-        risk = x * (covariance @ x)
-        deviation = math.sqrt(DAYS_IN_A_YEAR * risk.sum())
-        share = 100 * risk / risk.sum()
-        print(f"{name}: deviation {100 * deviation:.3f}% a year")
-        print(f"{name}: contributions from {share.min():.6f}% to {share.max():.6f}%")
-        places = np.arange(n) + 0.27 * (k - 1)
-        for axis, values in zip(axes, (100 * x, share), strict=True):
-            axis.barh(places, values[order], 0.25, color=colour, label=name)
-    axes[0].set_yticks(np.arange(n), [names[i] for i in order])
-    axes[0].invert_yaxis()
-    axes[0].set(title="Holdings, %")
-    axes[1].set(title="Contributions to the risk, %")
-    axes[1].legend(frameon=False, loc="lower right")
-    save(figure, out, made_up)
+result = pairstep.minimize(
+    pairstep.RiskParity(covariance),
+    pairstep.SumBox(total=(0.0, math.inf)),
+    x0=1 / np.sqrt(n * np.diag(covariance)),
+    tol=1e-10,
+)
+assert result.success, result.message
+portfolios = {
+    "equal weights": np.full(n, 1 / n),
+    "risk parity": result.x / result.x.sum(),
+    "minimum variance": pairstep.solve_qp(covariance).x,
+}
+contributions = {}
+for name, x in portfolios.items():
+    risk = x * (covariance @ x)
+    contributions[name] = share = 100 * risk / risk.sum()
+    print(f"{name}: deviation {100 * math.sqrt(DAYS_PER_YEAR * risk.sum()):.3f}% per year")
+    print(f"{name}: contributions from {share.min():.6f}% to {share.max():.6f}%")
 
+# %%
+# Plot weights and risk contributions
+# -----------------------------------
 
-if __name__ == "__main__":
-    run(main, __doc__)
+figure, axes = plt.subplots(1, 2, figsize=(11, 6), sharey=True, layout="constrained")
+order = np.argsort(-portfolios["risk parity"])
+for k, (name, x) in enumerate(portfolios.items()):
+    places = np.arange(n) + 0.27 * (k - 1)
+    axes[0].barh(places, 100 * x[order], 0.25, label=name)
+    axes[1].barh(places, contributions[name][order], 0.25, label=name)
+axes[0].set_yticks(np.arange(n), [names[i] for i in order])
+axes[0].invert_yaxis()
+axes[0].set(title="Portfolio weights", xlabel="%")
+axes[1].set(title="Risk contributions", xlabel="% of the variance")
+axes[1].legend(frameon=False, loc="lower right")
+
+parser = argparse.ArgumentParser(description="Draw risk-parity portfolios.")
+parser.add_argument("--out", default="risk_parity.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

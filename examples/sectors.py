@@ -1,28 +1,27 @@
-"""Sectors under one budget
-========================
+"""Sector limits
+=============
 
-What the limits of an investment policy cost, and which of them bind.
+Compute an efficient frontier with limits on the weight of each sector.
 
-A policy says how much of the whole each sector may hold, beside the budget itself::
+An investment policy limits the total weight of each sector::
 
-    minimise x'Cx / 2 - t mean'x,    x >= 0, sum(x) = 1, low <= sum of each sector <= high,
+    minimize    x'Cx / 2 - t mean'x
+    subject to  x >= 0, sum(x) = 1, low <= sum of each sector <= high
 
-for every trade-off t. `pairstep.efficient_frontier` finds the portfolios for given returns, with
-and without the policy; the multipliers of a solve, by label, say what a point more of a sector
-would be worth. Data: weekly returns of 20 stocks of the S&P 500, 1990 to 2022, as in skfolio.
+for every trade-off t. :func:`pairstep.efficient_frontier` computes the portfolios. The
+multipliers of a solution say which limits are active, and what relaxing them is worth.
 """
 
-from __future__ import annotations
-
+import argparse
 import csv
 import gzip
 import math
+import os
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from _data import Array, find, made_up_market
-from _picture import BLACK, BLUE, GREEN, GREY, OCHRE, PURPLE, RED, label, panels, run, save
 
 import pairstep
 
@@ -35,7 +34,7 @@ SECTORS = {
     "banks": ("BAC", "JPM"),
     "industry": ("GE",),
 }
-POLICY = {
+LIMITS = {
     "technology": (0.10, 0.25),
     "health": (0.10, 0.30),
     "staples": (0.0, 0.25),
@@ -43,83 +42,95 @@ POLICY = {
     "energy": (0.10, 0.20),
     "banks": (0.05, 0.20),
 }
-COLOURS = BLUE, GREEN, OCHRE, PURPLE, RED, GREY, BLACK
-WEEKS = 52
+WEEKS_PER_YEAR = 52
 POINTS = 60
 
+# %%
+# Load the data
+# -------------
+#
+# The data are weekly returns of 20 stocks of the S&P 500 from 1990 to 2022, as in skfolio.
 
-def market() -> tuple[list[str], Array, bool]:
-    """Give the sector of each stock, weekly returns, and whether these are made up."""
-    sector_of = {stock: sector for sector, stocks in SECTORS.items() for stock in stocks}
-    path = find("finance/skfolio_sp500_dataset.csv.gz")
-    if path is None:
-        returns, _ = made_up_market(np.random.default_rng(5), len(sector_of), 600, premium=0.06)
-        return list(sector_of.values()), returns, True
+sector_of = {stock: sector for sector, stocks in SECTORS.items() for stock in stocks}
+path = Path(os.environ.get("PAIRSTEP_DATA", ""), "finance", "skfolio_sp500_dataset.csv.gz")
+if path.is_file():
     with gzip.open(path, "rt") as file:
         (_, *stocks), *rows = csv.reader(file)
     prices = np.array([row[1:] for row in rows], float)[::5]
-    return [sector_of[stock] for stock in stocks], prices[1:] / prices[:-1] - 1, False
+    returns = prices[1:] / prices[:-1] - 1
+    sectors = [sector_of[stock] for stock in stocks]
+else:
+    print(f"PAIRSTEP_DATA is not set or has no finance/{path.name}: using synthetic data")
+    rng, n, weeks = np.random.default_rng(5), len(sector_of), 600
+    market = 0.001 + 0.02 * rng.standard_normal(weeks)
+    exposure, volatility = rng.uniform(0.5, 1.5, n), rng.uniform(0.02, 0.05, n)
+    drift = 0.06 * volatility * rng.standard_normal(n)
+    noise = volatility * rng.standard_normal((weeks, n))
+    returns = drift + np.outer(market, exposure) + noise
+    sectors = list(sector_of.values())
+mean, covariance = WEEKS_PER_YEAR * returns.mean(axis=0), WEEKS_PER_YEAR * np.cov(returns.T)
 
+# %%
+# Compute the frontier with and without limits
+# --------------------------------------------
+#
+# ``groups`` assigns a sector to each stock, and ``group_total`` gives the limits of each sector.
 
-def main(out: Path) -> None:
-    """Follow both frontiers, print what binds, draw."""
-    sectors, returns, made_up = market()
-    mean, covariance = WEEKS * returns.mean(axis=0), WEEKS * np.cov(returns.T)
-    policy = pairstep.SumBox(1.0, groups=sectors, group_total=POLICY)
-    figure, (left, right) = panels(1, 2, (12.0, 5.2))
-    free = pairstep.efficient_frontier(covariance, mean, n_points=POINTS)
-    began = time.perf_counter()
-    held = pairstep.efficient_frontier(covariance, mean, policy, n_points=POINTS)
-    seconds = time.perf_counter() - began
-    print(f"{POINTS} portfolios of {len(mean)} stocks in {seconds:.3f} seconds")
+constraint = pairstep.SumBox(1.0, groups=sectors, group_total=LIMITS)
+unlimited = pairstep.efficient_frontier(covariance, mean, n_points=POINTS)
+start = time.perf_counter()
+limited = pairstep.efficient_frontier(covariance, mean, constraint, n_points=POINTS)
+print(f"{POINTS} portfolios of {len(mean)} stocks in {time.perf_counter() - start:.3f} seconds")
 
-    members = {name: np.array([sector == name for sector in sectors]) for name in SECTORS}
-    off = max(abs(math.fsum(x) - 1) for x in held.x)
-    beyond = max(
-        max(low - math.fsum(x[members[name]]), math.fsum(x[members[name]]) - high)
-        for x in held.x
-        for name, (low, high) in POLICY.items()
-    )
-    print(f"largest |sum - 1| {off:.1e}")
-    print(f"largest step beyond a limit {max(beyond, 0.0):.1e}")
-    middle = POINTS // 2
-    same_risk = pairstep.efficient_frontier(covariance, mean, target_risk=held.risk[middle])
-    lost = 100 * (same_risk.expected_return[0] - held.expected_return[middle])
-    print(f"at risk {100 * held.risk[middle]:.2f}% the policy costs {lost:.3f}% of return")
-    chosen = pairstep.minimize(
-        pairstep.Quadratic(covariance, -held.tradeoff[middle] * mean),
-        policy,
-        x0=held.x[middle],
-    )
-    assert chosen.group_multiplier is not None
-    for name, multiplier in sorted(chosen.group_multiplier.items(), key=lambda item: item[1]):
-        share = 100 * math.fsum(chosen.x[members[name]])
-        worth = 0.0 - multiplier / held.tradeoff[middle]
-        print(f"{name}: share {share:.4f}% a point more is worth {worth:+.4f} points of return")
+members = {name: np.array([sector == name for sector in sectors]) for name in SECTORS}
+sums = {name: [math.fsum(x[members[name]]) for x in limited.x] for name in SECTORS}
+beyond = max(
+    max(low - min(sums[name]), max(sums[name]) - high) for name, (low, high) in LIMITS.items()
+)
+print(f"largest |sum - 1| {max(abs(math.fsum(x) - 1) for x in limited.x):.1e}")
+print(f"largest step beyond a limit {max(beyond, 0.0):.1e}")
 
-    for frontier, colour, name in ((free, BLUE, "budget only"), (held, RED, "with the policy")):
-        risk, earned = 100 * frontier.risk, 100 * frontier.expected_return
-        left.plot(risk, earned, color=colour)
-        label(left, risk[-1] + 0.8, earned[-1] - 0.5, name, colour, va="top")
-    single = 100 * np.sqrt(np.diag(covariance))
-    inside = single < 1.25 * 100 * free.risk[-1]
-    left.scatter(single[inside], 100 * mean[inside], s=16, color=GREY, zorder=1)
-    left.set(title="What the policy costs", xlabel="risk (standard deviation in a year), %",
-             ylabel="expected return in a year, %")  # fmt: skip
-    left.margins(x=0.12)
-    left.grid()
-    shares = np.array([100 * held.x[:, members[name]].sum(axis=1) for name in SECTORS])
-    right.stackplot(100 * held.expected_return, shares, colors=COLOURS, alpha=0.85, linewidth=0)
-    tops = np.cumsum(shares[:, middle])
-    for name, top, share in zip(SECTORS, tops, shares[:, middle], strict=True):
-        if share > 4:
-            at = 100 * held.expected_return[middle]
-            label(right, at, top - share / 2, name, "white", ha="center")
-    right.set(title="Who holds what under the policy", xlabel="expected return in a year, %",
-              ylabel="share of the whole, %", ylim=(0, 100),
-              xlim=(100 * held.expected_return[0], 100 * held.expected_return[-1]))  # fmt: skip
-    save(figure, out, made_up)
+# %%
+# Read the multipliers
+# --------------------
+#
+# Solve one point of the frontier by itself. Its ``group_multipliers`` are the multipliers of the
+# sector limits, by name. They are 0 for limits that are not active.
 
+middle = POINTS // 2
+same_risk = pairstep.efficient_frontier(covariance, mean, target_risk=limited.risk[middle])
+lost = 100 * (same_risk.expected_return[0] - limited.expected_return[middle])
+print(f"at risk {100 * limited.risk[middle]:.2f}% the policy costs {lost:.3f}% of return")
+tradeoff = limited.tradeoff[middle]
+result = pairstep.minimize(
+    pairstep.Quadratic(covariance, -tradeoff * mean), constraint, x0=limited.x[middle]
+)
+for name, multiplier in sorted(result.group_multipliers.items(), key=lambda item: item[1]):
+    share = 100 * math.fsum(result.x[members[name]])
+    worth = 0.0 - multiplier / tradeoff
+    print(f"{name}: share {share:.4f}% one point more is worth {worth:+.4f} points of return")
 
-if __name__ == "__main__":
-    run(main, __doc__)
+# %%
+# Plot the frontiers
+# ------------------
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+for frontier, name in ((unlimited, "no sector limits"), (limited, "with sector limits")):
+    left.plot(100 * frontier.risk, 100 * frontier.expected_return, label=name)
+risk = 100 * np.sqrt(np.diag(covariance))
+shown = risk < 125 * unlimited.risk[-1]
+left.scatter(risk[shown], 100 * mean[shown], s=16, color="0.6", label="single stocks")
+left.set(title="Efficient frontier", xlabel="risk (standard deviation per year), %",
+         ylabel="expected return per year, %")  # fmt: skip
+left.legend(frameon=False, loc="lower right")
+left.grid(alpha=0.3)
+shares = [100 * np.array(sums[name]) for name in SECTORS]
+right.stackplot(100 * limited.expected_return, shares, labels=SECTORS, alpha=0.85)
+right.set(title="Sector weights with limits", xlabel="expected return per year, %",
+          ylabel="weight, %", ylim=(0, 100))  # fmt: skip
+right.set_xlim(100 * limited.expected_return[0], 100 * limited.expected_return[-1])
+right.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, reverse=True)
+
+parser = argparse.ArgumentParser(description="Draw a frontier with sector limits.")
+parser.add_argument("--out", default="sectors.png", help="figure to write")
+figure.savefig(parser.parse_args().out, dpi=150)

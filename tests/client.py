@@ -35,7 +35,7 @@ def portfolio(covariance: Array, mean: Array) -> pairstep.Result:
         callback=stop_late, verbose=False,
     )  # fmt: skip
     ranged = pairstep.solve_qp(
-        (np.eye(4), 0.1), total=(0.5, 1.0), weights=[1.0, 1.0, 2.0, 2.0], groups=[0, 0, 0, 0]
+        (np.eye(4), 0.1), total=(0.5, 1.0), coefficients=[1.0, 1.0, 2.0, 2.0], groups=[0, 0, 0, 0]
     )
     polars = pairstep.solve_qp(pl.DataFrame(covariance, schema=names, orient="row"))
     costly = pairstep.solve_qp(risk, l1=(0.0, pd.Series(1e-4, index=names)), center=result.weights)
@@ -51,7 +51,12 @@ def sectors(covariance: Array, mean: Array) -> None:
     limits = pd.DataFrame({"low": [0.0], "high": [0.3]}, index=["x"])
     framed = pairstep.solve_qp(covariance, groups=list("xxyy"), group_total=limits)
     assert np.allclose(framed.x, result.x)
-    added: dict[Hashable, float] | None = result.group_multiplier
+    capped = pairstep.solve_qp(
+        covariance, groups=list("xxyy"), group_lower={"y": 0.7}, group_upper={"x": 0.3}
+    )
+    assert np.allclose(capped.x, result.x)
+    assert pairstep.solve_qp(covariance, constraint=pairstep.Simplex()).success
+    added: dict[Hashable, float] | None = result.group_multipliers
     assert added is not None
     assert added["x"] < 0
     budget = pairstep.SumBox(total=1.0, groups=["x", 1, 1, ("y", 2)], group_total={1: (0.0, 0.3)})
@@ -77,8 +82,8 @@ def stop_late(progress: pairstep.Progress) -> bool:
 def attributes(result: pairstep.Result) -> None:
     """What a result has."""
     x: Array = result.x
-    multipliers: Array = result.multipliers
-    multiplier: float | Array = result.multiplier
+    multipliers: Array = result.bound_multipliers
+    multiplier: float | Array = result.sum_multiplier
     status: pairstep.Status = result.status
     success: bool = result.success
     numbers: list[float] = [
@@ -123,9 +128,9 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
         pairstep.minimize(quadratic, box, rule="gs-1", step="1/L2", history=True, seed=1),
         pairstep.minimize(pairstep.LeastSquares(covariance, mean), box, x0=near),
         pairstep.minimize(pairstep.FactorModel(covariance, 0.1, -mean), box, x0=start),
-        pairstep.minimize(pairstep.Kinked(quadratic, 0.1, 0.25), pairstep.Simplex(2.0)),
+        pairstep.minimize(pairstep.L1Penalized(quadratic, 0.1, 0.25), pairstep.Simplex(2.0)),
         *(pairstep.minimize(f, box, max_iter=50) for f in (smooth, both, values, *with_hessian)),
-        pairstep.minimize(pairstep.Kinked(both, (0.1, [0.2] * 4)), box, callback=stop_late),
+        pairstep.minimize(pairstep.L1Penalized(both, (0.1, [0.2] * 4)), box, callback=stop_late),
         pairstep.minimize(*pairstep.from_qp(covariance, -mean, **GENERAL)),
     ]
     results += [
@@ -167,19 +172,19 @@ def ready_made(covariance: Array) -> list[pairstep.Smooth]:
     ]
 
 
-def own_rule(accounts: pairstep.rules.Accounts, alpha: float) -> pairstep.Move:
+def own_rule(coordinates: pairstep.rules.Coordinates, alpha: float) -> pairstep.Step:
     """A rule of one's own."""
-    i, j = int(np.argmax(accounts.sellers)), int(np.argmin(accounts.buyers))
-    gap = float(accounts.sellers[i] - accounts.buyers[j])
-    amount = min(alpha * gap / 2, accounts.down_room[i], accounts.up_room[j])
-    return pairstep.Move(np.array([i, j]), np.array([-amount, amount]), amount * gap)
+    i, j = int(np.argmax(coordinates.left_derivative)), int(np.argmin(coordinates.right_derivative))
+    gap = float(coordinates.left_derivative[i] - coordinates.right_derivative[j])
+    amount = min(alpha * gap / 2, coordinates.max_decrease[i], coordinates.max_increase[j])
+    return pairstep.Step(np.array([i, j]), np.array([-amount, amount]), amount * gap)
 
 
 def estimators(X: Array) -> None:
     """With scikit-learn's interface."""
     y = X[:, 0] > X[:, 0].mean()
-    for machine in (SVC(C=10.0), NuSVC(nu=0.2)):
-        assert machine.fit(X, y).predict(X).shape == y.shape
+    for model in (SVC(C=10.0), NuSVC(nu=0.2)):
+        assert model.fit(X, y).predict(X).shape == y.shape
     for regressor in (SVR(epsilon=0.01), NuSVR(n_jobs=1), pairstep.SimplexRegressor(upper=0.9)):
         assert regressor.fit(X, X[:, 1]).predict(X).shape == y.shape
     assert OneClassSVM(nu=0.1).fit(X).predict(X).shape == y.shape
@@ -203,7 +208,7 @@ def main() -> None:
     for result in objectives(covariance, mean):
         assert result.x.shape == (4,)
     rule = pairstep.minimize(pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule)
-    move: pairstep.Move = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
+    move: pairstep.Step = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
     assert abs(move.delta.sum()) < 1e-12
     assert move.decrease >= 0
     assert len(move.indices) == len(move.delta)

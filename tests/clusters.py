@@ -1,4 +1,4 @@
-"""Clusters of processes on this machine, and problems for them."""
+"""Clusters of processes on this computer, and problems for them."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def cluster_of(workers, **settings):
-    """A client of as many worker processes, of one thread each."""
+    """Yield a client of worker processes with one thread each."""
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
@@ -21,7 +21,7 @@ def cluster_of(workers, **settings):
 
 
 def problem(n, classes=2, seed=0):
-    """Samples and their classes, with some noise, as arrays and as collections."""
+    """Return random samples, their classes, and the scores that the classes are made from."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 6))
     score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n)
@@ -30,6 +30,6 @@ def problem(n, classes=2, seed=0):
 
 
 def lazy(*arrays):
-    """Arrays as collections, in uneven blocks."""
+    """Return arrays as dask collections in uneven blocks."""
     n = len(arrays[0])
     return tuple(dask.array.from_array(a, chunks=(n // 3 + 7, *a.shape[1:])) for a in arrays)

@@ -1,4 +1,4 @@
-"""Makes `oracles` importable from every test, whatever pytest's import mode; what tests share.
+"""Settings and fixtures for all tests.
 
 Hypothesis tries the same examples in every run; PAIRSTEP_EXAMPLES=search tries many new ones.
 """
@@ -13,9 +13,12 @@ from hypothesis import settings
 
 from pairstep import _core
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent))  # for the helper modules: oracles, pairwise, ...
 
-# Who starts tests in the background may have them ignore Ctrl-C, and all processes that they start.
+collect_ignore = ["attacks"]  # standalone programs: `make attack`
+
+# A shell that starts pytest in the background makes it ignore SIGINT, and child processes inherit
+# that. Tests of Ctrl-C need the default handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("pairstep", deadline=None, derandomize=True, max_examples=150)
@@ -25,7 +28,7 @@ settings.load_profile(os.environ.get("PAIRSTEP_EXAMPLES", "pairstep"))
 
 @pytest.fixture(params=_core.instruction_sets())
 def instruction_set(request):
-    """Every instruction set that this processor has, in turn."""
+    """Run a test once with each instruction set that this CPU supports."""
     before = _core.instruction_set()
     assert _core.use_instruction_set(request.param)
     yield request.param

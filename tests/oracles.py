@@ -1,7 +1,7 @@
-"""What the tests compare against: brute force and certificates, written from the definitions.
+"""References that tests compare with: brute force and certificates, written from definitions.
 
-Nothing here calls or imitates the package. Notation is design.md's: g prices, a and b the rooms
-down and up, w_i the weight of coordinate i in a 1-norm (1, or sqrt(L_i)).
+Nothing here calls the package. Notation: g is the gradient, a and b are the distances to the lower
+and upper bounds, and w_i is the weight of coordinate i in a 1-norm (1, or sqrt(L_i)).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Case:
     @property
     def gap(self):
         """g_i - g_j for every pair, -inf where i cannot fall or j cannot rise."""
-        sellers = np.where(self.down > 0, self.gradient, -np.inf)
-        buyers = np.where(self.up > 0, self.gradient, np.inf)
-        return sellers[:, None] - buyers
+        left_derivative = np.where(self.down > 0, self.gradient, -np.inf)
+        right_derivative = np.where(self.up > 0, self.gradient, np.inf)
+        return left_derivative[:, None] - right_derivative
 
     @property
     def is_optimal(self):
@@ -69,7 +69,7 @@ SIZES = (1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 13, 19, 33)
 
 
 def cases(seed: int, count: int, sizes=SIZES, ties=True) -> Iterator[Case]:
-    """Small cases of every kind: ties, no room, l = u, infinite bounds, huge and tiny scales."""
+    """Small cases of every kind: ties, variables at bounds, l = u, no bounds, extreme scales."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         n = int(rng.choice(sizes))
@@ -78,10 +78,10 @@ def cases(seed: int, count: int, sizes=SIZES, ties=True) -> Iterator[Case]:
 
 
 def tied_case(rng: np.random.Generator, n: int) -> Case:
-    """Few distinct numbers, so that prices, rooms, constants and ratios tie."""
+    """Few distinct numbers, so that derivatives, distances to bounds, constants and ratios tie."""
     x = rng.integers(-2, 3, n).astype(float)
-    room = np.array([0.0, 0.0, 1.0, 2.0, 0.5, np.inf])
-    lower, upper = x - rng.choice(room, n), x + rng.choice(room, n)
+    slack = np.array([0.0, 0.0, 1.0, 2.0, 0.5, np.inf])
+    lower, upper = x - rng.choice(slack, n), x + rng.choice(slack, n)
     return Case(
         gradient=rng.integers(-2, 3, n).astype(float),
         x=x,
@@ -93,7 +93,7 @@ def tied_case(rng: np.random.Generator, n: int) -> Case:
 
 
 def generic_case(rng: np.random.Generator, n: int) -> Case:
-    """Continuous numbers; rooms of very different sizes, some of them none or infinite."""
+    """Continuous numbers; distances to bounds of very different sizes, some 0 or infinite."""
     x = rng.normal(size=n) * rng.choice([0.0, 1.0])
     spread = rng.choice([0.3, 3.0])
     down, up = (10.0 ** rng.normal(scale=spread, size=n) for _ in range(2))
@@ -121,7 +121,7 @@ def generic_case(rng: np.random.Generator, n: int) -> Case:
 
 
 def rescaled(case: Case, gradient: float, x: float) -> Case:
-    """The same case in other units of price and of money; alpha keeps the moves comparable."""
+    """The same case in other units of f and of x; alpha keeps the steps comparable."""
     return replace(
         case,
         gradient=case.gradient * gradient,
@@ -145,7 +145,7 @@ def model(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]:
         square = math.fsum(weight * delta**2)
     else:
         square = math.fsum(np.sqrt(weight) * np.abs(delta)) ** 2
-    # The changes sum to 0, so prices may be counted from any level: take one that cancels little.
+    # The changes sum to 0, so any constant may be subtracted from g: take one that cancels little.
     moved = delta != 0
     level = case.gradient[moved].mean() if moved.any() else 0.0
     linear = (case.gradient - level)[moved] * delta[moved]
@@ -154,10 +154,10 @@ def model(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]:
 
 
 def pair_gains(case: Case, curvature: np.ndarray | float) -> np.ndarray:
-    """max_d d gap - curvature d^2 / 2 within both rooms, for every pair (i, j); 0 where none."""
+    """max_d d gap - curvature d^2 / 2 within the bounds of both, for every pair (i, j), or 0."""
     gap = np.maximum(case.gap, 0)
-    room = np.minimum(case.down[:, None], case.up)
-    amount = np.minimum(gap / curvature, np.maximum(room, 0))
+    slack = np.minimum(case.down[:, None], case.up)
+    amount = np.minimum(gap / curvature, np.maximum(slack, 0))
     return amount * (gap - 0.5 * curvature * amount)
 
 
@@ -181,16 +181,16 @@ def duality_gap(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]
         - alpha rho^2 / 2 - sum_i a_i (g_i - lambda - rho w_i)_+ + b_i (lambda - g_i - rho w_i)_+ .
 
     Take rho = N(d) / alpha, and the best lambda: the bound is concave and piecewise linear in it,
-    so that one of its kinks is best. No optimal d has N above alpha max (g_i - g_j)/(w_i + w_j),
-    which makes all rooms finite.
+    so that one of its breakpoints is best. No optimal d has N above
+    alpha max (g_i - g_j)/(w_i + w_j), which makes all distances to bounds finite.
     """
     weight, g = one_norm_weights(case, norm), case.gradient
     steepest = max((case.gap / (weight[:, None] + weight)).max(), 0.0)
-    down, up = (np.minimum(room, case.alpha * steepest / weight) for room in (case.down, case.up))
+    down, up = (np.minimum(slack, case.alpha * steepest / weight) for slack in (case.down, case.up))
     rho = float(weight @ np.abs(delta)) / case.alpha
-    dearness, cheapness = g - rho * weight, g + rho * weight
-    level = np.concatenate([dearness, cheapness])[:, None]
-    loss = np.maximum(dearness - level, 0) @ down + np.maximum(level - cheapness, 0) @ up
+    decreasing, increasing = g - rho * weight, g + rho * weight
+    level = np.concatenate([decreasing, increasing])[:, None]
+    loss = np.maximum(decreasing - level, 0) @ down + np.maximum(level - increasing, 0) @ up
     bound = -0.5 * case.alpha * rho**2 - loss.min()
     value, _ = model(case, delta, norm)
     rounding = 8 * EPS * float((2 * np.abs(g) + rho * weight) @ (down + up))
@@ -201,22 +201,22 @@ def steepest_by_qp(case: Case, norm: str) -> float:
     """min g'd + (sum w_i |d_i|)^2 / (2 alpha), by a general solver; for cases of ordinary scale."""
     n, weight = case.n, one_norm_weights(case, norm)
     split = np.concatenate([weight, weight])
-    prices = np.concatenate([-case.gradient, case.gradient])  # d = up - down
+    derivatives = np.concatenate([-case.gradient, case.gradient])  # d = up - down
 
     def value(v):
-        return prices @ v + (split @ v) ** 2 / (2 * case.alpha)
+        return derivatives @ v + (split @ v) ** 2 / (2 * case.alpha)
 
     def gradient(v):
-        return prices + split * (split @ v) / case.alpha
+        return derivatives + split * (split @ v) / case.alpha
 
-    room = np.concatenate([case.down, case.up])
+    slack = np.concatenate([case.down, case.up])
     balance = np.concatenate([-np.ones(n), np.ones(n)])
     found = scipy.optimize.minimize(
         value,
         np.zeros(2 * n),
         jac=gradient,
         method="SLSQP",
-        bounds=list(zip(np.zeros(2 * n), np.where(np.isinf(room), 1e6, room), strict=True)),
+        bounds=list(zip(np.zeros(2 * n), np.where(np.isinf(slack), 1e6, slack), strict=True)),
         constraints={"type": "eq", "fun": lambda v: balance @ v, "jac": lambda v: balance},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
@@ -226,20 +226,20 @@ def steepest_by_qp(case: Case, norm: str) -> float:
 def first_minimum_of_walk(case: Case, ratio: np.ndarray) -> np.ndarray:
     """Where the model in the weighted 1-norm first stops falling on the path of the ratios.
 
-    The path sells in falling and buys in rising order of the ratios, each account until its room
-    is used up; it ends where an account would have to undo what it did.
+    The path decreases variables in falling and increases them in rising order of the ratios,
+    each to its bound; it ends where a variable would have to reverse its change.
     """
     weight = np.sqrt(case.lipschitz)
-    sellers = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
-    buyers = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
-    sold, bought = np.cumsum(case.down[sellers]), np.cumsum(case.up[buyers])
+    left_derivative = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
+    right_derivative = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
+    sold, bought = np.cumsum(case.down[left_derivative]), np.cumsum(case.up[right_derivative])
     delta = np.zeros(case.n)
     begin = norm = 0.0
     for end in np.union1d(sold, bought):
         s, b = np.searchsorted(sold, end), np.searchsorted(bought, end)
-        if s == len(sellers) or b == len(buyers):
+        if s == len(left_derivative) or b == len(right_derivative):
             break
-        i, j = sellers[s], buyers[b]
+        i, j = left_derivative[s], right_derivative[b]
         if delta[i] > 0 or delta[j] < 0:
             break
         width = weight[i] + weight[j]
@@ -269,7 +269,7 @@ class Problem:
     upper: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    weights: np.ndarray
+    coefficients: np.ndarray
     groups: np.ndarray  # 0, 1, ...: the position of each variable's total
 
     @property
@@ -278,17 +278,17 @@ class Problem:
 
     def sums(self, x):
         return np.array(
-            [math.fsum((self.weights * x)[self.groups == k]) for k in range(len(self.low))]
+            [math.fsum((self.coefficients * x)[self.groups == k]) for k in range(len(self.low))]
         )
 
     @property
     def matrix(self):
-        """One row of weights per group."""
-        return np.array([(self.groups == k) * self.weights for k in range(len(self.low))])
+        """One row of coefficients per group."""
+        return np.array([(self.groups == k) * self.coefficients for k in range(len(self.low))])
 
 
 def problem(
-    value, gradient, n, total=1.0, lower=0.0, upper=np.inf, weights=None, groups=None
+    value, gradient, n, total=1.0, lower=0.0, upper=np.inf, coefficients=None, groups=None
 ) -> Problem:
     """A problem from the arguments a user gives to SumBox."""
     groups = np.zeros(n, int) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -301,46 +301,46 @@ def problem(
         upper=np.broadcast_to(np.asarray(upper, float), n).copy(),
         low=np.broadcast_to(np.asarray(low, float), count),
         high=np.broadcast_to(np.asarray(high, float), count),
-        weights=np.ones(n) if weights is None else np.asarray(weights, float),
+        coefficients=np.ones(n) if coefficients is None else np.asarray(coefficients, float),
         groups=groups,
     )
 
 
 def cancelling(problem, x):
     """The size of the terms that cancel in the derivatives at x: what `tol` is relative to."""
-    price = problem.gradient(x) / problem.weights
-    constant = problem.gradient(np.zeros(len(x))) / problem.weights
-    return max(np.abs(term).max() for term in (price, constant, price - constant))
+    derivative = problem.gradient(x) / problem.coefficients
+    constant = problem.gradient(np.zeros(len(x))) / problem.coefficients
+    return max(np.abs(term).max() for term in (derivative, constant, derivative - constant))
 
 
 def kkt_violation(p: Problem, x: np.ndarray) -> float:
-    """By how much a unit of the sum can be had cheaper elsewhere, from the definition.
+    """Return the KKT violation by its definition: the largest gain rate of a pair exchange.
 
-    A unit of the sum costs g_i / w_i at variable i. It can be taken out of i if w_i x_i can fall.
-    Where the sum lies in a range and not at its end, it may also be dropped or added at price 0.
+    Changing the sum by one unit at variable i changes f by g_i / w_i.
+    Where the sum lies in a range and not at its end, it may also change at a derivative of 0.
     """
-    price = p.gradient(x) / p.weights
-    can_fall = np.where(p.weights > 0, x > p.lower, x < p.upper)
-    can_rise = np.where(p.weights > 0, x < p.upper, x > p.lower)
+    derivative = p.gradient(x) / p.coefficients
+    can_fall = np.where(p.coefficients > 0, x > p.lower, x < p.upper)
+    can_rise = np.where(p.coefficients > 0, x < p.upper, x > p.lower)
     worst, sums = 0.0, p.sums(x)
     for k in range(len(p.low)):
         inside = p.groups == k
-        dearest = price[inside & can_fall].max(initial=-np.inf)
-        cheapest = price[inside & can_rise].min(initial=np.inf)
-        size = EPS * (1 + np.abs((p.weights * x)[inside]).sum())
+        max_left = derivative[inside & can_fall].max(initial=-np.inf)
+        min_right = derivative[inside & can_rise].min(initial=np.inf)
+        size = EPS * (1 + np.abs((p.coefficients * x)[inside]).sum())
         if p.low[k] < p.high[k]:
             if sums[k] < p.high[k] - 4 * size:
-                dearest = max(dearest, 0.0)
+                max_left = max(max_left, 0.0)
             if sums[k] > p.low[k] + 4 * size:
-                cheapest = min(cheapest, 0.0)
-        worst = max(worst, dearest - cheapest)
+                min_right = min(min_right, 0.0)
+        worst = max(worst, max_left - min_right)
     return worst
 
 
 def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
     """max g'(x - s) over the feasible s, by linear programming; inf where that is unbounded.
 
-    A linear programming solver takes small prices for 0, so they are first counted from a level
+    A linear programming solver takes small costs for 0, so a level is first subtracted from them
     (which a fixed sum allows) and in units of the violation; or, as it takes huge ones for
     infinite, of a small part of the largest.
     """
@@ -348,8 +348,8 @@ def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
     if unit == 0:
         return 0.0
     for k in np.flatnonzero(p.low == p.high):
-        prices = (g / p.weights)[p.groups == k]
-        g = g - 0.5 * (prices.min() + prices.max()) * p.matrix[k]
+        derivatives = (g / p.coefficients)[p.groups == k]
+        g = g - 0.5 * (derivatives.min() + derivatives.max()) * p.matrix[k]
     unit = max(unit, 1e-10 * np.abs(g).max())
     least = least_over_feasible(p, g / unit)
     return float(g @ x - unit * least)
@@ -361,14 +361,21 @@ def is_bounded(p: Problem) -> bool:
     return bool(np.isfinite(ends).all())
 
 
-def least_over_feasible(p: Problem, prices: np.ndarray) -> float:
-    """min prices's over the feasible s, which exist; -inf where that is unbounded."""
+def least_over_feasible(p: Problem, derivatives: np.ndarray) -> float:
+    """Return the minimum of derivatives @ s over the feasible s, or -inf where it is unbounded."""
     fixed, matrix = p.low == p.high, p.matrix
+    if len(fixed) == 1 and fixed[0] and np.isfinite([p.lower, p.upper]).all():
+        # The dual of the linear program is concave and piecewise linear in the multiplier of the
+        # sum, so one of its breakpoints is best. HiGHS gives up on some of these programs.
+        a = matrix[0]
+        reduced = derivatives - np.outer(derivatives / a, a)
+        duals = np.minimum(reduced * p.lower, reduced * p.upper).sum(axis=1)
+        return float((derivatives / a * p.low[0] + duals).max())
     ends = np.concatenate([p.high[~fixed], -p.low[~fixed]])
     rows = np.concatenate([matrix[~fixed], -matrix[~fixed]])
     kept = np.isfinite(ends)
     found = scipy.optimize.linprog(
-        prices,
+        derivatives,
         A_eq=matrix[fixed] if fixed.any() else None,
         b_eq=p.low[fixed] if fixed.any() else None,
         A_ub=rows[kept] if kept.any() else None,
@@ -379,7 +386,7 @@ def least_over_feasible(p: Problem, prices: np.ndarray) -> float:
 
 
 def reference_solution(p: Problem, x0: np.ndarray) -> np.ndarray:
-    """A minimiser by SciPy's SLSQP, polished from a few starts."""
+    """Return a minimizer by SciPy's SLSQP, restarted from its own result twice."""
     matrix = p.matrix
     fixed = p.low == p.high
     constraints = [

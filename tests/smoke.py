@@ -1,4 +1,4 @@
-"""What a wheel must do wherever it is installed: `python tests/smoke.py`, without pytest."""
+"""Check an installed wheel without pytest: `python tests/smoke.py`."""
 
 import math
 import subprocess
@@ -29,7 +29,7 @@ def solves() -> None:
 
 
 def fits() -> None:
-    """A machine that learns, on more than one thread."""
+    """Fit a model with more than one thread."""
     X = np.random.default_rng(0).standard_normal((300, 5))
     y = X[:, 0] ** 2 + X[:, 1] > 0.5
     assert svm.SVC(C=10).fit(X, y).score(X, y) > 0.95
@@ -44,8 +44,8 @@ def stays_free_threaded() -> None:
 def answers() -> None:
     """The command line."""
     command = [sys.executable, "-m", "pairstep", "--version"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.strip() == f"pairstep {pairstep.__version__}"
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == f"pairstep {pairstep.__version__}"
 
 
 if __name__ == "__main__":

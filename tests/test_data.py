@@ -1,4 +1,4 @@
-"""Samples from files that anybody may have made."""
+"""Reading samples from files with arbitrary content."""
 
 import gzip
 import importlib.util
@@ -51,7 +51,7 @@ def test_any_text(path, text):
     attempt(path, text.encode())
     attempt(path.with_suffix(".csv"), text.encode())
     attempt(path, b"1 1:2\n2 3:4\n" + text.encode(), n_features=9)
-    attempt(path.with_suffix(".csv"), b"a,b\n1,2\n" + text.encode(), labelled=False)
+    attempt(path.with_suffix(".csv"), b"a,b\n1,2\n" + text.encode(), labeled=False)
 
 
 @given(content=st.binary(max_size=100))
@@ -88,7 +88,7 @@ def test_a_wide_sample_stays_sparse(path):
     assert memory < 10**7
 
 
-def test_bombs_are_not_unpacked(path):
+def test_decompression_bombs_are_not_unpacked(path):
     packed = gzip.compress(gzip.compress(b"1 1:1\n" * 10**7), 9)
     said, memory = most_memory(path, packed)  # it is packed twice: what is inside is no text
     assert said
@@ -112,7 +112,7 @@ def test_labels_keep_their_kind(path):
     assert labels(b"1,yes\n2,no\n").tolist() == ["yes", "no"]
     assert labels(b"1,7\n2,no\n").tolist() == ["7", "no"]
     assert labels(b"1e300,1e300\n2,1\n").dtype == np.float64
-    assert labels(b"1,2\n", labelled=False) is None
+    assert labels(b"1,2\n", labeled=False) is None
 
 
 def test_the_first_line_may_have_names(path):
@@ -122,6 +122,33 @@ def test_the_first_line_may_have_names(path):
     assert samples.y.tolist() == ["x"]
     path.write_bytes(b"1.5,x\n")
     assert read_samples(path).names is None
+
+
+def test_a_header_may_be_numbered(path):
+    def names(content):
+        path.write_bytes(content)
+        return read_samples(path).names
+
+    assert names(b"0,1,2,y\n0.5,1,2,1\n0.1,2,2,0\n") == ["0", "1", "2"]
+    assert names(b"1,2,y\n0.5,1,1\n") == ["1", "2"]
+    assert names(b"0,1,kind\n0.5,1,a\n0.5,2,b\n") == ["0", "1"]
+    assert names(b"y,0,1\n7,1,2\n8,2,3\n") == ["0", "1"]
+    # These first lines are samples: a label occurs again, or the numbers do not count the columns.
+    assert names(b"0,1,a\n0.5,1,b\n0.5,2,a\n") is None
+    assert names(b"0,2,a\n0.5,1,b\n") is None
+    assert names(b"1,yes\n2,no\n") is None
+
+
+def test_a_byte_order_mark_is_passed_over(path):
+    path.write_bytes(b"\xef\xbb\xbf# a comment\n+1 1:2 3:4\n-1 2:1\n")
+    samples = read_samples(path)
+    assert samples.X.toarray().tolist() == [[2.0, 0.0, 4.0], [0.0, 1.0, 0.0]]
+    assert samples.y.tolist() == [1, -1]
+    path.write_bytes(b"\xef\xbb\xbf1 1:2\n1 2:x\n")
+    with pytest.raises(ValueError, match="line 2"):
+        read_samples(path)
+    path.write_bytes(b"\xef\xbb\xbf1.5,2\n3,4\n")
+    assert read_samples(path).X.tolist() == [[1.5], [3.0]]
 
 
 def test_parquet_without_pyarrow(path, monkeypatch):

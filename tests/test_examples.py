@@ -1,4 +1,4 @@
-"""Every example runs, writes its picture, and finds what it should."""
+"""Every example runs, writes its figure, and prints the expected results."""
 
 import os
 import re
@@ -177,12 +177,12 @@ NEEDS_NO_DATA = {
 
 
 def values(printed: str, before: str) -> list[float]:
-    """The numbers that follow a pattern."""
+    """Return the numbers that follow a pattern."""
     return [float(v) for v in re.findall(before + r"(-?[\d.]+(?:e[-+]?\d+)?)", printed)]
 
 
 def run(name: str, out: Path, data: str | None) -> str:
-    """Run an example as a user would; returns what it printed."""
+    """Run an example as a user would, and return its output."""
     environment = {key: value for key, value in os.environ.items() if key != "PAIRSTEP_DATA"}
     if data:
         environment["PAIRSTEP_DATA"] = data
@@ -195,7 +195,7 @@ def run(name: str, out: Path, data: str | None) -> str:
 
 
 def check_picture(out: Path) -> None:
-    """The picture is large enough, and neither blank nor nearly so."""
+    """Check that the figure is large enough and not nearly blank."""
     from matplotlib.image import imread
 
     pixels = imread(out)
@@ -206,7 +206,7 @@ def check_picture(out: Path) -> None:
 
 def test_every_example_is_checked() -> None:
     scripts = {path.stem for path in EXAMPLES.glob("[!_]*.py")}
-    assert scripts - {"cluster"} == set(CHECKS)  # that one is in cluster/test_example.py
+    assert scripts - {"cluster"} == set(CHECKS)  # tests/dask/test_example.py runs that one
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files are written completely or not at all."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ import pytest
 from pairstep.files import replacing, write_at_once
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path):
+def test_a_full_disk_leaves_the_old_file(tmp_path):
     resource = pytest.importorskip("resource")
     write_at_once(tmp_path / "a", "first")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -22,7 +22,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     assert (tmp_path / "a").read_text() == "first"
 
 
-def test_an_error_while_writing_leaves_what_was_there(tmp_path):
+def test_an_error_while_writing_leaves_the_old_file(tmp_path):
     write_at_once(tmp_path / "a", "first")
 
     def write_half():
@@ -78,7 +78,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["absent/a", "file/a", ""])
-def test_errors_name_the_file_that_was_asked_for(path, tmp_path):
+def test_errors_name_the_requested_file(path, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"o such file|ot a directory|s a directory") as refused:
         write_at_once(tmp_path / path, "")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from oracles import kkt_violation, problem, reference_solution, sum_error_in_ulps
+from pairwise import pairwise
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -43,10 +44,10 @@ def stated(train, target, gamma, upper, eps):
     )
 
 
-@pytest.mark.parametrize("eps", [None, 0.0, 0.01, 0.3])
-@pytest.mark.parametrize("upper", [2.0, 1000.0])
-@pytest.mark.parametrize("gamma", ["scale", 5.0])
-def test_optimal(gamma, upper, eps):
+@pytest.mark.parametrize(
+    ("gamma", "upper", "eps"), pairwise(["scale", 5.0], [2.0, 1000.0], [None, 0.0, 0.01, 0.3])
+)
+def test_the_weights_are_optimal(gamma, upper, eps):
     model = KernelMeanMatching(gamma=gamma, upper_bound=upper, eps=eps)
     model.fit(TRAIN, X_target=TARGET)
     used = 1 / (2 * TRAIN.var()) if gamma == "scale" else gamma
@@ -82,11 +83,11 @@ def test_free_weights_solve_the_linear_system():
 def test_the_same_sample_needs_no_weights():
     alone = KernelMeanMatching(gamma=20.0).fit(TRAIN)
     np.testing.assert_allclose(alone.weights_, 1.0, atol=1e-5)
-    told = KernelMeanMatching(gamma=20.0).fit(TRAIN, X_target=TRAIN)
-    np.testing.assert_array_equal(told.weights_, alone.weights_)
+    explicit = KernelMeanMatching(gamma=20.0).fit(TRAIN, X_target=TRAIN)
+    np.testing.assert_array_equal(explicit.weights_, alone.weights_)
 
 
-def test_moves_the_mean_to_the_target():
+def test_the_weighted_mean_is_that_of_the_target():
     weights = KernelMeanMatching(eps=0.1).fit(TRAIN, X_target=TARGET).weights_
     before = np.linalg.norm(TRAIN.mean(axis=0) - TARGET.mean(axis=0))
     moved = np.average(TRAIN, axis=0, weights=weights)

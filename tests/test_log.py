@@ -1,4 +1,4 @@
-"""What is told of work under way, and to whom: nothing by default."""
+"""Progress messages: none by default, on standard output with verbose, and in the logger."""
 
 import logging
 import subprocess
@@ -24,32 +24,32 @@ ROOT = RNG.normal(size=(40, 60))
 RISK = ROOT.T @ ROOT
 WIDE = LeastSquares(RNG.normal(size=(300, 1200)), RNG.normal(size=300))
 SMOOTH = Smooth(lambda x: float(x @ RISK @ x / 2), lambda x: RISK @ x, n=60)
-GEARS = {
+SOLVERS = {
     "greedy": (Quadratic(RISK, RNG.normal(size=60)), {"rule": "gs-s"}),
     "block": (WIDE, {}),
     "loop": (SMOOTH, {"x0": np.full(60, 1 / 60), "max_iter": 300, "rule": "gs-1"}),
     "smooth": (SMOOTH, {}),
 }
-every_gear = pytest.mark.parametrize("gear", GEARS)
+every_solver = pytest.mark.parametrize("solver", SOLVERS)
 
 
 @pytest.fixture
 def often(monkeypatch):
     """A line at every chance, not once a second."""
-    monkeypatch.setattr(log, "EVERY", 0.0)
-    monkeypatch.setattr("pairstep.solve.greedy.STRIDE", 4)
+    monkeypatch.setattr(log, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("pairstep.solve.greedy.FIRST_STRIDE", 4)
 
 
-@every_gear
-def test_nothing_is_said_by_default(gear, capfd):
-    objective, options = GEARS[gear]
+@every_solver
+def test_nothing_is_printed_by_default(solver, capfd):
+    objective, options = SOLVERS[solver]
     minimize(objective, Simplex(), **options)
     assert capfd.readouterr() == ("", "")
 
 
-@every_gear
-def test_verbose_prints_lines_and_an_end(gear, capsys, often):
-    objective, options = GEARS[gear]
+@every_solver
+def test_verbose_prints_lines_and_an_end(solver, capsys, often):
+    objective, options = SOLVERS[solver]
     quiet = minimize(objective, Simplex(), **options)
     result = minimize(objective, Simplex(), verbose=True, **options)
     *progress, end = capsys.readouterr().out.splitlines()
@@ -61,14 +61,14 @@ def test_verbose_prints_lines_and_an_end(gear, capsys, often):
     assert values[-1] <= values[0]
     assert end.startswith(f"[pairstep] {result.status} after ")
     assert end.endswith(result.message)
-    # Who looks on changes nothing.
+    # Logging does not change the result.
     np.testing.assert_array_equal(result.x, quiet.x)
     assert result.n_iter == quiet.n_iter
 
 
-@every_gear
-def test_the_logger_hears_the_same(gear, capsys, caplog, often):
-    objective, options = GEARS[gear]
+@every_solver
+def test_the_logger_gets_the_same_lines(solver, capsys, caplog, often):
+    objective, options = SOLVERS[solver]
     with caplog.at_level(logging.INFO, logger="pairstep"):
         result = minimize(objective, Simplex(), **options)
     assert capsys.readouterr().out == ""
@@ -87,7 +87,7 @@ def test_the_short_calls_are_verbose_too(capsys):
     assert capsys.readouterr().out.startswith("[pairstep] 3 of 3 right-hand sides optimal after ")
 
 
-def test_machines_tell_the_logger(caplog, capsys):
+def test_svm_fits_write_to_the_logger(caplog, capsys):
     X, y = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)
     with caplog.at_level(logging.INFO, logger="pairstep"):
         SVC(C=10.0, gamma=0.05).fit(X, y)
@@ -95,7 +95,7 @@ def test_machines_tell_the_logger(caplog, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_long_solve_is_told_of_every_second():
+def test_a_long_solve_is_logged_every_second():
     script = (
         "import numpy as np, pairstep\n"
         "rng = np.random.default_rng(0)\n"

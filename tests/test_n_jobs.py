@@ -1,4 +1,4 @@
-"""How many threads are used: what users, joblib and threadpoolctl say, in that order."""
+"""The number of threads follows n_jobs, then joblib, then threadpoolctl."""
 
 import os
 
@@ -16,7 +16,7 @@ B = np.tile(B, 10)
 
 @pytest.fixture
 def many(monkeypatch):
-    """A machine with eight processors."""
+    """Pretend that the computer has eight CPUs."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     monkeypatch.setattr(threads.Path, "read_text", lambda self: "max 100000")
@@ -27,17 +27,18 @@ def many(monkeypatch):
     ("n_jobs", "expected"),
     [(None, 8), (1, 1), (3, 3), (8, 8), (100, 8), (-1, 8), (-2, 7), (-8, 1), (-100, 1)],
 )
-def test_numbers_mean_what_joblib_has_them_mean(n_jobs, expected, many):
+def test_n_jobs_has_the_meaning_of_joblib(n_jobs, expected, many):
     assert threads.count(n_jobs) == expected
 
 
-def test_little_work_is_worth_one_thread(many):
-    for work, expected in ((0, 1), (2 * threads.START - 1, 1), (2 * threads.START, 8)):
+def test_small_problems_use_one_thread(many):
+    two = 2 * threads.MULTIPLICATIONS_PER_START
+    for work, expected in ((0, 1), (two - 1, 1), (two, 8)):
         assert threads.count(None, work) == expected
-    assert threads.worth(2 * threads.START) == 2
+    assert threads.for_work(2 * threads.MULTIPLICATIONS_PER_START) == 2
 
 
-def test_none_at_all_is_refused():
+def test_zero_threads_are_refused():
     for call in (
         lambda: threads.count(0),
         lambda: threads.count(0, 1),
@@ -48,11 +49,11 @@ def test_none_at_all_is_refused():
             call()
 
 
-def test_the_configuration_of_joblib_holds_for_none(many):
+def test_n_jobs_none_follows_the_configuration_of_joblib(many):
     with joblib.parallel_config(n_jobs=3):
         assert threads.count(None) == 3
         assert threads.count(5) == 5
-        assert threads.worth(1e12) == 3
+        assert threads.for_work(1e12) == 3
     with joblib.parallel_config(n_jobs=-2):
         assert threads.count(None) == 7
     with joblib.parallel_config(backend="threading"):
@@ -63,7 +64,7 @@ def _counts():
     return threads.count(None), threads.count(2)
 
 
-def test_one_thread_inside_a_worker_of_joblib_unless_asked(many):
+def test_one_thread_inside_a_joblib_worker_by_default(many):
     run = joblib.Parallel(n_jobs=2, backend="threading")
     assert run(joblib.delayed(_counts)() for _ in range(4)) == [(1, 2)] * 4
     assert threads.count(None) == 8
@@ -100,7 +101,7 @@ def test_threadpoolctl_knows_of_us_once():
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3), (-2, 7), (None, 8)])
 def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkeypatch):
-    """Products of matrices as well: they alone took all processors."""
+    """Matrix products are limited too: they once used all CPUs."""
     counts = []
 
     def counted(*arguments):
@@ -114,7 +115,7 @@ def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkey
     assert max(counts) == expected
     assert len(counts) > 3
     with threads.at_most(n_jobs):
-        assert threads.worth(1e12) == expected
+        assert threads.for_work(1e12) == expected
     assert threads.available() == 8
 
 

@@ -1,4 +1,4 @@
-"""Native threads and Python threads at once: what each finds is what it finds alone.
+"""Results are the same when native threads and Python threads run at once.
 
 `make test-threads` runs these under the thread sanitizer, which sees races that do no harm today.
 """
@@ -13,7 +13,7 @@ import pairstep
 from pairstep import LeastSquares, Quadratic, SumBox, _core, minimize, simplex_lstsq
 from pairstep.svm import SVC, SVR, NuSVC, OneClassSVM
 from pairstep.svm.duals import c_classification
-from pairstep.svm.machine import Kernel, solve
+from pairstep.svm.engine import Kernel, solve
 
 RNG = np.random.default_rng(9)
 X = RNG.normal(size=(1200, 8))  # more than are solved in float64 alone
@@ -25,7 +25,7 @@ SPARSE_LABELS = (SPARSE.sum(axis=1) > SPARSE.sum(axis=1).mean()).astype(int)
 
 @pytest.fixture(autouse=True)
 def available(monkeypatch):
-    """Several native threads, whatever the machine has."""
+    """Use several native threads on any computer."""
     limit = {"threads": 4}
     monkeypatch.setattr(pairstep.threads, "available", lambda: limit["threads"])
     return limit
@@ -38,7 +38,7 @@ def same(found, expected):
 
 
 def alone_and_together(available, jobs):
-    """Every job gives the same bits by itself on one thread and beside the others on several."""
+    """Check that each job gives the same bits alone on one thread and concurrently on several."""
     available["threads"] = 1
     alone = [job() for job in jobs]
     available["threads"] = 4
@@ -48,10 +48,10 @@ def alone_and_together(available, jobs):
         same(found, expected)
 
 
-def fitted(machine, *data):
-    machine.fit(*data)
-    dual = machine.dual_coef_
-    return dual.toarray() if scipy.sparse.issparse(dual) else dual, machine.intercept_
+def fitted(model, *data):
+    model.fit(*data)
+    dual = model.dual_coef_
+    return dual.toarray() if scipy.sparse.issparse(dual) else dual, model.intercept_
 
 
 def test_steps_of_a_large_block(available):
@@ -77,21 +77,21 @@ def test_fits(available):
 
 
 def test_fits_that_shrink_and_throw_rows_out(available):
-    """Memory for rows changes hands between the whole problem and the part gone on with."""
+    """Cached rows are reused between the whole problem and the shrunk one."""
     Z = RNG.normal(size=(4500, 8))
     y = Z[:, 0] * Z[:, 1] + 0.5 * RNG.normal(size=4500) > 0
     alone_and_together(available, 2 * [lambda: fitted(SVC(C=10.0, gamma=0.1, cache_size=8), Z, y)])
 
 
-def test_predictions_of_one_machine(available):
-    machines = [
+def test_predictions_of_one_model(available):
+    models = [
         (SVC(decision_function_shape="ovo").fit(X[:300], CLASSES), X),
         (SVC().fit(SPARSE, SPARSE_LABELS), SPARSE),
         (SVC().fit(X.astype(np.float32), LABELS), X.astype(np.float32)),
     ]
     alone_and_together(
         available,
-        2 * [lambda m=m, Z=Z: (m.predict(Z), m.decision_function(Z)) for m, Z in machines],
+        2 * [lambda m=m, Z=Z: (m.predict(Z), m.decision_function(Z)) for m, Z in models],
     )
 
 
@@ -120,7 +120,7 @@ def test_solves_that_share_their_problem(available, rule):
     alone_and_together(available, 2 * [lambda f=f: solved(f) for f in shared])
 
 
-def test_products(available):
+def test_matrix_products(available):
     A, B = RNG.normal(size=(300, 150)), RNG.normal(size=(300, 140))
     alone_and_together(available, [
         lambda: _core.gram(A, None, pairstep.threads.available()),
@@ -135,14 +135,14 @@ class Failure(Exception):
 @pytest.mark.parametrize("count", [1, 4], ids=["within", "across"])
 @pytest.mark.parametrize("how", ["stops", "fails"])
 def test_work_that_is_given_up(count, how):
-    """Threads are at work while the one that began them is told to end."""
+    """Work is canceled while other threads are running it."""
 
     def keep_going(*_):
         if how == "fails":
             raise Failure
         return False
 
-    # Labels that have nothing to do with the samples: it would take far longer than to be asked.
+    # Random labels make a fit that takes far longer than the first interrupt check.
     rng = np.random.default_rng(1)
     Z, labels = rng.normal(size=(3000, 20)), rng.integers(0, 2, 3000)
     problem = c_classification(
@@ -163,7 +163,7 @@ def test_work_that_is_given_up(count, how):
 
 
 def test_instruction_sets_change_under_way():
-    """Whoever chooses another one does so while others read which it is."""
+    """One thread changes the instruction set while others read it."""
     before = _core.instruction_set()
     A, B = RNG.normal(size=(30, 12)), RNG.normal(size=(30, 400))
     with ThreadPoolExecutor(1) as pool:

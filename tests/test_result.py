@@ -1,4 +1,4 @@
-"""What a result says of itself: table, card, plot, SciPy's names, multipliers of the bounds."""
+"""Results: repr, HTML, plot, the attribute names of SciPy, and multipliers of the bounds."""
 
 import copy
 import math
@@ -15,7 +15,7 @@ import scipy.sparse
 import pairstep
 from pairstep import (
     FactorModel,
-    Kinked,
+    L1Penalized,
     LeastSquares,
     Quadratic,
     Simplex,
@@ -72,19 +72,22 @@ def test_results_are_copied_and_pickled(clone):
     result = clone(solve_qp(LABELLED, -PROFIT, upper=0.4))
     expected = solve_qp(LABELLED, -PROFIT, upper=0.4)
     pd.testing.assert_series_equal(result.weights, expected.weights)
-    np.testing.assert_array_equal(result.multipliers, expected.multipliers)
+    np.testing.assert_array_equal(result.bound_multipliers, expected.bound_multipliers)
 
 
 # ------------------------------------------------------------------ multipliers of the bounds
 
 CASES = {
     "bounds": ({"upper": 0.3}, {}),
-    "weights": ({"upper": 0.3, "weights": RNG.uniform(0.5, 2.0, N)}, {}),
-    "negative weights": ({"lower": -0.5, "upper": 0.3, "weights": np.r_[-1.0, np.ones(N - 1)]}, {}),
+    "coefficients": ({"upper": 0.3, "coefficients": RNG.uniform(0.5, 2.0, N)}, {}),
+    "negative coefficients": (
+        {"lower": -0.5, "upper": 0.3, "coefficients": np.r_[-1.0, np.ones(N - 1)]},
+        {},
+    ),
     "range": ({"total": (0.5, 1.0), "upper": 0.3}, {}),
     "groups": ({"total": [1.0, 0.7], "upper": 0.4, "groups": np.arange(N) % 2}, {}),
-    "kinks": ({"upper": 0.3}, {"l1": 0.02, "center": 0.1}),
-    "kinks at the bounds": ({"upper": 0.3}, {"l1": 0.02, "center": 0.3}),
+    "l1_terms": ({"upper": 0.3}, {"l1": 0.02, "center": 0.1}),
+    "l1 terms at the bounds": ({"upper": 0.3}, {"l1": 0.02, "center": 0.3}),
     "fixed": ({"lower": np.r_[0.2, np.zeros(N - 1)], "upper": np.r_[0.2, np.full(N - 1, 0.3)]}, {}),
 }
 
@@ -92,22 +95,22 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_multipliers_are_derivatives_of_the_optimum_by_the_bounds(name):
     """Finite differences of the optimum, one bound after the other."""
-    bounds, kinks = CASES[name]
+    bounds, l1_terms = CASES[name]
     bounds = {"lower": 0.0, "total": 1.0} | bounds
     lower, upper = (np.broadcast_to(bounds[k], N).astype(float) for k in ("lower", "upper"))
 
     def optimum(low, high):
         moved = bounds | {"lower": low, "upper": high}
-        return solve_qp(RISK, -PROFIT, **moved, **kinks, tol=1e-12)
+        return solve_qp(RISK, -PROFIT, **moved, **l1_terms, tol=1e-12)
 
     result = optimum(lower, upper)
     assert result.success
     at = (result.x == lower) | (result.x == upper)
     assert at.any()
-    assert (result.multipliers[~at] == 0).all()
+    assert (result.bound_multipliers[~at] == 0).all()
     free_above, free_below = lower < upper, result.x > lower
-    assert (result.multipliers[(result.x == lower) & free_above] >= 0).all()
-    assert (result.multipliers[(result.x == upper) & free_below] <= 0).all()
+    assert (result.bound_multipliers[(result.x == lower) & free_above] >= 0).all()
+    assert (result.bound_multipliers[(result.x == upper) & free_below] <= 0).all()
     step = 1e-6
     for i in np.flatnonzero(at):
         change = np.zeros(N)
@@ -119,15 +122,17 @@ def test_multipliers_are_derivatives_of_the_optimum_by_the_bounds(name):
             for sign in (-1, 1)
         ]
         slopes = (result.fun - ends[0]) / step, (ends[1] - result.fun) / step
-        # A kink at a bound has two slopes; what is between them will do.
+        # An L1 term at a bound has two slopes; any multiplier between them is valid.
         low, high = min(slopes) - 1e-4, max(slopes) + 1e-4
-        assert low <= result.multipliers[i] <= high, (i, slopes, result.multipliers[i])
+        assert low <= result.bound_multipliers[i] <= high, (i, slopes, result.bound_multipliers[i])
 
 
 def test_multipliers_and_gradient_add_up():
     result = solve_qp(RISK, -PROFIT, upper=0.3, tol=1e-12)
     np.testing.assert_allclose(result.gradient, RISK @ result.x - PROFIT)
-    np.testing.assert_allclose(result.gradient, result.multiplier + result.multipliers, atol=1e-9)
+    np.testing.assert_allclose(
+        result.gradient, result.sum_multiplier + result.bound_multipliers, atol=1e-9
+    )
 
 
 # ------------------------------------------------------------------ as text
@@ -137,16 +142,17 @@ def test_a_result_is_a_table():
     result = replace(solve_qp(LABELLED, -PROFIT, upper=0.4), setup_time=1e-3, solve_time=0.25e-3)
     lines = repr(result).splitlines()
     assert lines[0] == "Result: optimal"
-    facts = {line[2:17].strip(): line[17:].strip() for line in lines[1:7]}
+    facts = {line[2:17].strip(): line[17:].strip() for line in lines[1:8]}
+    assert facts["message"] == result.message
     assert float(facts["value"]) == pytest.approx(result.fun)
     assert float(facts["KKT violation"]) == pytest.approx(result.kkt_violation, rel=0.01)
-    assert facts["bound"] == f"{result.suboptimality_bound:.2e} above the optimum at most"
+    assert facts["bound"] == f"at most {result.suboptimality_bound:.2e} above the optimum"
     assert facts["iterations"] == str(result.n_iter)
     assert facts["time"] == "1.25 ms"
     zeros = int((result.x == 0).sum())
     assert facts["weights"] == f"{N}, {zeros} of them 0"
     largest = result.weights.abs().sort_values(ascending=False, kind="stable").index[:5]
-    assert [line.split()[0] for line in lines[7:]] == list(largest)
+    assert [line.split()[0] for line in lines[8:]] == list(largest)
     assert str(result) == repr(result)
 
 
@@ -167,11 +173,11 @@ def test_a_batch_is_a_table():
     assert "violation" not in repr(nothing)
 
 
-def test_durations():
+def test_durations_are_printed_with_units():
     assert [duration(t) for t in (12.345, 0.0123, 4.2e-5)] == ["12.3 s", "12.3 ms", "42 us"]
 
 
-def test_objectives_say_what_they_hold():
+def test_objectives_have_a_repr():
     quadratic = Quadratic(np.eye(2), [1.0, -1.0])
     assert repr(quadratic) == "Quadratic(Q=2x2, c=-1..1)"
     assert repr(Quadratic(scipy.sparse.eye_array(3))) == "Quadratic(Q=3x3 sparse, c=0)"
@@ -179,8 +185,11 @@ def test_objectives_say_what_they_hold():
         repr(LeastSquares(np.eye(2), [1.0, 2.0], 0.5)) == "LeastSquares(A=2x2, b=1..2, ridge=0.5)"
     )
     assert repr(FactorModel([[1.0, 1.0]], [1.0, 3.0])) == "FactorModel(F=1x2, D=1..3, c=0)"
-    kinked = Kinked(quadratic, 0.5, [0.6, 0.4])
-    assert repr(kinked) == "Kinked(objective=Quadratic(Q=2x2, c=-1..1), l1=0.5, center=0.4..0.6)"
+    l1_penalized = L1Penalized(quadratic, 0.5, [0.6, 0.4])
+    assert (
+        repr(l1_penalized)
+        == "L1Penalized(objective=Quadratic(Q=2x2, c=-1..1), l1=0.5, center=0.4..0.6)"
+    )
 
     def value(x):
         return 0.0
@@ -200,12 +209,12 @@ def test_objectives_say_what_they_hold():
         (Quadratic(np.eye(2)), "c"),
         (LeastSquares(np.eye(2), [1.0, 2.0]), "b"),
         (FactorModel([[1.0, 1.0]], 1.0), "ridge"),
-        (Kinked(Quadratic(np.eye(2)), 1.0), "kinks"),
+        (L1Penalized(Quadratic(np.eye(2)), 1.0), "l1_terms"),
     ],
 )
 def test_objectives_cannot_be_changed(thing, name):
     kind = type(thing).__name__
-    with pytest.raises(AttributeError, match=f"a {kind} cannot be changed, so its {name} neither"):
+    with pytest.raises(AttributeError, match=f"cannot set {name}: a {kind} is immutable; create"):
         setattr(thing, name, None)
     held = getattr(thing, name)
     held = held[0] if isinstance(held, tuple) else held
@@ -225,7 +234,9 @@ def test_objectives_cannot_be_changed(thing, name):
 )
 def test_functions_of_any_kind_cannot_be_changed(objective):
     for name in ("n", "variables"):
-        with pytest.raises(AttributeError, match=f"so its {name} neither: make another"):
+        with pytest.raises(
+            AttributeError, match=f"cannot set {name}: .* is immutable; create a new one"
+        ):
             setattr(objective, name, None)
     assert minimize(objective, Simplex()).success
 
@@ -296,7 +307,7 @@ def test_plot():
     pyplot.close("all")
 
 
-def test_what_is_missing_is_said_with_its_extra(monkeypatch):
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     import sys
 
     for module, message in (
@@ -312,7 +323,7 @@ def test_what_is_missing_is_said_with_its_extra(monkeypatch):
         monkeypatch.undo()
 
 
-def test_what_an_extra_itself_misses_is_not_hidden(monkeypatch, tmp_path):
+def test_import_errors_within_a_package_are_not_hidden(monkeypatch, tmp_path):
     (tmp_path / "matplotlib.py").write_text("import nowhere_to_be_found")
     monkeypatch.syspath_prepend(tmp_path)
     import sys

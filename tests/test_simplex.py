@@ -71,7 +71,7 @@ def stated(y, importance, intercept, settings):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_optimal(name, intercept, weighted):
+def test_the_coefficients_are_optimal(name, intercept, weighted):
     settings = SETTINGS[name]
     importance = IMPORTANCE.astype(float) if weighted else np.ones(M)
     model = SimplexRegressor(fit_intercept=intercept, **settings)
@@ -176,7 +176,7 @@ def test_warns_when_not_converged(y):
     hard = np.vander(np.linspace(0.5, 1.0, M), 20)
     y = y - y.mean(axis=0)
     lower = -math.inf
-    with pytest.warns(ConvergenceWarning, match=r"KKT violation.*\d.*tolerance.*\d"):
+    with pytest.warns(ConvergenceWarning, match=r"KKT violation.*\d.*tol.*\d"):
         model = SimplexRegressor(max_iter=1, tol=1e-14, lower=lower).fit(hard, y)
     assert np.all(np.isfinite(model.coef_))
 

@@ -131,7 +131,7 @@ class TestConstants:
     @pytest.mark.parametrize("n", [2, 3, 5, 9])
     @pytest.mark.parametrize("seed", SEEDS)
     def test_mu_1_is_exact(self, seed, n):
-        """No sum-zero d has a smaller ratio than mu_1, and minimisation finds one that has it."""
+        """No sum-zero d has a smaller ratio than mu_1, and minimization finds one that has it."""
         f = random_quadratic(seed, n)
         mu_1 = theory.one_norm_strong_convexity(f)
 
@@ -191,7 +191,7 @@ class TestConstants:
         f = pairstep.Quadratic(np.eye(4) - 0.25)
         assert theory.strong_convexity(f) == pytest.approx(1.0)
 
-    def test_what_is_unknown_is_refused(self):
+    def test_unknown_names_are_refused(self):
         smooth = pairstep.Smooth(lambda x: 0.0, lambda x: 0 * x)
         with pytest.raises(ValueError, match="Lipschitz constants of Smooth"):
             theory.lipschitz_constants(smooth)
@@ -213,7 +213,7 @@ class TestConstants:
 class TestSteepestDescent:
     @pytest.mark.parametrize("seed", range(20))
     def test_a_pair_is_a_steepest_descent_direction(self, seed):
-        """lemma:sd. The best d of 1-norm t gains t v, with v from a linear programme over
+        """lemma:sd. The best d of 1-norm t gains t v, with v from a linear program over
         d = p - q; so the best of all gains alpha v^2 / 2."""
         rng = np.random.default_rng(seed)
         n, alpha = int(rng.integers(2, 9)), float(rng.uniform(0.1, 3.0))
@@ -356,7 +356,7 @@ class TestRandom:
 
 
 class TestRateArguments:
-    def test_what_is_missing_is_named(self):
+    def test_missing_constants_are_named(self):
         with pytest.raises(ValueError, match="rate of rule 'greedy' needs mu_1"):
             theory.rate("greedy", l2=1.0, mu_2=0.1, n=3)
         with pytest.raises(ValueError, match="rate of rule 'gs-q' needs n and mu_2"):

@@ -1,4 +1,4 @@
-"""A file of times keeps the processor, not the machine's name; statistics, not every time."""
+"""Shorten the files of pytest-benchmark: no host name, and statistics instead of all times."""
 
 
 def pytest_benchmark_update_machine_info(config, machine_info):

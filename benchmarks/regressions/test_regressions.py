@@ -1,10 +1,10 @@
-"""Our own times against those of an earlier tree: `make bench`, and `make bench-baseline` before.
+"""Compare speed with an earlier tree: `make bench-baseline` there, then `make bench` here.
 
-pytest-benchmark and not asv: the question is whether this tree is slower than another on this
-machine, and asv would build every commit in an environment of its own, minutes of C++ each. A time
-says something only beside one of the same machine: `baseline.json` tells which one that was.
+We use pytest-benchmark rather than asv, because asv would build every commit in a new environment,
+which takes minutes of C++ compilation each. Times are only comparable on the same computer;
+`baseline.json` says which one that was.
 
-Each benchmark is one thing that users wait for, of milliseconds; what it computes is checked.
+Each benchmark is a call that users wait for, takes milliseconds, and checks its result.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def rng() -> np.random.Generator:
 
 
 def covariance(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Sample covariances of 2 n returns with a common factor."""
+    """Return the sample covariance of 2 n returns with a common factor."""
     returns = 0.01 * (rng.standard_normal((2 * n, n)) + rng.standard_normal((2 * n, 1)))
     return np.cov(returns, rowvar=False)
 
 
 def classes(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes that overlap."""
+    """Draw two classes that overlap."""
     X = rng.standard_normal((rows, 20))
     return X, (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(rows) > 0).astype(int)
 
@@ -41,8 +41,8 @@ def classes(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray
 def test_a_choice_among_100_000(benchmark: Benchmark, rng: np.random.Generator, rule: str) -> None:
     g, x = rng.standard_normal(100_000), rng.uniform(-1, 1, 100_000)
     lipschitz = rng.uniform(1, 2, 100_000) if rule.endswith("lipschitz") else None
-    move = benchmark(pairstep.propose, rule, g, x, -1.0, 1.0, alpha=1.0, lipschitz=lipschitz)
-    assert move.decrease > 0
+    step = benchmark(pairstep.propose, rule, g, x, -1.0, 1.0, alpha=1.0, lipschitz=lipschitz)
+    assert step.decrease > 0
 
 
 @pytest.mark.parametrize("n", [10, 100, 500])
@@ -58,9 +58,9 @@ def test_a_frontier(benchmark: Benchmark, rng: np.random.Generator) -> None:
 
 def test_unmixing_2000_pixels(benchmark: Benchmark, rng: np.random.Generator) -> None:
     A = rng.uniform(size=(100, 6))
-    shares = rng.dirichlet(np.ones(6), 2000).T
-    result = benchmark(pairstep.simplex_lstsq, A, A @ shares)
-    assert np.abs(result.x - shares).max() < 1e-6
+    fractions = rng.dirichlet(np.ones(6), 2000).T
+    result = benchmark(pairstep.simplex_lstsq, A, A @ fractions)
+    assert np.abs(result.x - fractions.T).max() < 1e-6
 
 
 def test_a_mixture(benchmark: Benchmark, rng: np.random.Generator) -> None:

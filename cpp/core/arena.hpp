@@ -1,4 +1,4 @@
-// Large pieces of memory.
+// Reusable blocks of memory for large temporary matrices.
 #pragma once
 
 #include <algorithm>
@@ -13,25 +13,29 @@
 
 namespace pairstep {
 
-// Untouched memory costs nothing; huge pages make the first touch cheap, and reads from all over
-// it: small ones end the processor's own reading ahead every 4096 bytes.
+// A block of memory that is mapped directly from the operating system when it is large. The system
+// provides a page only when it is first written, so unused memory costs nothing. Huge pages make
+// that first write cheap. They also speed up scattered reads, because the CPU's prefetcher stops at
+// every page boundary, which is every 4096 bytes with small pages.
 class Arena {
  public:
   Arena() = default;
   explicit Arena(std::size_t bytes) { map(std::max<std::size_t>(bytes, 1)); }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  ~Arena() { give_back(); }
+  ~Arena() { release(); }
 
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // Room for so many bytes. If it has to grow, it forgets what it holds and takes more than that: a
-  // quarter from the heap, or four times as much, for the first touch of other pages costs more
-  // than most work in them, while what is never touched costs nothing.
+  // Return a block of at least `bytes`. If the block has to grow, its contents are lost and it
+  // grows by more than requested, so that a sequence of slightly larger requests reuses pages that
+  // have been written before: writing to a new page costs more than most computations in it. Heap
+  // blocks grow by a quarter. Mapped blocks grow fourfold, because pages that are never written are
+  // free.
   void* fit(std::size_t bytes) {
     if (bytes > bytes_) {
-      give_back();
+      release();
       if (bytes < HUGE_PAGE) allocate(bytes + bytes / 4);
       else if (!map(4 * bytes) && !map(bytes)) throw std::bad_alloc();
     }
@@ -39,8 +43,8 @@ class Arena {
   }
 
  private:
-  static constexpr std::size_t HUGE_PAGE = 1 << 21;
-  static constexpr std::align_val_t LINE{64};
+  static constexpr std::size_t HUGE_PAGE = 1 << 21;  // bytes, on x86-64 and ARM64 Linux
+  static constexpr std::align_val_t CACHE_LINE{64};  // bytes
 
   bool map(std::size_t bytes) {
     data_ = take_pages(bytes);
@@ -49,16 +53,16 @@ class Arena {
     return mapped_;
   }
 
-  // The heap has what fits no huge page at hand, touched before.
+  // Blocks smaller than a huge page come from the heap, which reuses pages written before.
   void allocate(std::size_t bytes) {
-    data_ = ::operator new(bytes, LINE);
+    data_ = ::operator new(bytes, CACHE_LINE);
     bytes_ = bytes;
     mapped_ = false;
   }
 
-  void give_back() {
+  void release() {
     if (data_ && mapped_) return_pages(data_, bytes_);
-    else if (data_) ::operator delete(data_, LINE);
+    else if (data_) ::operator delete(data_, CACHE_LINE);
     data_ = nullptr;
     bytes_ = 0;
   }
@@ -68,17 +72,17 @@ class Arena {
   bool mapped_ = false;
 };
 
-// Arenas that are lent to who works and kept for who works next: to touch new memory is dear.
+// A pool of arenas that solves borrow and return. Reusing them avoids writing to new pages.
 class Arenas {
  public:
-  std::unique_ptr<Arena> lend() {
+  std::unique_ptr<Arena> acquire() {
     const std::lock_guard lock(mutex_);
     if (kept_.empty()) return std::make_unique<Arena>();
     std::unique_ptr<Arena> last = std::move(kept_.back());
     kept_.pop_back();
     return last;
   }
-  void take_back(std::unique_ptr<Arena> arena) {
+  void release(std::unique_ptr<Arena> arena) {
     const std::lock_guard lock(mutex_);
     kept_.push_back(std::move(arena));
   }

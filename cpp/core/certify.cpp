@@ -2,81 +2,87 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "nested.hpp"
+#include "sum.hpp"
 
 namespace pairstep {
 
 namespace {
 
-// A stretch of an account with one price: [x, next kink or bound], or beyond the kink.
-struct Stretch {
-  double price, size;
+// A segment of a coordinate's range on which its linearized objective has one derivative.
+struct Segment {
+  double derivative, length;
 };
 
-// Calls visit(is_up, stretch) for the stretches below and above x_i: up to the next bound or kink,
-// and from the kink to the bound. What is closer to its kink than `grain`, the rounding of the
-// sums, counts as on it.
+// Calls visit(is_up, segment) for the segments below and above x_i: from x_i to the next bound or
+// breakpoint, and from the breakpoint to the bound. A coordinate closer to its breakpoint than
+// `rounding`, the rounding error of the sums, counts as on it.
 template <class Visit>
-void for_stretches(const Point& p, Index i, double grain, Visit visit) {
+void for_segments(const Point& p, Index i, double rounding, Visit visit) {
   double x = p.x[i];
-  if (p.kink && std::abs(x - p.pivot[i]) <= grain)
-    x = std::clamp(p.pivot[i], p.lower[i], p.upper[i]);
-  const Standing here = standing_at(p, i, x);
-  const double floor = floor_at(p, i, x), ceiling = ceiling_at(p, i, x);
-  if (here.down_room > 0) visit(false, Stretch{p.gradient[i] + here.down_shift, here.down_room});
-  if (here.up_room > 0) visit(true, Stretch{p.gradient[i] + here.up_shift, here.up_room});
-  if (floor > p.lower[i]) visit(false, Stretch{p.gradient[i] - p.kink[i], floor - p.lower[i]});
-  if (ceiling < p.upper[i]) visit(true, Stretch{p.gradient[i] + p.kink[i], p.upper[i] - ceiling});
+  if (p.l1 && std::abs(x - p.breakpoint[i]) <= rounding)
+    x = std::clamp(p.breakpoint[i], p.lower[i], p.upper[i]);
+  const Position here = position_at(p, i, x);
+  const double lowest = floor_at(p, i, x), highest = ceiling_at(p, i, x);
+  if (here.max_decrease > 0)
+    visit(false, Segment{p.gradient[i] + here.left_shift, here.max_decrease});
+  if (here.max_increase > 0)
+    visit(true, Segment{p.gradient[i] + here.right_shift, here.max_increase});
+  if (lowest > p.lower[i]) visit(false, Segment{p.gradient[i] - p.l1[i], lowest - p.lower[i]});
+  if (highest < p.upper[i]) visit(true, Segment{p.gradient[i] + p.l1[i], p.upper[i] - highest});
 }
 
-// What a trade leaves over, for another: what was not traded, and what was, back.
-struct Left {
-  std::vector<Stretch> sellers, buyers;
+// Segments that are still available after some exchanges: the unused parts, and the used parts in
+// the opposite direction.
+struct Remainder {
+  std::vector<Segment> decreasing, increasing;
 
-  void add(const Stretch& stretch, double size, double traded, bool sold) {
-    if (traded > 0) (sold ? buyers : sellers).push_back({stretch.price, traded});
-    if (size > traded) (sold ? sellers : buyers).push_back({stretch.price, size - traded});
+  void add(const Segment& segment, double length, double used, bool is_down) {
+    if (used > 0) (is_down ? increasing : decreasing).push_back({segment.derivative, used});
+    if (length > used)
+      (is_down ? decreasing : increasing).push_back({segment.derivative, length - used});
   }
 };
 
-// What is gained by trading stretches, best first, while that gains; of each at most `reach`. Every
-// term is positive, so nothing cancels.
-double gain_of(const std::vector<Stretch>& sellers, const std::vector<Stretch>& buyers,
-               double reach, Left* left = nullptr) {
+// Largest first-order improvement from exchanges between segments that are sorted best first. Each
+// segment is used up to `reach`. Every term is positive, so nothing cancels.
+double gain_of(const std::vector<Segment>& decreasing, const std::vector<Segment>& increasing,
+               double reach, Remainder* remainder = nullptr) {
   if (reach == 0.0) return 0.0;
-  double gain = 0.0, sold = 0.0, bought = 0.0;
-  std::size_t s = 0, b = 0;
-  while (s < sellers.size() && b < buyers.size()) {
-    const double gap = sellers[s].price - buyers[b].price;
+  double gain = 0.0;
+  std::size_t d = 0, u = 0;                       // the current segments
+  double decreased_by = 0.0, increased_by = 0.0;  // how much of them is used
+  while (d < decreasing.size() && u < increasing.size()) {
+    const double gap = decreasing[d].derivative - increasing[u].derivative;
     if (!(gap > 0)) break;
-    const double down = std::min(sellers[s].size, reach) - sold,
-                 up = std::min(buyers[b].size, reach) - bought, amount = std::min(down, up);
+    const double down = std::min(decreasing[d].length, reach) - decreased_by,
+                 up = std::min(increasing[u].length, reach) - increased_by,
+                 amount = std::min(down, up);
     gain += gap * amount;
     if (!std::isfinite(amount)) break;
-    sold = down <= amount ? 0.0 : sold + amount;
-    bought = up <= amount ? 0.0 : bought + amount;
-    s += down <= amount;
-    b += up <= amount;
+    decreased_by = down <= amount ? 0.0 : decreased_by + amount;
+    increased_by = up <= amount ? 0.0 : increased_by + amount;
+    d += down <= amount;
+    u += up <= amount;
   }
-  if (!left) return gain;
-  for (std::size_t k = 0; k < sellers.size(); ++k) {
-    const double size = std::min(sellers[k].size, reach);
-    left->add(sellers[k], size, k < s ? size : k == s ? sold : 0.0, true);
+  if (!remainder) return gain;
+  for (std::size_t k = 0; k < decreasing.size(); ++k) {
+    const double length = std::min(decreasing[k].length, reach);
+    remainder->add(decreasing[k], length, k < d ? length : k == d ? decreased_by : 0.0, true);
   }
-  for (std::size_t k = 0; k < buyers.size(); ++k) {
-    const double size = std::min(buyers[k].size, reach);
-    left->add(buyers[k], size, k < b ? size : k == b ? bought : 0.0, false);
+  for (std::size_t k = 0; k < increasing.size(); ++k) {
+    const double length = std::min(increasing[k].length, reach);
+    remainder->add(increasing[k], length, k < u ? length : k == u ? increased_by : 0.0, false);
   }
   return gain;
 }
 
-void sort_best_first(std::vector<Stretch>& sellers, std::vector<Stretch>& buyers) {
-  std::sort(sellers.begin(), sellers.end(),
-            [](const Stretch& a, const Stretch& b) { return a.price > b.price; });
-  std::sort(buyers.begin(), buyers.end(),
-            [](const Stretch& a, const Stretch& b) { return a.price < b.price; });
+void sort_best_first(std::vector<Segment>& decreasing, std::vector<Segment>& increasing) {
+  std::sort(decreasing.begin(), decreasing.end(),
+            [](const Segment& a, const Segment& b) { return a.derivative > b.derivative; });
+  std::sort(increasing.begin(), increasing.end(),
+            [](const Segment& a, const Segment& b) { return a.derivative < b.derivative; });
 }
 
 double largest_of(const Point& point, Index begin, Index end) {
@@ -85,136 +91,296 @@ double largest_of(const Point& point, Index begin, Index end) {
   return largest;
 }
 
-Market market_of(const Point& point, Index begin, Index end, double grain) {
-  Market market;
+MultiplierInterval interval_of(const Point& point, Index begin, Index end, double rounding) {
+  MultiplierInterval interval;
   for (Index i = begin; i < end; ++i)
-    for_stretches(point, i, grain, [&](bool up, Stretch s) {
-      if (up) market.cheapest = std::min(market.cheapest, s.price);
-      else market.dearest = std::max(market.dearest, s.price);
+    for_segments(point, i, rounding, [&](bool up, Segment s) {
+      if (up) interval.min_right = std::min(interval.min_right, s.derivative);
+      else interval.max_left = std::max(interval.max_left, s.derivative);
     });
-  return market;
+  return interval;
 }
 
-// The stretches of a group that can be traded at these prices, best first.
-void stretches_of(const Point& point, Index begin, Index end, double grain, const Market& market,
-                  std::vector<Stretch>& sellers, std::vector<Stretch>& buyers) {
-  sellers.clear();
-  buyers.clear();
+// The segments of a group that can take part in an improving exchange, best first: those whose
+// derivative lies beyond the opposite end of the interval.
+void segments_of(const Point& point, Index begin, Index end, double rounding,
+                 const MultiplierInterval& interval, std::vector<Segment>& decreasing,
+                 std::vector<Segment>& increasing) {
+  decreasing.clear();
+  increasing.clear();
   for (Index i = begin; i < end; ++i)
-    for_stretches(point, i, grain, [&](bool up, Stretch s) {
-      if (up && s.price < market.dearest) buyers.push_back(s);
-      if (!up && s.price > market.cheapest) sellers.push_back(s);
+    for_segments(point, i, rounding, [&](bool up, Segment s) {
+      if (up && s.derivative < interval.max_left) increasing.push_back(s);
+      if (!up && s.derivative > interval.min_right) decreasing.push_back(s);
     });
-  sort_best_first(sellers, buyers);
+  sort_best_first(decreasing, increasing);
 }
 
-// Any price between the two supports the point; one side is infinite where all are at a bound.
-double level_of(const Market& market) {
-  const bool down = std::isfinite(market.dearest), up = std::isfinite(market.cheapest);
-  if (down && up) return 0.5 * (market.dearest + market.cheapest);
-  return down ? market.dearest : up ? market.cheapest : 0.0;
+// The middle of the interval. An end is infinite if no coordinate can go that way; then the other
+// end is used, and 0 if both are infinite.
+double multiplier_of(const MultiplierInterval& interval) {
+  const bool down = std::isfinite(interval.max_left), up = std::isfinite(interval.min_right);
+  if (down && up) return 0.5 * (interval.max_left + interval.min_right);
+  return down ? interval.max_left : up ? interval.min_right : 0.0;
 }
 
-// The first of the stretches up to so much in all.
-void append_up_to(double room, const std::vector<Stretch>& from, std::vector<Stretch>& to) {
-  for (const Stretch& s : from) {
-    if (!(room > 0)) return;
-    to.push_back({s.price, std::min(s.size, room)});
-    room -= to.back().size;
+// Append the first segments whose lengths add up to `slack`.
+void append_up_to(double slack, const std::vector<Segment>& from, std::vector<Segment>& to) {
+  for (const Segment& s : from) {
+    if (!(slack > 0)) return;
+    to.push_back({s.derivative, std::min(s.length, slack)});
+    slack -= to.back().length;
   }
 }
 
-// max_s g'(x - s) over the feasible s: each group trades within itself, then with the others what
-// that leaves over, as far as its sum may go.
-double gain_of_nested(const Point& point, const GroupRooms& rooms, double grain,
-                      const std::vector<Market>& markets, double reach) {
+// max_s g'(x - s) over the feasible s, for nested groups: first the exchanges within each group,
+// then exchanges between groups with the remaining segments, as far as the limits of the group sums
+// allow.
+double gain_of_nested(const Point& point, const GroupSlack& slacks, double rounding,
+                      const std::vector<MultiplierInterval>& intervals, double reach) {
   double gain = 0.0;
-  std::vector<Stretch> sellers, buyers;
-  Left all;
+  std::vector<Segment> decreasing, increasing;
+  Remainder all;
   for (Index g = 0; g < point.n_groups; ++g) {
-    stretches_of(point, point.starts[g], point.starts[g + 1], grain, markets[g], sellers, buyers);
-    Left left;
-    gain += gain_of(sellers, buyers, reach, &left);
-    sort_best_first(left.sellers, left.buyers);
-    append_up_to(rooms.down[g], left.sellers, all.sellers);
-    append_up_to(rooms.up[g], left.buyers, all.buyers);
+    segments_of(point, point.starts[g], point.starts[g + 1], rounding, intervals[g], decreasing,
+                increasing);
+    Remainder remainder;
+    gain += gain_of(decreasing, increasing, reach, &remainder);
+    sort_best_first(remainder.decreasing, remainder.increasing);
+    append_up_to(slacks.down[g], remainder.decreasing, all.decreasing);
+    append_up_to(slacks.up[g], remainder.increasing, all.increasing);
   }
-  sort_best_first(all.sellers, all.buyers);
-  return gain + gain_of(all.sellers, all.buyers, INFINITY);
+  sort_best_first(all.decreasing, all.increasing);
+  return gain + gain_of(all.decreasing, all.increasing, INFINITY);
 }
 
-Certificate certify_nested(const Point& point) {
+// First-order effect on the objective of the distance of a sum from its total.
+double effect_of_residual(const Point& point, Index begin, Index end, double total,
+                          double multiplier) {
+  Sum residual;
+  for (Index i = begin; i < end; ++i) residual.add(point.x[i]);
+  residual.add(-total);
+  return std::abs(multiplier * residual.value());
+}
+
+Certificate certify_nested(const Point& point, const double* totals) {
   Certificate certificate;
-  const GroupRooms rooms = rooms_of(point);
+  const GroupSlack slacks = slacks_of(point);
   const double largest = largest_of(point, 0, point.n);
-  const double grain = 8.0 * std::numeric_limits<double>::epsilon() * largest;
-  std::vector<Market> markets;
+  const double rounding = NumericalPolicy::sum_rounding * largest;
+  std::vector<MultiplierInterval> intervals;
   for (Index g = 0; g < point.n_groups; ++g) {
-    markets.push_back(market_of(point, point.starts[g], point.starts[g + 1], grain));
+    intervals.push_back(interval_of(point, point.starts[g], point.starts[g + 1], rounding));
     certificate.violation =
-        std::max(certificate.violation, markets[g].dearest - markets[g].cheapest);
+        std::max(certificate.violation, intervals[g].max_left - intervals[g].min_right);
   }
-  const Market all = across(markets, rooms);
-  certificate.violation = std::max(certificate.violation, all.dearest - all.cheapest);
-  const double level = level_of(all);
-  certificate.multiplier.push_back(level);
+  const MultiplierInterval all = across(intervals, slacks);
+  certificate.violation = std::max(certificate.violation, all.max_left - all.min_right);
+  const double of_total = multiplier_of(all);
+  certificate.multiplier.push_back(of_total);
   for (Index g = 0; g < point.n_groups; ++g) {
-    // Of all prices that support the group the nearest to that of the total.
-    const auto [dearest, cheapest] = markets[g];
-    const double own =
-        dearest <= cheapest ? std::clamp(level, dearest, cheapest) : level_of(markets[g]);
-    certificate.multiplier.push_back(std::clamp(own - level, rooms.up[g] > 0 ? 0.0 : -INFINITY,
-                                                rooms.down[g] > 0 ? 0.0 : INFINITY));
+    // Among the multipliers that are valid for the group, take the one closest to the total's.
+    const auto [max_left, min_right] = intervals[g];
+    const double own = max_left <= min_right ? std::clamp(of_total, max_left, min_right)
+                                             : multiplier_of(intervals[g]);
+    certificate.multiplier.push_back(std::clamp(own - of_total, slacks.up[g] > 0 ? 0.0 : -INFINITY,
+                                                slacks.down[g] > 0 ? 0.0 : INFINITY));
   }
-  if (!(certificate.violation > 0)) return certificate;
-  open_to(all, rooms, markets);
-  certificate.bound = gain_of_nested(point, rooms, grain, markets, INFINITY);
-  certificate.nearby = gain_of_nested(point, rooms, grain, markets, largest);
+  // The violation ignores slack that is only rounding error. The bound must not, to remain valid.
+  const GroupSlack exact = slacks_of(point, 0.0);
+  const MultiplierInterval everywhere = across(intervals, exact);
+  if (certificate.violation > 0 || everywhere.max_left > everywhere.min_right) {
+    include_across(everywhere, exact, intervals);
+    certificate.bound = gain_of_nested(point, exact, rounding, intervals, INFINITY);
+    certificate.nearby = gain_of_nested(point, exact, rounding, intervals, largest);
+  }
+  if (totals) certificate.residual = effect_of_residual(point, 0, point.n, totals[0], of_total);
+  certificate.bound += certificate.residual;
   return certificate;
+}
+
+// Largest left and smallest right derivative, each with the allowance of its coordinate.
+struct ExtremeDerivatives {
+  double max_left = -INFINITY, min_right = INFINITY;
+  double left_allowance = 0.0, right_allowance = 0.0;
+
+  double gap() const { return max_left - min_right; }
+  double allowed() const { return left_allowance + right_allowance; }
+
+  void include(const ExtremeDerivatives& other, bool down, bool up) {
+    if (down && other.max_left > max_left) {
+      max_left = other.max_left;
+      left_allowance = other.left_allowance;
+    }
+    if (up && other.min_right < min_right) {
+      min_right = other.min_right;
+      right_allowance = other.right_allowance;
+    }
+  }
+};
+
+template <class Allowance>
+Excess excess_with(const Point& point, Allowance allowance) {
+  Excess excess;
+  double violation = -INFINITY;
+  // In `relaxed` every derivative is moved by its allowance so that the violation shrinks; `plain`
+  // has the derivatives as they are.
+  const auto update = [&](const ExtremeDerivatives& relaxed, const ExtremeDerivatives& plain) {
+    if (relaxed.gap() > excess.violation) {
+      excess.violation = relaxed.gap();
+      excess.allowed = relaxed.allowed();
+    }
+    if (plain.gap() > violation) {
+      violation = plain.gap();
+      excess.tolerance = plain.allowed();
+    }
+  };
+  const double largest = point.nested() ? largest_of(point, 0, point.n) : 0.0;
+  const GroupSlack slacks = point.nested() ? slacks_of(point) : GroupSlack{};
+  ExtremeDerivatives relaxed_across, plain_across;
+  for (Index group = 0; group < point.n_groups; ++group) {
+    const Index begin = point.starts[group], end = point.starts[group + 1];
+    const double rounding =
+        NumericalPolicy::sum_rounding * (point.nested() ? largest : largest_of(point, begin, end));
+    // Subtract a derivative in the middle first: a small allowance would otherwise be lost in the
+    // rounding of large derivatives. Nested groups are compared with each other, so they keep a
+    // common base of 0.
+    const double base =
+        point.nested() ? 0.0 : multiplier_of(interval_of(point, begin, end, rounding));
+    ExtremeDerivatives relaxed, plain;
+    for (Index i = begin; i < end; ++i) {
+      const double own = allowance(i, group);
+      for_segments(point, i, rounding, [&](bool up, Segment s) {
+        const double derivative = s.derivative - base;
+        relaxed.include({derivative - own, derivative + own, own, own}, !up, up);
+        plain.include({derivative, derivative, own, own}, !up, up);
+      });
+    }
+    update(relaxed, plain);
+    if (!point.nested()) continue;
+    relaxed_across.include(relaxed, slacks.down[group] > 0, slacks.up[group] > 0);
+    plain_across.include(plain, slacks.down[group] > 0, slacks.up[group] > 0);
+  }
+  if (point.nested()) update(relaxed_across, plain_across);
+  return excess;
+}
+
+// The allowance of a coordinate is half of `relative` times the largest term that cancels in its
+// derivative; linear_size(linear, group) is the size that its linear term counts with.
+template <class LinearSize>
+Excess excess_of_terms(const Point& point, const Quadratic& quadratic, double relative,
+                       LinearSize linear_size) {
+  const auto [linear, diagonal] = quadratic;
+  const double largest = terms_of(point, linear).gradient;
+  return excess_with(point, [&](Index i, Index group) {
+    const double size =
+        std::max({std::abs(point.gradient[i] - linear[i]), linear_size(linear[i], group),
+                  std::min(diagonal[i] * std::abs(point.x[i]), largest)});
+    return 0.5 * relative * (point.l1 ? std::max(size, point.l1[i]) : size);
+  });
+}
+
+// Whether the violation is within the rounding error of the gradient. The common part of the linear
+// term counts here, because it is rounded like the rest.
+bool is_within_rounding(const Point& point, const Quadratic& quadratic) {
+  return excess_of_terms(point, quadratic, NumericalPolicy::gradient_rounding,
+                         [](double linear, Index) { return std::abs(linear); })
+             .violation <= 0;
 }
 
 }  // namespace
 
+std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
+  // Relative to the mean. If the entries deviate more, they have no clear common part: subtracting
+  // the mean would not make them much smaller.
+  constexpr double MAX_DEVIATION = 0.01;
+  std::vector<SharedCost> shared(std::size_t(point.n_groups));
+  const auto measure = [&](Index begin, Index end) -> SharedCost {
+    double sum = 0.0, deviation = 0.0;
+    for (Index i = begin; i < end; ++i) sum += linear[i];
+    const double count = double(std::max<Index>(end - begin, 1)), mean = sum / count;
+    for (Index i = begin; i < end; ++i) deviation += std::abs(linear[i] - mean);
+    deviation /= count;
+    if (!(deviation < MAX_DEVIATION * std::abs(mean))) return {};
+    return {mean, deviation};
+  };
+  if (point.nested()) std::fill(shared.begin(), shared.end(), measure(0, point.n));
+  else
+    for (Index g = 0; g < point.n_groups; ++g)
+      shared[g] = measure(point.starts[g], point.starts[g + 1]);
+  return shared;
+}
+
 Terms terms_of(const Point& point, const double* linear) {
-  double largest = 0.0, product = 0.0, constant = 0.0;
-  for (Index i = 0; i < point.n; ++i) {
-    const double fixed = linear ? linear[i] : 0.0, moving = point.gradient[i] - fixed;
-    largest = std::max({largest, std::abs(moving), std::abs(fixed)});
-    product += point.x[i] * moving;
-    constant += point.x[i] * fixed;
+  Terms terms;
+  if (point.l1)
+    for (Index i = 0; i < point.n; ++i) terms.gradient = std::max(terms.gradient, point.l1[i]);
+  if (!linear) {
+    for (Index i = 0; i < point.n; ++i)
+      terms.gradient = std::max(terms.gradient, std::abs(point.gradient[i]));
+    return terms;
   }
-  if (point.kink)
-    for (Index i = 0; i < point.n; ++i) largest = std::max(largest, point.kink[i]);
-  if (!linear) return {largest, 0.0};
-  return {largest, std::max(0.5 * std::abs(product), std::abs(constant))};
+  const std::vector<SharedCost> shared = shared_costs(point, linear);
+  double product = 0.0, cost = 0.0;
+  for (Index g = 0; g < point.n_groups; ++g)
+    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
+      const double product_i = point.gradient[i] - linear[i];  // (Qx)_i
+      terms.gradient =
+          std::max({terms.gradient, std::abs(product_i), shared[g].size_of(linear[i])});
+      product += point.x[i] * product_i;
+      cost += point.x[i] * (linear[i] - shared[g].level);
+      terms.constant += point.x[i] * shared[g].level;
+    }
+  terms.objective = std::max(0.5 * std::abs(product), std::abs(cost));
+  return terms;
 }
 
-bool is_optimal(const Certificate& certificate, const Terms& terms, double value, double tol) {
-  const auto& [violation, bound, nearby, multiplier] = certificate;
-  return violation <= tol * terms.gradient &&
-         (nearby <= GAIN * tol * std::max(terms.objective, std::abs(value)) ||
-          violation <= ROUNDED * terms.gradient);
+Excess excess_over(const Point& point, const double* allowance) {
+  return excess_with(point, [&](Index i, Index) { return allowance[i]; });
 }
 
-Certificate certify(const Point& point) {
-  if (point.nested()) return certify_nested(point);
+Excess excess_over(const Point& point, const Quadratic& quadratic, double tol) {
+  const std::vector<SharedCost> shared = shared_costs(point, quadratic.linear);
+  return excess_of_terms(point, quadratic, tol,
+                         [&](double linear, Index group) { return shared[group].size_of(linear); });
+}
+
+Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
+                   double value, double tol) {
+  const Excess excess = excess_over(point, quadratic, tol);
+  const Terms terms = terms_of(point, quadratic.linear);
+  const double size = std::max(terms.objective, std::abs(value - terms.constant));
+  const double allowed_gain = NumericalPolicy::gain_per_tol * tol * size;
+  const bool optimal = excess.violation <= 0 && certificate.residual <= allowed_gain &&
+                       (certificate.nearby <= allowed_gain || is_within_rounding(point, quadratic));
+  return {optimal, optimal ? excess.tolerance : excess.allowed};
+}
+
+Certificate certify(const Point& point, const double* totals) {
+  if (point.nested()) return certify_nested(point, totals);
   Certificate certificate;
   certificate.multiplier.reserve(std::size_t(point.n_groups));
-  std::vector<Stretch> sellers, buyers;
-  for (auto* side : {&sellers, &buyers}) side->reserve(std::size_t(std::min<Index>(point.n, 16)));
+  std::vector<Segment> decreasing, increasing;
+  for (auto* side : {&decreasing, &increasing})
+    side->reserve(std::size_t(std::min<Index>(point.n, 16)));
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
     const double largest = largest_of(point, begin, end);
-    const double grain = 8.0 * std::numeric_limits<double>::epsilon() * largest;
-    const Market market = market_of(point, begin, end, grain);
-    certificate.violation = std::max(certificate.violation, market.dearest - market.cheapest);
-    certificate.multiplier.push_back(level_of(market));
-    if (!(market.dearest > market.cheapest)) continue;
-    // max_s g'(x - s) over the feasible s: trade the dearest for the cheapest while that gains.
-    stretches_of(point, begin, end, grain, market, sellers, buyers);
-    certificate.bound += gain_of(sellers, buyers, INFINITY);
-    certificate.nearby += gain_of(sellers, buyers, largest);
+    const double rounding = NumericalPolicy::sum_rounding * largest;
+    const MultiplierInterval interval = interval_of(point, begin, end, rounding);
+    certificate.violation = std::max(certificate.violation, interval.max_left - interval.min_right);
+    certificate.multiplier.push_back(multiplier_of(interval));
+    if (totals)
+      certificate.residual +=
+          effect_of_residual(point, begin, end, totals[group], certificate.multiplier.back());
+    if (!(interval.max_left > interval.min_right)) continue;
+    // max_s g'(x - s) over the feasible s: exchange the largest derivative for the smallest while
+    // that improves the objective.
+    segments_of(point, begin, end, rounding, interval, decreasing, increasing);
+    certificate.bound += gain_of(decreasing, increasing, INFINITY);
+    certificate.nearby += gain_of(decreasing, increasing, largest);
   }
+  certificate.bound += certificate.residual;
   return certificate;
 }
 

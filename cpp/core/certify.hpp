@@ -1,42 +1,87 @@
-// How near a point is to its optimum, derived from the problem alone, apart from any solver.
+// Optimality certificates: how far a point is from the optimum, computed from the point and its
+// gradient alone, independently of the solver that produced the point.
+//
+// The KKT violation is max over decreasing coordinates of the left derivative minus min over
+// increasing coordinates of the right derivative (Keerthi et al. 2001; LIBSVM's stopping rule). The
+// bound on f(x) - f* is the Frank-Wolfe gap max_s g'(x - s) over the feasible s (Jaggi 2013), which
+// is exact for sums and bounds because sorting the derivatives solves the linear program.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "policy.hpp"
 #include "types.hpp"
 
 namespace pairstep {
 
 struct Certificate {
-  // Max down-price - min up-price of accounts that can trade with each other, at least 0: within a
-  // group and, under one total, across groups whose sums have room.
+  // Largest left derivative minus smallest right derivative, at least 0. Coordinates are compared
+  // within a group and, under one total, also across groups whose sums have slack.
   double violation = 0.0;
   double bound = 0.0;  // Frank-Wolfe gap: at least f(x) - f* where f is convex
-  // The same where no account goes further than the largest of its group is: what is left to gain
-  // near the point, however wide the bounds are.
+  // The same gap if no coordinate changes by more than the largest |x_i| of its group. It measures
+  // the improvement near the point even if the bounds are far away or infinite.
   double nearby = 0.0;
-  // One per group, between the two prices. Under one total: that of the total, and for each group
-  // what its limit adds to it, 0 where the sum is on none.
+  // Change of the objective due to the distance of the sums from their totals, to first order.
+  double residual = 0.0;
+  // One multiplier per group, inside its interval. For nested groups: first the multiplier of the
+  // total, then for each group the multiplier of its limit, which is 0 where no limit is active.
   std::vector<double> multiplier;
 };
 
-Certificate certify(const Point& point);
+// Compute the certificate of a point. `totals` has one entry per group, or one for nested groups;
+// if it is given, the bound includes the rounding error of the sums (`residual`).
+Certificate certify(const Point& point, const double* totals = nullptr);
 
-// The sizes of the terms that cancel, of a quadratic whose gradient at 0 is `linear`: |Qx|, |c| and
-// the kinks in the gradient, |x'Qx|/2 and |c'x| in the objective. Of other functions (null) the
-// gradient itself, and nothing.
+// The common part of the entries of a linear term. A number that all entries have in common only
+// adds a constant to the objective, because the sum is fixed, so it must not enlarge the tolerance.
+// The common part is the mean if the entries deviate from it by little, and 0 otherwise.
+struct SharedCost {
+  double level = 0.0, deviation = 0.0;  // the mean, and the mean distance from it
+
+  // Size of an entry without the common part; at least the mean deviation.
+  double size_of(double linear) const { return std::max(std::abs(linear - level), deviation); }
+};
+// One common part per group; nested groups share one total and therefore one common part.
+std::vector<SharedCost> shared_costs(const Point& point, const double* linear);
+
+// Sizes of the terms that cancel at an optimum. For a quadratic with gradient `linear` at 0 these
+// are |Qx|, |c| and the L1 weights in the gradient, and |x'Qx|/2 and |c'x| in the objective, all
+// without common parts of c. For other functions (`linear` is null) the gradient itself is used,
+// and the size of the objective is unknown (0).
 struct Terms {
   double gradient = 0.0, objective = 0.0;
+  double constant = 0.0;  // what the common part of c adds to the objective
 };
 Terms terms_of(const Point& point, const double* linear);
 
-// `optimal` also asks that what can still be gained nearby is at most this many times `tol` of the
-// size of the objective: a huge price at which nobody trades must not hide what the others do.
-constexpr double GAIN = 100.0;
-// A violation that is this small against the terms that cancel in the gradient is rounding.
-constexpr double ROUNDED = 1e-14;
+// The KKT violation if the derivative of each coordinate may be wrong by its allowance. It is at
+// most 0 if some gradient within the allowances satisfies the KKT conditions exactly.
+struct Excess {
+  double violation = -INFINITY;
+  double allowed = 0.0;    // sum of the allowances of the pair with the largest excess
+  double tolerance = 0.0;  // the same of the pair with the largest violation without allowances
+};
+Excess excess_over(const Point& point, const double* allowance);
+// The same with the tolerance of a quadratic as allowance: half of `tol` times the largest term
+// that cancels in the coordinate's own derivative, |(Qx)_i|, |c_i|, k_i or |Q_ii x_i|. The last one
+// counts up to the largest term of any other kind. Large terms of other coordinates do not loosen
+// the tolerance.
+struct Quadratic {
+  const double *linear, *diagonal;
+};
+Excess excess_over(const Point& point, const Quadratic& quadratic, double tol);
 
-// Whether a point of a quadratic is plainly optimal; `Task.is_optimal` knows of terms that vanish.
-bool is_optimal(const Certificate& certificate, const Terms& terms, double value, double tol);
+// Whether a point of a quadratic is certainly optimal. Python's `Task.is_optimal` also decides the
+// remaining cases, in which terms vanish or the tolerance is below the rounding error.
+struct Verdict {
+  bool optimal;
+  // Tolerance for the violation; if the point is not optimal, that of the pair that decides.
+  double tolerance;
+};
+Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
+                   double value, double tol);
 
 }  // namespace pairstep

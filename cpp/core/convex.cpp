@@ -7,8 +7,8 @@
 
 namespace pairstep {
 
-void Reduced::take(const double* hessian, Index n, const std::vector<Index>& member,
-                   const std::vector<Index>& first) {
+void Reduced::build(const double* hessian, Index n, const std::vector<Index>& member,
+                    const std::vector<Index>& first) {
   size_ = Index(member.size());
   largest_ = 0.0;
   matrix_.resize(std::size_t(size_ * size_));
@@ -16,7 +16,7 @@ void Reduced::take(const double* hessian, Index n, const std::vector<Index>& mem
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
     double* row = matrix_.data() + a * size_;
     Index reference = -1;
-    double common = 0.0;  // to all with the same reference, which come one after the other
+    double common = 0.0;  // to all columns with the same reference coordinate
     for (Index b = a; b < size_; ++b) {
       if (first[b] != reference) {
         reference = first[b];
@@ -24,7 +24,8 @@ void Reduced::take(const double* hessian, Index n, const std::vector<Index>& mem
       }
       row[b] = (of_member[member[b]] - of_first[member[b]]) - common;
     }
-    largest_ = std::max({largest_, std::abs(of_member[member[a]]), std::abs(of_first[first[a]])});
+    largest_ = std::max({largest_, std::abs(of_member[member[a]]), std::abs(of_first[first[a]]),
+                         std::abs(of_member[first[a]])});
   }
 }
 
@@ -35,20 +36,21 @@ bool Reduced::is_zero() const {
   return true;
 }
 
-bool Reduced::factorise(double ridge) {
+bool Reduced::factorize(double ridge) {
   factor_ = matrix_;
   for (Index a = 0; a < size_; ++a) factor_[a * (size_ + 1)] += ridge * largest_;
   return isa().cholesky(factor_.data(), size_, size_);
 }
 
 void Reduced::solve(double* b) const {
-  // Divisions beforehand, for those in a row would wait for each other; and several sums at once.
+  // Invert the diagonal first: divisions inside the loops would wait for each other. The backward
+  // substitution keeps four partial sums for the same reason.
   std::vector<double> inverse(size_);
   for (Index c = 0; c < size_; ++c) inverse[c] = 1.0 / factor_[c * (size_ + 1)];
   for (Index c = 0; c < size_; ++c) {
     const double* column = factor_.data() + c * size_;
-    const double known = b[c] *= inverse[c];
-    for (Index r = c + 1; r < size_; ++r) b[r] -= known * column[r];
+    const double solved = b[c] *= inverse[c];
+    for (Index r = c + 1; r < size_; ++r) b[r] -= solved * column[r];
   }
   for (Index c = size_; c-- > 0;) {
     const double* column = factor_.data() + c * size_;
@@ -63,7 +65,7 @@ void Reduced::solve(double* b) const {
 
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
                     const Index* starts) {
-  // The basis e_i - e_r, r the first account of i's group.
+  // Basis: e_i - e_r, where r is the first of the given coordinates in i's group.
   std::vector<Index> member, first;
   Index reference = -1, end = 0;
   for (const Index i : index) {
@@ -76,9 +78,9 @@ Convex convex_along(const double* hessian, Index n, const std::vector<Index>& in
     first.push_back(reference);
   }
   Reduced reduced;
-  reduced.take(hessian, n, member, first);
-  if (reduced.is_zero() || reduced.factorise(ROUNDED_CURVATURE)) return Convex::yes;
-  return reduced.factorise(1e-9) ? Convex::but_for_rounding : Convex::no;
+  reduced.build(hessian, n, member, first);
+  if (reduced.is_zero() || reduced.factorize(ConvexitySettings::rounding)) return Convex::yes;
+  return reduced.factorize(ConvexitySettings::max_rounding) ? Convex::but_for_rounding : Convex::no;
 }
 
 }  // namespace pairstep

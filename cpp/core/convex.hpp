@@ -1,4 +1,5 @@
-// Whether a quadratic is convex where we look, and its minimum along moves that keep sums.
+// Convexity of a quadratic on the subspace of steps that keep the sums, and its minimum there. Both
+// come from a Cholesky factorization of the Hessian reduced to that subspace.
 #pragma once
 
 #include <vector>
@@ -7,29 +8,38 @@
 
 namespace pairstep {
 
-// A quadratic as a function of the amounts that move from account first[a] to account member[a].
+// The Hessian reduced to the steps e_member[a] - e_first[a], which leave all sums unchanged.
 class Reduced {
  public:
-  void take(const double* hessian, Index n, const std::vector<Index>& member,
-            const std::vector<Index>& first);
+  // Entries of `first` that are equal must be adjacent.
+  void build(const double* hessian, Index n, const std::vector<Index>& member,
+             const std::vector<Index>& first);
   bool is_zero() const;
-  // With this share of the largest curvature of an account added to the diagonal. False if the
-  // matrix is not positive definite.
-  bool factorise(double ridge);
+  // Factorize the matrix after adding `ridge` times the largest curvature of a coordinate to its
+  // diagonal. Return false if it is not positive definite.
+  bool factorize(double ridge);
   // b := matrix^-1 b.
   void solve(double* b) const;
 
  private:
   Index size_ = 0;
   double largest_ = 0.0;
-  std::vector<double> matrix_, factor_;  // the lower triangles, by columns
+  std::vector<double> matrix_, factor_;  // lower triangles, stored by columns
 };
 
-// What rounding may take from a curvature of 0, as a share of the curvatures it is the rest of.
-constexpr double ROUNDED_CURVATURE = 1e-14;
+// The reduced curvatures are differences of Hessian entries, so a curvature of 0 may come out
+// slightly negative. The values are relative to the largest curvature of a coordinate.
+struct ConvexitySettings {
+  // Rounding error of a reduced curvature. A Hessian that is positive definite with this ridge is
+  // accepted as convex.
+  static constexpr double rounding = 1e-14;
+  // A Hessian that needs a ridge up to this one counts as singular and indefinite only by rounding;
+  // the result of the solve mentions it. A Hessian that needs a larger one is not convex.
+  static constexpr double max_rounding = 1e-9;
+};
 
-// Is the quadratic convex along all moves of these accounts, in rising order, that keep the sum of
-// each group [starts[k], starts[k+1])? No, but for what rounding does to a singular matrix, or yes.
+// Whether the quadratic is convex along all steps of the coordinates `index` (in ascending order)
+// that keep the sum of each group [starts[k], starts[k+1]).
 enum class Convex : int { no, but_for_rounding, yes };
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
                     const Index* starts);

@@ -14,10 +14,24 @@ namespace pairstep {
 
 namespace {
 
-// One group of accounts.
+struct FeasibleSettings {
+  // Passes of Newton's method with bisection in a projection. A few suffice in practice; halving
+  // the bracket 200 times exhausts the precision of a double in any case.
+  static constexpr int max_projection_passes = 200;
+  // The projection ends when the sum is exact up to this many machine epsilons of its largest term;
+  // `restore_sums` removes the rest.
+  static constexpr double projection_epsilons = 0.25;
+  // Corrections of one sum. Each one leaves at most rounding errors of the coordinate it changes,
+  // so few are needed; the limit guarantees an end.
+  static constexpr int max_corrections = 16;
+  // A difference of up to this many ulp per coordinate is the rounding error of a group's sum.
+  static constexpr double ulps_per_coordinate = 8.0;
+};
+
+// One group of coordinates and the total that its sum should have.
 struct Group {
   double* x;
-  const double *lower, *upper, *pivot;
+  const double *lower, *upper, *breakpoint;
   Index n;
   double total;
 
@@ -33,24 +47,26 @@ struct Group {
     for (Index i = 0; i < n; ++i) scale = std::max(scale, std::abs(x[i]));
     return std::nextafter(scale, INFINITY) - scale;
   }
-  double room(Index i, double amount) const {
+  double slack(Index i, double amount) const {
     return amount > 0 ? upper[i] - x[i] : x[i] - lower[i];
   }
   bool is_free(Index i) const {
-    return x[i] > lower[i] && x[i] < upper[i] && !(pivot && x[i] == pivot[i]);
+    return x[i] > lower[i] && x[i] < upper[i] && !(breakpoint && x[i] == breakpoint[i]);
   }
-  void move(Index i, double amount) {
+  void shift(Index i, double amount) {
     x[i] = std::min(std::max(x[i] + amount, lower[i]), upper[i]);
   }
 
-  // The account with room for the amount that should take it, or -1: a free one, for one at its
-  // bound would become free; among those the largest, whose own rounding is no less, while the
-  // price of a small one, which is small because its curvature is large, would move by far.
-  Index taker_of(double amount) const {
+  // The coordinate that should absorb the amount, or -1 if no single one can. A free coordinate is
+  // preferred, because one at its bound would have to leave it. Among several the largest is
+  // preferred: its own rounding error is at least as large as the amount, whereas a small
+  // coordinate may be small because its curvature is large, and then its derivative would change by
+  // much.
+  Index absorber_of(double amount) const {
     Index best = -1;
     bool best_is_free = false;
     for (Index i = 0; i < n; ++i) {
-      if (!(room(i, amount) >= std::abs(amount))) continue;
+      if (!(slack(i, amount) >= std::abs(amount))) continue;
       const bool free = is_free(i);
       if (best < 0 || free > best_is_free ||
           (free == best_is_free && std::abs(x[i]) > std::abs(x[best]))) {
@@ -61,71 +77,85 @@ struct Group {
     return best;
   }
 
-  // Use up the rooms, the largest first so that few accounts change, until one is not used up.
-  // Whether any account moved.
+  // Distribute the amount over several coordinates, each moved to its bound, those with the largest
+  // slack first so that few change. Return whether any coordinate had slack.
   bool spread(double amount) {
-    std::vector<std::pair<double, Index>> rooms;
+    std::vector<std::pair<double, Index>> slacks;
     for (Index i = 0; i < n; ++i)
-      if (room(i, amount) > 0) rooms.push_back({-room(i, amount), i});
-    std::sort(rooms.begin(), rooms.end());
+      if (slack(i, amount) > 0) slacks.push_back({-slack(i, amount), i});
+    std::sort(slacks.begin(), slacks.end());
     Sum left;
     left.add(amount);
-    for (const auto& [negative_room, i] : rooms) {
+    for (const auto& [negative_slack, i] : slacks) {
       const double before = x[i], need = left.value();
       if (need == 0.0 || (need > 0) != (amount > 0)) break;
-      if (-negative_room > std::abs(need)) {
-        move(i, need);
+      if (-negative_slack > std::abs(need)) {
+        shift(i, need);
         break;
       }
       x[i] = amount > 0 ? upper[i] : lower[i];
       left.add(before);
       left.add(-x[i]);
     }
-    return !rooms.empty();
+    return !slacks.empty();
   }
 
-  // Let a free account take what is no more than the rounding of all of them.
+  // Move one free coordinate that is closer to its bound than the amount onto the bound. Return
+  // whether there was one.
+  bool reach_bound(double amount) {
+    for (Index i = 0; i < n; ++i) {
+      if (!is_free(i) || slack(i, amount) >= std::abs(amount)) continue;
+      x[i] = amount > 0 ? upper[i] : lower[i];
+      return true;
+    }
+    return false;
+  }
+
+  // Let a free coordinate absorb a rest that is within the rounding error of the group's sum.
   void round_to_total(double rest) {
-    if (!(std::abs(rest) <= 8.0 * double(n) * ulp())) return;
-    const Index taker = taker_of(rest);
-    if (taker >= 0 && is_free(taker)) move(taker, rest);
+    if (!(std::abs(rest) <= FeasibleSettings::ulps_per_coordinate * double(n) * ulp())) return;
+    const Index absorber = absorber_of(rest);
+    if (absorber >= 0 && is_free(absorber)) shift(absorber, rest);
   }
 
-  // Where one account takes the rest, half an ulp of that account stays; where it is cut off at
-  // its bound, a part of the rest that only rounding makes. So few rounds are needed.
-  void settle() {
-    for (int round = 0; round < 16; ++round) {
+  // Each correction leaves at most half an ulp of the coordinate that absorbs the rest, so few are
+  // needed.
+  void restore_sum() {
+    for (int k = 0; k < FeasibleSettings::max_corrections; ++k) {
       const double rest = residual();
       if (rest == 0.0) return;
-      const Index taker = taker_of(rest);
-      // An ulp is not worth leaving a bound or a kink for.
-      if (!(taker >= 0 && is_free(taker)) && std::abs(rest) <= ulp()) return;
-      if (taker < 0) {
+      const Index absorber = absorber_of(rest);
+      // Do not leave a bound or a breakpoint for an ulp. Reaching one is fine.
+      if (!(absorber >= 0 && is_free(absorber)) && std::abs(rest) <= ulp()) {
+        if (!reach_bound(rest)) return;
+        continue;
+      }
+      if (absorber < 0) {
         if (!spread(rest)) return;
         continue;
       }
-      const double before = x[taker];
-      move(taker, rest);
-      if (x[taker] == before) return;
+      const double before = x[absorber];
+      shift(absorber, rest);
+      if (x[absorber] == before) return;
     }
   }
 };
 
-Group group_at(double* x, const double* lower, const double* upper, const double* pivot,
+Group group_at(double* x, const double* lower, const double* upper, const double* breakpoint,
                Index begin, Index end, double total) {
-  return {x + begin,   lower + begin, upper + begin, pivot ? pivot + begin : nullptr,
+  return {x + begin,   lower + begin, upper + begin, breakpoint ? breakpoint + begin : nullptr,
           end - begin, total};
 }
 
-// The point nearest to y with this sum, before its last rounding.
+// Project y onto the bounds and the sum of one group, up to rounding errors of the sum.
 void project_group(const double* y, const double* lower, const double* upper, Index n, double total,
                    double* x) {
-  // x_i = clip(y_i + shift): the sum grows with the shift, piecewise linearly, so Newton's
-  // method inside a bracket ends after a few passes. A coordinate is free on the side towards
-  // which the shift must move; that is decided on the shift itself, where rounding cannot hide
-  // a kink.
+  // The projection is x_i = clip(y_i + shift). Its sum is a nondecreasing, piecewise linear
+  // function of the shift, so Newton's method inside a bracket ends after a few passes. The slope
+  // is the number of coordinates that are free in the direction in which the shift must go. It is
+  // decided by comparing shifts, because rounding could hide a breakpoint in y_i + shift.
   double shift = 0.0, below = -INFINITY, above = INFINITY;
-  for (int pass = 0; pass < 200; ++pass) {
+  for (int pass = 0; pass < FeasibleSettings::max_projection_passes; ++pass) {
     Sum sum;
     double largest = std::abs(total);
     for (Index i = 0; i < n; ++i) {
@@ -135,53 +165,57 @@ void project_group(const double* y, const double* lower, const double* upper, In
     }
     sum.add(-total);
     const double excess = sum.value();
-    if (std::abs(excess) <= 0.25 * std::numeric_limits<double>::epsilon() * largest) break;
+    if (std::abs(excess) <=
+        FeasibleSettings::projection_epsilons * std::numeric_limits<double>::epsilon() * largest)
+      break;
     (excess < 0 ? below : above) = shift;
     Index free = 0;
-    double kink = excess < 0 ? INFINITY : -INFINITY;  // the next shift to free a coordinate
+    double breakpoint =
+        excess < 0 ? INFINITY : -INFINITY;  // the next shift that frees a coordinate
     for (Index i = 0; i < n; ++i) {
       const double first = lower[i] - y[i], last = upper[i] - y[i];
       if (excess < 0) {
         free += first <= shift && shift < last;
-        if (first > shift) kink = std::min(kink, first);
+        if (first > shift) breakpoint = std::min(breakpoint, first);
       } else {
         free += first < shift && shift <= last;
-        if (last < shift) kink = std::max(kink, last);
+        if (last < shift) breakpoint = std::max(breakpoint, last);
       }
     }
-    double next = free > 0 ? shift - excess / double(free) : kink;
+    double next = free > 0 ? shift - excess / double(free) : breakpoint;
     if (!(next > below && next < above)) next = 0.5 * (below + above);
     if (!std::isfinite(next) || !(next > below && next < above)) break;
     shift = next;
   }
 }
 
-// Groups under one total. Project all as if there were no limits. Then the sums that are above
-// theirs are too high by so much in all, or those below too low: the shift of the solution is
-// further up, or down, so that the groups on the side that misses more end on their limits. Fix
-// them there and go on with the others: at most a round for each group.
+// Project onto nested groups. Project all groups together as if their sums had no limits, then add
+// up by how much sums exceed their upper limits and by how much sums fall short of their lower
+// limits. The larger of the two decides the direction in which the common shift of the solution
+// changes, so the groups that violate a limit on that side end on it. Fix their sums there and
+// repeat with the remaining groups. Every round fixes at least one group.
 void project_nested(const double* y, const double* lower, const double* upper, const Sums& sums,
                     double* x) {
-  std::vector<Index> loose(std::size_t(sums.n_groups));
-  std::iota(loose.begin(), loose.end(), 0);
+  std::vector<Index> remaining(std::size_t(sums.n_groups));
+  std::iota(remaining.begin(), remaining.end(), 0);
   std::vector<double> of_y, of_lower, of_upper, of_x;
-  Sum left;
-  left.add(sums.totals[0]);
-  while (!loose.empty()) {
-    for (auto* some : {&of_y, &of_lower, &of_upper}) some->clear();
-    for (const Index g : loose) {
+  Sum total;  // of the remaining groups
+  total.add(sums.totals[0]);
+  while (!remaining.empty()) {
+    for (auto* values : {&of_y, &of_lower, &of_upper}) values->clear();
+    for (const Index g : remaining) {
       const Index begin = sums.starts[g], end = sums.starts[g + 1];
       of_y.insert(of_y.end(), y + begin, y + end);
       of_lower.insert(of_lower.end(), lower + begin, lower + end);
       of_upper.insert(of_upper.end(), upper + begin, upper + end);
     }
     of_x.resize(of_y.size());
-    project_group(of_y.data(), of_lower.data(), of_upper.data(), Index(of_y.size()), left.value(),
+    project_group(of_y.data(), of_lower.data(), of_upper.data(), Index(of_y.size()), total.value(),
                   of_x.data());
     const double* from = of_x.data();
     std::vector<double> sum;
     double above = 0.0, below = 0.0;
-    for (const Index g : loose) {
+    for (const Index g : remaining) {
       const Index begin = sums.starts[g], size = sums.starts[g + 1] - begin;
       std::copy_n(from, size, x + begin);
       from += size;
@@ -190,43 +224,43 @@ void project_nested(const double* y, const double* lower, const double* upper, c
       below += std::max(sums.low[g] - sum.back(), 0.0);
     }
     if (above == 0.0 && below == 0.0) return;
-    std::vector<Index> staying;
-    for (std::size_t k = 0; k < loose.size(); ++k) {
-      const Index g = loose[k], begin = sums.starts[g];
+    std::vector<Index> still_remaining;
+    for (std::size_t k = 0; k < remaining.size(); ++k) {
+      const Index g = remaining[k], begin = sums.starts[g];
       const double limit = above >= below ? sums.high[g] : sums.low[g];
       if (!(above >= below ? sum[k] > limit : sum[k] < limit)) {
-        staying.push_back(g);
+        still_remaining.push_back(g);
         continue;
       }
       project_group(y + begin, lower + begin, upper + begin, sums.starts[g + 1] - begin, limit,
                     x + begin);
-      left.add(-limit);
+      total.add(-limit);
     }
-    loose.swap(staying);
+    remaining.swap(still_remaining);
   }
 }
 
-// The cheapest accounts are filled first.
+// Raises coordinates from their lower bounds, those with the smallest cost per unit first.
 struct Filling {
-  const double *price, *curvature, *upper;
+  const double *derivative, *curvature, *upper;
   double* x;
   std::vector<std::pair<double, Index>> order;
 
-  // Fill the accounts of [begin, end) by `need` in all, of which each takes at most `limit(i)`,
-  // which is then so much less.
+  // Raise the coordinates of [begin, end) by `need` in total. Coordinate i rises by at most
+  // `limit(i)`, a reference that is reduced by what it takes.
   template <class Limit>
-  void pour(double need, Index begin, Index end, Limit limit) {
+  void raise(double need, Index begin, Index end, Limit limit) {
     order.clear();
     for (Index i = begin; i < end; ++i) {
-      const double room = std::min({upper[i] - x[i], limit(i), need});
-      if (room > 0) order.push_back({price[i] + 0.5 * curvature[i] * room, i});
+      const double slack = std::min({upper[i] - x[i], limit(i), need});
+      if (slack > 0) order.push_back({derivative[i] + 0.5 * curvature[i] * slack, i});
     }
-    // Mostly one or a few are filled: a heap gives those without sorting the rest.
+    // Usually only a few coordinates are raised, and a heap finds them without sorting the rest.
     std::make_heap(order.begin(), order.end(), std::greater<>());
     for (auto last = order.end(); need > 0 && last != order.begin(); --last) {
       const Index i = order.front().second;
-      const double room = upper[i] - x[i], amount = std::min({room, limit(i), need});
-      x[i] = room <= amount ? upper[i] : x[i] + amount;
+      const double slack = upper[i] - x[i], amount = std::min({slack, limit(i), need});
+      x[i] = slack <= amount ? upper[i] : x[i] + amount;
       limit(i) -= amount;
       need -= amount;
       std::pop_heap(order.begin(), last, std::greater<>());
@@ -234,72 +268,76 @@ struct Filling {
   }
 };
 
-// Every group up to its lower limit, then the cheapest anywhere, as far as the upper ones allow.
+// For nested groups: raise every group to its lower limit, then the coordinates with the smallest
+// cost anywhere, as far as the upper limits allow.
 void fill_nested(Filling& filling, const double* lower, const Sums& sums) {
   const Index n = sums.starts[sums.n_groups];
-  std::vector<double> room;
+  std::vector<double> slack;
   std::vector<Index> group;
-  double endless = INFINITY;
+  double no_limit = INFINITY;
   const auto missing = [&](Index begin, Index end, double total) {
     return group_at(filling.x, lower, filling.upper, nullptr, begin, end, total).residual();
   };
   for (Index g = 0; g < sums.n_groups; ++g) {
     const Index begin = sums.starts[g], end = sums.starts[g + 1];
     if (std::isfinite(sums.low[g]))
-      filling.pour(missing(begin, end, sums.low[g]), begin, end,
-                   [&](Index) -> double& { return endless; });
-    const bool endless_up = std::isinf(sums.high[g]);
-    room.push_back(endless_up ? INFINITY : std::max(missing(begin, end, sums.high[g]), 0.0));
+      filling.raise(missing(begin, end, sums.low[g]), begin, end,
+                    [&](Index) -> double& { return no_limit; });
+    const bool unlimited = std::isinf(sums.high[g]);
+    slack.push_back(unlimited ? INFINITY : std::max(missing(begin, end, sums.high[g]), 0.0));
     group.insert(group.end(), std::size_t(end - begin), g);
   }
-  filling.pour(missing(0, n, sums.totals[0]), 0, n,
-               [&](Index i) -> double& { return room[group[i]]; });
+  filling.raise(missing(0, n, sums.totals[0]), 0, n,
+                [&](Index i) -> double& { return slack[group[i]]; });
 }
 
-// Groups beyond a limit, or as near to it as rounding puts them, first; then what is missing of the
-// total, on a free account whose group has room, or on any that has. Where limits leave no room,
-// but for the rounding of them and of the total, each group may be off by an ulp.
-void settle_nested(double* x, const double* lower, const double* upper, const Sums& sums,
-                   const double* pivot) {
+// Restore the sums of nested groups. First correct the groups whose sums are beyond a limit or
+// within rounding error of it. Then let a free coordinate of a group with slack absorb what is
+// missing of the total, or if there is none, any coordinate of such a group. The limits may leave
+// no slack except for their own rounding errors; then each group's sum may go beyond its limit by
+// an ulp.
+void restore_nested_sums(double* x, const double* lower, const double* upper, const Sums& sums,
+                         const double* breakpoint) {
   const Index n = sums.starts[sums.n_groups];
-  std::vector<double> floor(lower, lower + n), ceiling(upper, upper + n);
-  Group all = group_at(x, floor.data(), ceiling.data(), pivot, 0, n, sums.totals[0]);
-  enum class Who { free, any, any_by_an_ulp };
-  for (const Who who : {Who::free, Who::any, Who::any_by_an_ulp}) {
-    const bool by_an_ulp = who == Who::any_by_an_ulp;
+  // Bounds that also respect the limits of the group sums.
+  std::vector<double> least(lower, lower + n), most(upper, upper + n);
+  Group all = group_at(x, least.data(), most.data(), breakpoint, 0, n, sums.totals[0]);
+  enum class Absorber { free, any, any_by_an_ulp };
+  for (const Absorber absorber : {Absorber::free, Absorber::any, Absorber::any_by_an_ulp}) {
+    const bool by_an_ulp = absorber == Absorber::any_by_an_ulp;
     for (Index g = 0; g < sums.n_groups; ++g) {
       const Index begin = sums.starts[g], end = sums.starts[g + 1];
-      Group group = group_at(x, lower, upper, pivot, begin, end, 0.0);
+      Group group = group_at(x, lower, upper, breakpoint, begin, end, 0.0);
       double sum = -group.residual();
       for (const bool above : {false, true}) {
         group.total = above ? sums.high[g] : sums.low[g];
         const double rest = group.total - sum;
-        if (above ? rest < 0 : rest > 0) group.settle();
+        if (above ? rest < 0 : rest > 0) group.restore_sum();
         else if (rest != 0) group.round_to_total(rest);
         group.total = 0.0;
         sum = -group.residual();
       }
       const double down = std::max(sum - sums.low[g], 0.0), up = std::max(sums.high[g] - sum, 0.0);
-      Index spare = by_an_ulp ? 0 : -1;  // the account that may go beyond
+      Index beyond_limit = by_an_ulp ? 0 : -1;  // the coordinate that may go beyond by an ulp
       for (Index i = 0; by_an_ulp && i < group.n; ++i)
-        if (group.is_free(i)) spare = i;
+        if (group.is_free(i)) beyond_limit = i;
       for (Index i = 0; i < group.n; ++i) {
-        const bool stays = who == Who::free && !group.is_free(i);
-        const double beyond = i == spare ? group.ulp_of(sum) : 0.0;
+        const bool stays = absorber == Absorber::free && !group.is_free(i);
+        const double beyond = i == beyond_limit ? group.ulp_of(sum) : 0.0;
         const double fall = stays ? 0.0 : std::max(down, beyond),
                      rise = stays ? 0.0 : std::max(up, beyond);
-        floor[begin + i] = std::max(lower[begin + i], group.x[i] - fall);
-        ceiling[begin + i] = std::min(upper[begin + i], group.x[i] + rise);
+        least[begin + i] = std::max(lower[begin + i], group.x[i] - fall);
+        most[begin + i] = std::min(upper[begin + i], group.x[i] + rise);
       }
     }
-    all.settle();
+    all.restore_sum();
     if (std::abs(all.residual()) <= all.ulp()) return;
   }
 }
 
 }  // namespace
 
-Index first_odd(const double* lower, const double* upper, Index n, double limit) {
+Index first_invalid_bound(const double* lower, const double* upper, Index n, double limit) {
   for (Index i = 0; i < n; ++i) {
     const bool below = std::abs(lower[i]) < limit || lower[i] == -INFINITY;
     const bool above = std::abs(upper[i]) < limit || upper[i] == INFINITY;
@@ -308,8 +346,8 @@ Index first_odd(const double* lower, const double* upper, Index n, double limit)
   return -1;
 }
 
-Span span_of(const double* lower, const double* upper, Index n, double low, double high) {
-  // The sum of the bounds, and what is left of it beyond a limit of the total.
+SumRange range_of_sum(const double* lower, const double* upper, Index n, double low, double high) {
+  // The sum of the bounds, and the sum minus a limit of the total.
   const auto add_up = [n](const double* bound, double limit) {
     Sum sum;
     double infinite = 0.0;
@@ -339,31 +377,32 @@ void project(const double* y, const double* lower, const double* upper, const Su
                     sums.totals[k], x + begin);
     }
   }
-  settle(x, lower, upper, sums);
+  restore_sums(x, lower, upper, sums);
 }
 
-void fill(const double* price, const double* curvature, const double* lower, const double* upper,
-          const Sums& sums, double* x) {
+void fill(const double* derivative, const double* curvature, const double* lower,
+          const double* upper, const Sums& sums, double* x) {
   std::copy(lower, lower + sums.starts[sums.n_groups], x);
-  Filling filling{price, curvature, upper, x, {}};
-  double endless = INFINITY;
+  Filling filling{derivative, curvature, upper, x, {}};
+  double no_limit = INFINITY;
   if (sums.nested()) {
     fill_nested(filling, lower, sums);
   } else {
     for (Index k = 0; k < sums.n_groups; ++k) {
       const Index begin = sums.starts[k], end = sums.starts[k + 1];
       const double need = group_at(x, lower, upper, nullptr, begin, end, sums.totals[k]).residual();
-      filling.pour(need, begin, end, [&](Index) -> double& { return endless; });
+      filling.raise(need, begin, end, [&](Index) -> double& { return no_limit; });
     }
   }
-  settle(x, lower, upper, sums);
+  restore_sums(x, lower, upper, sums);
 }
 
-void settle(double* x, const double* lower, const double* upper, const Sums& sums,
-            const double* pivot) {
-  if (sums.nested()) return settle_nested(x, lower, upper, sums, pivot);
+void restore_sums(double* x, const double* lower, const double* upper, const Sums& sums,
+                  const double* breakpoint) {
+  if (sums.nested()) return restore_nested_sums(x, lower, upper, sums, breakpoint);
   for (Index k = 0; k < sums.n_groups; ++k)
-    group_at(x, lower, upper, pivot, sums.starts[k], sums.starts[k + 1], sums.totals[k]).settle();
+    group_at(x, lower, upper, breakpoint, sums.starts[k], sums.starts[k + 1], sums.totals[k])
+        .restore_sum();
 }
 
 }  // namespace pairstep

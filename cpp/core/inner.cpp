@@ -12,13 +12,25 @@ namespace pairstep {
 
 namespace {
 
+struct ProductSettings {
+  // Numbers that are packed at once: 2 MiB, which stay in the cache while they are multiplied.
+  static constexpr Index packed_numbers = 1 << 18;
+  // A product with few columns is split by rows. Every part needs an n x n result of its own, so
+  // there are few parts, and each has rows enough to pay for adding its result up.
+  static constexpr Index max_row_parts = 16, min_rows_per_part = 2 * DEPTH;
+  // Jobs per thread in a product of two matrices: several, to balance the load.
+  static constexpr Index jobs_per_thread = 4;
+  // Columns per job of a transposed product: 32 KiB of sums, which stay in the second-level cache.
+  static constexpr Index columns_per_job = 4096;
+};
+
+// Number of parts of size `part` that cover `whole`.
 Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
 
-// Some rows of a matrix, packed block by block.
+// A range of rows of a matrix, packed into blocks of SIDE columns and DEPTH rows.
 class Packed {
  public:
-  static constexpr Index AT_ONCE = 1 << 18;  // numbers, which stay in the cache
-  explicit Packed(const Columns& columns, Index at_once = AT_ONCE)
+  explicit Packed(const Columns& columns, Index at_once = ProductSettings::packed_numbers)
       : set(isa()),
         columns_(columns),
         blocks_(parts(columns.count, SIDE)),
@@ -28,16 +40,17 @@ class Packed {
                            parts(columns.rows, depth_))),
         memory_(chunks_ * blocks_ * width_ * depth_) {}
 
-  // What one set of instructions has packed another cannot read.
+  // The layout of the blocks depends on the instruction set, so packing and multiplying must use
+  // the same one even if another is chosen in between.
   const InstructionSet& set;
 
   Index blocks() const { return blocks_; }
   Index rows_at_once() const { return chunks_ * depth_; }
-  // The rows [first, last), which are not more than `rows_at_once`.
-  void hold(Index first, Index last, Team& team) {
+  // Pack the rows [first, last), at most `rows_at_once` of them.
+  void pack_rows(Index first, Index last, ThreadPool& pool) {
     first_ = first;
     last_ = last;
-    team.run(chunks() * blocks_, [&](Index k) {
+    pool.run(chunks() * blocks_, [&](Index k) {
       const WithoutSubnormals flush(columns_.scale);
       const Index begin = first_ + k / blocks_ * depth_, block = k % blocks_;
       set.pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
@@ -50,7 +63,7 @@ class Packed {
   const double* block(Index chunk, Index block) {
     return memory_.data() + (chunk * blocks_ + block) * width_ * depth_;
   }
-  // Columns of a block.
+  // Number of columns in a block.
   Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
 
  private:
@@ -59,7 +72,8 @@ class Packed {
   Aligned memory_;
 };
 
-// In eight sums side by side: a single one is a chain of additions, and rounds more.
+// Add up the terms in eight partial sums: a single sum would be one chain of dependent additions,
+// and its rounding error would be larger.
 template <class Term>
 double sum_of(Index count, const Term& term) {
   double part[8] = {};
@@ -72,26 +86,26 @@ double sum_of(Index count, const Term& term) {
   return sum;
 }
 
-// Threads share the blocks.
+// Compute the Gram matrix block by block, the blocks in parallel.
 void gram_by_blocks(Columns columns, const double* left, const double* right, double* out,
-                    Team& team) {
+                    ThreadPool& pool) {
   const Index n = columns.count;
   columns.scale = left;
-  // Alone one needs no store of packed rows for others to take from.
-  const Index at_once = team.size() > 1 ? Packed::AT_ONCE : 1;
+  // A single thread packs one chunk of rows at a time: no other thread needs the next one.
+  const Index at_once = pool.size() > 1 ? ProductSettings::packed_numbers : 1;
   Packed packed(columns, at_once);
-  std::optional<Packed> apart;  // the other side, where it is scaled otherwise
+  std::optional<Packed> right_side;  // only if it is scaled differently
   columns.scale = right;
-  if (left != right) apart.emplace(columns, at_once);
-  Packed& other = apart ? *apart : packed;
+  if (left != right) right_side.emplace(columns, at_once);
+  Packed& other = right_side ? *right_side : packed;
   std::vector<std::pair<Index, Index>> pairs;
   for (Index i = 0; i < packed.blocks(); ++i)
     for (Index j = i; j < packed.blocks(); ++j) pairs.emplace_back(i, j);
   for (Index first = 0; first < columns.rows; first += packed.rows_at_once()) {
     const Index last = std::min(first + packed.rows_at_once(), columns.rows);
-    packed.hold(first, last, team);
-    if (apart) apart->hold(first, last, team);
-    team.run(Index(pairs.size()), [&](Index k) {
+    packed.pack_rows(first, last, pool);
+    if (right_side) right_side->pack_rows(first, last, pool);
+    pool.run(Index(pairs.size()), [&](Index k) {
       const WithoutSubnormals flush(left || right);
       const auto [i, j] = pairs[k];
       double* block = out + i * SIDE * n + j * SIDE;
@@ -107,59 +121,61 @@ void gram_by_blocks(Columns columns, const double* left, const double* right, do
   }
 }
 
-// Threads share the rows, some of which have a product of their own; these are added up in order.
+// Compute the Gram matrix as a sum over ranges of rows, the ranges in parallel. The results are
+// added up in order, so that the bits do not depend on the number of threads.
 void gram_by_rows(const Columns& columns, const double* left, const double* right, double* out,
-                  Index shares, Team& team) {
+                  Index n_parts, ThreadPool& pool) {
   const Index size = columns.count * columns.count;
-  const auto begin_of = [&](Index share) { return share * columns.rows / shares; };
+  const auto begin_of = [&](Index part) { return part * columns.rows / n_parts; };
   const auto from = [](const double* scale, Index k) { return scale ? scale + k : nullptr; };
-  Aligned products(shares * size);
-  team.run(shares, [&](Index share) {
-    const Index begin = begin_of(share);
-    Columns some = columns;
-    some.data += begin * columns.down;
-    some.rows = begin_of(share + 1) - begin;
-    Team alone(1, team.pulse());
-    gram_by_blocks(some, from(left, begin), from(right, begin), products.data() + share * size,
-                   alone);
+  Aligned products(n_parts * size);
+  pool.run(n_parts, [&](Index part) {
+    const Index begin = begin_of(part);
+    Columns rows = columns;
+    rows.data += begin * columns.down;
+    rows.rows = begin_of(part + 1) - begin;
+    ThreadPool single(1, pool.interrupt());
+    gram_by_blocks(rows, from(left, begin), from(right, begin), products.data() + part * size,
+                   single);
   });
   std::copy_n(products.data(), size, out);
-  for (Index share = 1; share < shares; ++share)
-    for (Index k = 0; k < size; ++k) out[k] += products[share * size + k];
+  for (Index part = 1; part < n_parts; ++part)
+    for (Index k = 0; k < size; ++k) out[k] += products[part * size + k];
 }
 
 }  // namespace
 
-void gram(const Columns& columns, double* out, Team& team) {
-  gram(columns, nullptr, nullptr, out, team);
+void gram(const Columns& columns, double* out, ThreadPool& pool) {
+  gram(columns, nullptr, nullptr, out, pool);
 }
 
 void gram(const Columns& columns, const double* left, const double* right, double* out,
-          Team& team) {
-  constexpr Index MOST_SHARES = 16, LEAST_ROWS = 2 * DEPTH;
+          ThreadPool& pool) {
   const Index n = columns.count;
   if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
-  const Index shares = std::min(columns.rows / LEAST_ROWS, MOST_SHARES);
-  if (n > SIDE || shares < 2) return gram_by_blocks(columns, left, right, out, team);
-  gram_by_rows(columns, left, right, out, shares, team);
+  const Index n_parts =
+      std::min(columns.rows / ProductSettings::min_rows_per_part, ProductSettings::max_row_parts);
+  if (n > SIDE || n_parts < 2) return gram_by_blocks(columns, left, right, out, pool);
+  gram_by_rows(columns, left, right, out, n_parts, pool);
 }
 
-void inner(const Columns& left, const Columns& right, double* out, Team& team) {
+void inner(const Columns& left, const Columns& right, double* out, ThreadPool& pool) {
   if (left.rows == 0 || left.count == 0 || right.count == 0)
     return std::fill(out, out + left.count * right.count, 0.0);
   Packed packed(left);
-  const Index blocks = parts(right.count, SIDE), jobs = std::min(blocks, Index(4 * team.size()));
+  const Index blocks = parts(right.count, SIDE),
+              jobs = std::min(blocks, ProductSettings::jobs_per_thread * pool.size());
   for (Index first = 0; first < left.rows; first += packed.rows_at_once()) {
-    packed.hold(first, std::min(first + packed.rows_at_once(), left.rows), team);
-    team.run(jobs, [&](Index job) {
-      Aligned passing(SIDE * std::min(left.rows, DEPTH));
+    packed.pack_rows(first, std::min(first + packed.rows_at_once(), left.rows), pool);
+    pool.run(jobs, [&](Index job) {
+      Aligned packed_right(SIDE * std::min(left.rows, DEPTH));
       for (Index j = job * blocks / jobs; j < (job + 1) * blocks / jobs; ++j) {
         const Index size = std::min(SIDE, right.count - j * SIDE);
         for (Index chunk = 0; chunk < packed.chunks(); ++chunk) {
           const Index begin = packed.begin_of(chunk), depth = packed.depth_of(chunk);
-          packed.set.pack(right, j * SIDE, size, begin, begin + depth, passing.data());
+          packed.set.pack(right, j * SIDE, size, begin, begin + depth, packed_right.data());
           for (Index i = 0; i < packed.blocks(); ++i)
-            packed.set.multiply({packed.block(chunk, i), passing.data(), packed.size(i), size,
+            packed.set.multiply({packed.block(chunk, i), packed_right.data(), packed.size(i), size,
                                  depth, out + i * SIDE * right.count + j * SIDE, right.count,
                                  begin > 0, false});
         }
@@ -169,30 +185,31 @@ void inner(const Columns& left, const Columns& right, double* out, Team& team) {
 }
 
 void times_vector(const double* matrix, Index m, Index n, const double* x, double* out) {
-  for (Index p = 0; p < m; ++p) {
-    const double* row = matrix + p * n;
-    out[p] = sum_of(n, [row, x](Index k) { return row[k] * x[k]; });
-  }
+  for (Index p = 0; p < m; ++p) out[p] = dot(matrix + p * n, x, n);
 }
 
-double gathered_product(const double* row, const Index* who, Index count, const double* weights) {
-  return sum_of(count, [=](Index k) { return row[who[k]] * weights[k]; });
+double dot(const double* a, const double* b, Index n) {
+  return sum_of(n, [a, b](Index k) { return a[k] * b[k]; });
+}
+
+double gathered_product(const double* row, const Index* index, Index count, const double* weights) {
+  return sum_of(count, [=](Index k) { return row[index[k]] * weights[k]; });
 }
 
 void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out) {
   std::fill_n(out, n, 0.0);
-  Pulse pulse;
-  Team alone(1, pulse);
-  add_transposed(matrix, m, n, r, out, alone);
+  InterruptCheck interrupt;
+  ThreadPool single(1, interrupt);
+  add_transposed(matrix, m, n, r, out, single);
 }
 
 void add_transposed(const double* matrix, Index m, Index n, const double* r, double* sums,
-                    Team& team) {
+                    ThreadPool& pool) {
   std::vector<const double*> rows(std::size_t(m), nullptr);
   for (Index p = 0; p < m; ++p) rows[p] = matrix + p * n;
-  constexpr Index STRIPE = 4096;  // sums that stay in the second-level cache
-  team.run(parts(n, STRIPE), [&](Index part) {
-    isa().of<double>().add_rows(rows.data(), r, m, part * STRIPE, std::min((part + 1) * STRIPE, n),
+  constexpr Index WIDTH = ProductSettings::columns_per_job;
+  pool.run(parts(n, WIDTH), [&](Index job) {
+    isa().of<double>().add_rows(rows.data(), r, m, job * WIDTH, std::min((job + 1) * WIDTH, n),
                                 sums);
   });
 }

@@ -1,14 +1,15 @@
-// Inner products of the columns of matrices. The bits depend neither on the number of threads nor
-// on what else goes on in the process, as those of a BLAS do.
+// Dense matrix products: inner products of columns and matrix-vector products. Unlike those of a
+// BLAS, the results have the same bits for any number of threads. The algorithm is the blocked,
+// packed product of Goto and van de Geijn (2008).
 #pragma once
 
-#include "team.hpp"
+#include "thread_pool.hpp"
 #include "types.hpp"
 
 namespace pairstep {
 
-// Columns of a matrix, all or those of a list: entry (k, j) is data[k * down + which[j] * across],
-// times scale[k] if there are scales.
+// All columns of a matrix, or the columns in the list `which`. Entry (k, j) is
+// data[k * down + which[j] * across], times scale[k] if `scale` is given.
 struct Columns {
   const double* data;
   Index rows, count, down, across;
@@ -16,23 +17,25 @@ struct Columns {
   const double* scale = nullptr;
 };
 
-// out = left' right, by rows.
-void inner(const Columns& left, const Columns& right, double* out, Team& team);
+// out = left' right, stored by rows.
+void inner(const Columns& left, const Columns& right, double* out, ThreadPool& pool);
 
-// out = columns' columns; with weights, columns' diag(left right) columns, for rows scaled by
-// `left` on one side and by `right` on the other: the roots of weights on both, or weights of any
-// sign on one. Numbers below 1e-308 count as 0 then.
-void gram(const Columns& columns, double* out, Team& team);
-void gram(const Columns& columns, const double* left, const double* right, double* out, Team& team);
+// out = columns' columns, or columns' diag(left * right) columns. Pass the square roots of the
+// weights as both `left` and `right`, or weights of any sign as one of them. With weights,
+// subnormal numbers (below 1e-308) count as 0.
+void gram(const Columns& columns, double* out, ThreadPool& pool);
+void gram(const Columns& columns, const double* left, const double* right, double* out,
+          ThreadPool& pool);
 
-// out = A x and out = A' r, for A by rows (m x n). A BLAS would leave a thread spinning on the
-// processor that the next native work wants.
+// out = A x and out = A' r, for A stored by rows (m x n). These do not call a BLAS, because its
+// threads keep spinning for a while after a call and would slow down the next native computation.
 void times_vector(const double* matrix, Index m, Index n, const double* x, double* out);
 void transposed_times_vector(const double* matrix, Index m, Index n, const double* r, double* out);
-// The sum of row[who[k]] * weights[k].
-double gathered_product(const double* row, const Index* who, Index count, const double* weights);
+double dot(const double* a, const double* b, Index n);
+// Return the sum of row[index[k]] * weights[k].
+double gathered_product(const double* row, const Index* index, Index count, const double* weights);
 // sums += A' r
 void add_transposed(const double* matrix, Index m, Index n, const double* r, double* sums,
-                    Team& team);
+                    ThreadPool& pool);
 
 }  // namespace pairstep

@@ -1,4 +1,4 @@
-// Which accounts would trade at prices near the present ones.
+// Coordinates that are likely to change in the next steps, given the current derivatives.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace pairstep {
 
-// The price of a group is the mean over its free accounts, give or take their mean distance from
-// it: of the violation one account alone would decide. Without free accounts it is the multiplier,
-// give or take the violation. The dearest seller and the cheapest buyer are among them. Groups have
-// totals of their own.
+// Return the coordinates that a pair step would change if the group's multiplier were within a
+// margin of its estimate. The estimate is the mean derivative of the free coordinates and the
+// margin their mean distance from it. (The violation would be a poor margin, because a single
+// coordinate can determine it.) Without free coordinates they are the given multiplier and
+// violation. The pair with the largest violation is always included. Groups must not be nested.
 std::vector<Index> moving(const Point& point, const double* multiplier, double violation);
 
 }  // namespace pairstep

@@ -7,42 +7,41 @@
 
 namespace pairstep {
 
-GroupRooms rooms_of(const Point& point) {
-  GroupRooms rooms;
+GroupSlack slacks_of(const Point& point, double rounding) {
+  GroupSlack slacks;
+  double all = 0.0;  // sum of |x_i|
+  for (Index i = 0; i < point.n; ++i) all += std::abs(point.x[i]);
   for (Index g = 0; g < point.n_groups; ++g) {
     Sum sum;
-    double largest = 0.0;
-    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
-      sum.add(point.x[i]);
-      largest = std::max(largest, std::abs(point.x[i]));
-    }
+    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) sum.add(point.x[i]);
     const auto distance = [&](double limit, double sign) {
       if (std::isinf(limit)) return static_cast<double>(INFINITY);
-      Sum rest = sum;  // rounded once
+      Sum rest = sum;  // a copy, so that the difference is rounded only once
       rest.add(-limit);
-      const double room = sign * rest.value();
-      return room > GRAIN * std::max(largest, std::abs(limit)) ? room : 0.0;
+      const double slack = sign * rest.value();
+      return slack > rounding * std::max(all, std::abs(limit)) ? slack : 0.0;
     };
-    rooms.down.push_back(distance(point.low[g], 1.0));
-    rooms.up.push_back(distance(point.high[g], -1.0));
-    rooms.grain.push_back(GRAIN * largest);
+    slacks.down.push_back(distance(point.low[g], 1.0));
+    slacks.up.push_back(distance(point.high[g], -1.0));
+    slacks.rounding.push_back(rounding * all);
   }
-  return rooms;
+  return slacks;
 }
 
-Market across(const std::vector<Market>& groups, const GroupRooms& rooms) {
-  Market all;
+MultiplierInterval across(const std::vector<MultiplierInterval>& groups, const GroupSlack& slacks) {
+  MultiplierInterval all;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (rooms.down[g] > 0) all.dearest = std::max(all.dearest, groups[g].dearest);
-    if (rooms.up[g] > 0) all.cheapest = std::min(all.cheapest, groups[g].cheapest);
+    if (slacks.down[g] > 0) all.max_left = std::max(all.max_left, groups[g].max_left);
+    if (slacks.up[g] > 0) all.min_right = std::min(all.min_right, groups[g].min_right);
   }
   return all;
 }
 
-void open_to(const Market& others, const GroupRooms& rooms, std::vector<Market>& groups) {
+void include_across(const MultiplierInterval& others, const GroupSlack& slacks,
+                    std::vector<MultiplierInterval>& groups) {
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (rooms.up[g] > 0) groups[g].dearest = std::max(groups[g].dearest, others.dearest);
-    if (rooms.down[g] > 0) groups[g].cheapest = std::min(groups[g].cheapest, others.cheapest);
+    if (slacks.up[g] > 0) groups[g].max_left = std::max(groups[g].max_left, others.max_left);
+    if (slacks.down[g] > 0) groups[g].min_right = std::min(groups[g].min_right, others.min_right);
   }
 }
 

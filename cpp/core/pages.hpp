@@ -1,4 +1,5 @@
-// Pages of memory from the operating system: all of the core that depends on which one it is.
+// Memory pages from the operating system. This is the only file of the native code with separate
+// versions for Windows and POSIX systems.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@
 
 namespace pairstep {
 
-// Zeros that cost nothing before they are touched, on huge pages where there are such. Null where
-// there is not enough.
+// Return zero-initialized pages, huge ones if the system has them, or null if memory is exhausted.
+// A page takes up memory only after it is first written.
 inline void* take_pages(std::size_t bytes) {
 #if defined(_WIN32)
   return VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);

@@ -10,40 +10,58 @@ namespace pairstep {
 
 namespace {
 
-// A number below `range`, each as likely as the others (Lemire 2019).
+// Draw a uniformly distributed integer below `range` (Lemire 2019).
 std::uint32_t draw_below(std::mt19937& generator, std::uint32_t range) {
-  const std::uint32_t odd_ones = -range % range;  // 2^32 modulo range
+  const std::uint32_t n_rejected = -range % range;  // 2^32 modulo range
   std::uint64_t product;
   do product = std::uint64_t(std::uint32_t(generator())) * range;
-  while (std::uint32_t(product) < odd_ones);
+  while (std::uint32_t(product) < n_rejected);
   return std::uint32_t(product >> 32);
 }
 
-// 1 / (1 + exp(u)) without overflow, and what it lacks of 1 without cancellation.
-struct Odds {
-  double yes, no;
+// p = 1 / (1 + exp(u)) without overflow, and 1 - p without cancellation.
+struct Probabilities {
+  double positive, negative;
 };
 
-Odds odds(double u) {
-  const double small = std::exp(-std::abs(u)), share = 1 / (1 + small);
-  return u >= 0 ? Odds{small * share, share} : Odds{share, small * share};
+Probabilities probabilities_at(double u) {
+  const double small = std::exp(-std::abs(u)), larger = 1 / (1 + small);
+  return u >= 0 ? Probabilities{small * larger, larger} : Probabilities{larger, small * larger};
 }
+
+// LIBSVM's values (sigmoid_train in svm.cpp).
+struct SigmoidSettings {
+  static constexpr int max_iterations = 100;
+  static constexpr double gradient_tolerance = 1e-5;   // absolute, of both derivatives
+  static constexpr double min_step = 1e-10;            // of the line search, in Newton steps
+  static constexpr double sufficient_decrease = 1e-4;  // Armijo's constant
+  static constexpr double ridge = 1e-12;               // keeps the Hessian positive definite
+};
+
+// LIBSVM's values (multiclass_probability and svm_predict_probability in svm.cpp).
+struct CouplingSettings {
+  static constexpr double min_pair_probability = 1e-7;  // keeps them away from 0 and 1
+  static constexpr std::size_t min_sweep_limit = 100;   // sweeps; more if there are more classes
+  static constexpr double tolerance = 0.005;            // of Qp, divided by the number of classes
+};
+
+// Rows per job of the thread pool: enough to make up for starting the job.
+constexpr Index ROWS_PER_JOB = 256;
 
 // The negative log-likelihood of a sigmoid with its derivatives.
 struct Likelihood {
   double value = 0.0, by_slope = 0.0, by_offset = 0.0;
-  double slope_slope = RIDGE, offset_offset = RIDGE, slope_offset = 0.0;
-
-  static constexpr double RIDGE = 1e-12;  // keeps the Hessian positive definite
+  double slope_slope = SigmoidSettings::ridge, offset_offset = SigmoidSettings::ridge,
+         slope_offset = 0.0;
 
   void add(const double* decisions, Index n, double target, const Sigmoid& sigmoid) {
     for (Index i = 0; i < n; ++i) {
       const double d = decisions[i], u = sigmoid.slope * d + sigmoid.offset;
-      const Odds p = odds(u);
-      const double miss = target - p.yes, curvature = p.yes * p.no;
-      value += target * u - std::min(u, 0.0) - std::log(std::max(p.yes, p.no));
-      by_slope += d * miss;
-      by_offset += miss;
+      const Probabilities p = probabilities_at(u);
+      const double error = target - p.positive, curvature = p.positive * p.negative;
+      value += target * u - std::min(u, 0.0) - std::log(std::max(p.positive, p.negative));
+      by_slope += d * error;
+      by_offset += error;
       slope_slope += d * d * curvature;
       slope_offset += d * curvature;
       offset_offset += curvature;
@@ -51,29 +69,23 @@ struct Likelihood {
   }
 };
 
-constexpr int MOST_STEPS = 100;
-constexpr double FLAT = 1e-5, SHORTEST = 1e-10, SUFFICIENT = 1e-4;
-
-// Probabilities of pairs stay away from 0 and 1 by this.
-constexpr double LEAST = 1e-7;
-
-// Rows at once for a thread.
-constexpr Index CHUNK = 256;
-
-// The p on the simplex that minimises sum_ij (r_ji p_i - r_ij p_j)^2, with r_ij the probability of
-// i where it is i or j: p'Qp, coordinate by coordinate, until Qp is the same everywhere.
+// Finds the p on the simplex that minimizes sum_ij (r_ji p_i - r_ij p_j)^2 = p'Qp, where r_ij is
+// the probability of class i given that the class is i or j. Coordinate descent, until all entries
+// of Qp are equal.
 class Coupling {
  public:
   explicit Coupling(Index classes) : k_(std::size_t(classes)), r_(k_ * k_), q_(k_ * k_), qp_(k_) {}
 
   void run(const double* decisions, const Sigmoid* sigmoids, double* p) {
+    constexpr double least = CouplingSettings::min_pair_probability;
     for (std::size_t i = 0; i < k_; ++i)
       for (std::size_t j = i + 1; j < k_; ++j, ++decisions, ++sigmoids) {
-        const double yes = odds(sigmoids->slope * *decisions + sigmoids->offset).yes;
-        r_[i * k_ + j] = std::clamp(yes, LEAST, 1 - LEAST);
+        const double probability =
+            probabilities_at(sigmoids->slope * *decisions + sigmoids->offset).positive;
+        r_[i * k_ + j] = std::clamp(probability, least, 1 - least);
         r_[j * k_ + i] = 1 - r_[i * k_ + j];
       }
-    if (k_ == 2) {  // the minimum is known
+    if (k_ == 2) {  // the minimum has a closed form
       p[0] = r_[1];
       p[1] = r_[2];
       return;
@@ -87,23 +99,25 @@ class Coupling {
       }
     }
     std::fill_n(p, k_, 1.0 / double(k_));
-    const std::size_t most = std::max<std::size_t>(100, k_);
-    for (std::size_t sweep = 0; sweep < most && !balanced(p); ++sweep)
+    const std::size_t max_sweeps = std::max(CouplingSettings::min_sweep_limit, k_);
+    for (std::size_t sweep = 0; sweep < max_sweeps && !is_optimal(p); ++sweep)
       for (std::size_t i = 0; i < k_; ++i) improve(i, p);
   }
 
  private:
-  bool balanced(const double* p) {
+  // Update Qp and p'Qp; return whether all entries of Qp are equal within the tolerance.
+  bool is_optimal(const double* p) {
     pqp_ = 0.0;
     for (std::size_t i = 0; i < k_; ++i) {
       qp_[i] = std::inner_product(p, p + k_, &q_[i * k_], 0.0);
       pqp_ += p[i] * qp_[i];
     }
-    return std::all_of(qp_.begin(), qp_.end(),
-                       [&](double at) { return std::abs(at - pqp_) < 0.005 / double(k_); });
+    return std::all_of(qp_.begin(), qp_.end(), [&](double entry) {
+      return std::abs(entry - pqp_) < CouplingSettings::tolerance / double(k_);
+    });
   }
 
-  // The best p_i, the others in their proportions.
+  // Minimize over p_i while the other entries keep their proportions.
   void improve(std::size_t i, double* p) {
     const double* row = &q_[i * k_];
     const double change = (pqp_ - qp_[i]) / row[i], sum = 1 + change;
@@ -131,7 +145,7 @@ std::vector<Index> shuffled(Index n, std::uint32_t seed) {
   return order;
 }
 
-// Newton's method with a line search.
+// Newton's method with a backtracking line search (Lin, Lin and Weng 2007).
 Sigmoid fit_sigmoid(const double* decisions, Index n, Index positives) {
   const Index negatives = n - positives;
   const double high = (double(positives) + 1) / (double(positives) + 2),
@@ -144,37 +158,40 @@ Sigmoid fit_sigmoid(const double* decisions, Index n, Index positives) {
   };
   Sigmoid best{0.0, std::log((double(negatives) + 1) / (double(positives) + 1))};
   Likelihood here = at(best);
-  for (int step = 0; step < MOST_STEPS; ++step) {
-    if (std::abs(here.by_slope) < FLAT && std::abs(here.by_offset) < FLAT) break;
+  for (int k = 0; k < SigmoidSettings::max_iterations; ++k) {
+    if (std::abs(here.by_slope) < SigmoidSettings::gradient_tolerance &&
+        std::abs(here.by_offset) < SigmoidSettings::gradient_tolerance)
+      break;
     const double det =
         here.slope_slope * here.offset_offset - here.slope_offset * here.slope_offset;
     const Sigmoid direction{
         -(here.offset_offset * here.by_slope - here.slope_offset * here.by_offset) / det,
         -(here.slope_slope * here.by_offset - here.slope_offset * here.by_slope) / det};
-    const double fall = here.by_slope * direction.slope + here.by_offset * direction.offset;
+    const double slope_along = here.by_slope * direction.slope + here.by_offset * direction.offset;
     double length = 1.0;
-    while (length >= SHORTEST) {
+    while (length >= SigmoidSettings::min_step) {
       const Sigmoid next{best.slope + length * direction.slope,
                          best.offset + length * direction.offset};
-      const Likelihood there = at(next);
-      if (there.value < here.value + SUFFICIENT * length * fall) {
+      const Likelihood candidate = at(next);
+      if (candidate.value <
+          here.value + SigmoidSettings::sufficient_decrease * length * slope_along) {
         best = next;
-        here = there;
+        here = candidate;
         break;
       }
       length /= 2;
     }
-    if (length < SHORTEST) break;
+    if (length < SigmoidSettings::min_step) break;
   }
   return best;
 }
 
 void couple(const double* decisions, Index rows, const Sigmoid* sigmoids, Index classes,
-            double* probabilities, Team& team) {
+            double* probabilities, ThreadPool& pool) {
   const Index pairs = classes * (classes - 1) / 2;
-  team.run((rows + CHUNK - 1) / CHUNK, [&](Index chunk) {
+  pool.run((rows + ROWS_PER_JOB - 1) / ROWS_PER_JOB, [&](Index job) {
     Coupling coupling(classes);
-    for (Index row = chunk * CHUNK; row < std::min(rows, (chunk + 1) * CHUNK); ++row)
+    for (Index row = job * ROWS_PER_JOB; row < std::min(rows, (job + 1) * ROWS_PER_JOB); ++row)
       coupling.run(decisions + row * pairs, sigmoids, probabilities + row * classes);
   });
 }

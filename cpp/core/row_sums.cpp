@@ -11,20 +11,23 @@
 
 namespace pairstep {
 
-double row_sum(const RowSum& sum, const double* x, double* gradient, double* root, Team& team) {
-  constexpr Index PARTS = 64, LEAST_ROWS = 128;  // rows that are worth a thread's while
+double row_sum(const RowSum& sum, const double* x, double* gradient, double* root,
+               ThreadPool& pool) {
+  // The parts do not depend on the number of threads, so that the bits do not either. Each part
+  // needs a gradient of its own, which limits their number; 128 rows are enough work for a job.
+  constexpr Index MAX_PARTS = 64, MIN_ROWS_PER_PART = 128;
   const Index m = sum.m, n = sum.n;
-  const Index parts = std::clamp(m / LEAST_ROWS, Index(1), PARTS);
+  const Index parts = std::clamp(m / MIN_ROWS_PER_PART, Index(1), MAX_PARTS);
   std::vector<double> values(std::size_t(parts), 0.0), gradients(std::size_t(parts * n), 0.0);
-  std::atomic<bool> outside = false;
-  team.run(parts, [&](Index part) {
-    if (outside) return;
+  std::atomic<bool> is_infinite = false;
+  pool.run(parts, [&](Index part) {
+    if (is_infinite) return;
     const WithoutSubnormals flush(true);
     values[part] =
         isa().row_sum(sum, x, part * m / parts, (part + 1) * m / parts, &gradients[part * n], root);
-    if (!std::isfinite(values[part])) outside = true;
+    if (!std::isfinite(values[part])) is_infinite = true;
   });
-  if (outside) return std::numeric_limits<double>::infinity();
+  if (is_infinite) return std::numeric_limits<double>::infinity();
   std::fill_n(gradient, n, 0.0);
   double value = 0.0;
   for (Index part = 0; part < parts; ++part) {

@@ -1,9 +1,9 @@
-// Sums of one function over the rows of a matrix, f(x) = sum_i weight_i phi(factor_i a_i'x +
-// offset_i): what likelihoods, growth rates and losses have in common. Their Hessian is A'
-// diag(weight factor^2 phi'') A.
+// Sums of a scalar function over the rows of a matrix,
+// f(x) = sum_i weight_i phi(factor_i a_i'x + offset_i), the common form of likelihoods, log growth
+// rates and losses. The Hessian is A' diag(weight_i factor_i^2 phi''_i) A.
 #pragma once
 
-#include "team.hpp"
+#include "thread_pool.hpp"
 #include "types.hpp"
 
 namespace pairstep {
@@ -17,12 +17,14 @@ struct RowSum {
   RowFunction phi;
   const double* matrix;  // m x n, by rows
   Index m, n;
-  const double *factor, *offset, *weight;  // of each row; without factors they are 1
+  const double *factor, *offset, *weight;  // one number per row; a null factor means 1
 };
 
-// f(x), its gradient, and the roots of weight_i factor_i^2 phi''(u_i), by which the rows are scaled
-// in a Hessian A'A. Where f is infinite the others are not computed. The matrix is read once;
-// numbers below 1e-308 in it count as 0. The bits do not depend on the number of threads.
-double row_sum(const RowSum& sum, const double* x, double* gradient, double* root, Team& team);
+// Return f(x) and write its gradient and the square roots of weight_i factor_i^2 phi''(u_i), by
+// which the rows of A are scaled so that the Hessian is A'A. If f(x) is infinite, the gradient and
+// the roots are not computed. The matrix is read once, and subnormal numbers (below 1e-308) count
+// as 0. The bits do not depend on the number of threads.
+double row_sum(const RowSum& sum, const double* x, double* gradient, double* root,
+               ThreadPool& pool);
 
 }  // namespace pairstep

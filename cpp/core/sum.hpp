@@ -1,11 +1,11 @@
-// Sums that are exact but for their last rounding.
+// Compensated summation with Knuth's two-sum: the result is exact except for its final rounding.
 #pragma once
 
 #include <cmath>
 
 namespace pairstep {
 
-// Three times the precision of a double, for sums whose terms cancel.
+// A running sum with three times the precision of a double, for terms that cancel.
 struct Sum {
   double high = 0.0, low = 0.0, rest = 0.0;
 
@@ -13,7 +13,7 @@ struct Sum {
   double value() const { return high + (low + rest); }
 
  private:
-  // Adds to the sum and returns what rounding takes from it.
+  // Add a value to the sum and return the rounding error.
   static double two_sum(double& sum, double value) {
     const double before = sum;
     sum = before + value;

@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "../isa/dispatch.hpp"
-#include "team.hpp"
+#include "thread_pool.hpp"
 
 namespace pairstep {
 
 template <class Real>
-Asymmetry asymmetry(const Real* matrix, Index n, int threads, Pulse& pulse) {
+Asymmetry asymmetry(const Real* matrix, Index n, int threads, InterruptCheck& interrupt) {
   std::vector<double> diagonal(n);
   for (Index i = 0; i < n; ++i) diagonal[i] = matrix[i * (n + 1)];
   const Index parts = (n + SQUARE - 1) / SQUARE;
   std::vector<Asymmetry> found(parts);
-  Team team(int(std::min<Index>(threads, parts)), pulse);
-  team.run(parts, [&](Index part) {
+  ThreadPool pool(int(std::min<Index>(threads, parts)), interrupt);
+  pool.run(parts, [&](Index part) {
     const Index begin = part * SQUARE, end = std::min(begin + SQUARE, n);
     if constexpr (sizeof(Real) == sizeof(float))
       found[part] = isa().asymmetry32(matrix, n, diagonal.data(), begin, end);
@@ -35,7 +35,7 @@ Asymmetry asymmetry(const Real* matrix, Index n, int threads, Pulse& pulse) {
   return all;
 }
 
-template Asymmetry asymmetry(const double*, Index, int, Pulse&);
-template Asymmetry asymmetry(const float*, Index, int, Pulse&);
+template Asymmetry asymmetry(const double*, Index, int, InterruptCheck&);
+template Asymmetry asymmetry(const float*, Index, int, InterruptCheck&);
 
 }  // namespace pairstep

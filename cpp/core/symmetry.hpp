@@ -1,14 +1,15 @@
-// How far a matrix is from being symmetric.
+// Checks of a matrix that should be a Hessian: symmetry, finiteness and curvature of pairs.
 #pragma once
 
-#include "pulse.hpp"
+#include "interrupt.hpp"
 #include "types.hpp"
 
 namespace pairstep {
 
-// The largest |M_ij - M_ji| and where, the largest |M_ij| (NaN where an entry is not finite), and
-// the least M_ii + M_jj - 2 M_ij: below 0 the quadratic is not convex. One pass, by a team.
+// Return the largest |M_ij - M_ji| and its position, the largest |M_ij| (NaN if an entry is not
+// finite), and the smallest M_ii + M_jj - 2 M_ij; if that is negative, the quadratic is not convex
+// along a pair step. One parallel pass over the matrix.
 template <class Real>
-Asymmetry asymmetry(const Real* matrix, Index n, int threads, Pulse& pulse);
+Asymmetry asymmetry(const Real* matrix, Index n, int threads, InterruptCheck& interrupt);
 
 }  // namespace pairstep

@@ -1,4 +1,5 @@
-// What every part of the core speaks of: points, moves, and how a rule is to choose.
+// Types that all parts of the native code use: points, steps, rules, and the interface of the
+// coordinate-descent solver.
 #pragma once
 
 #include <algorithm>
@@ -7,60 +8,61 @@
 #include <new>
 #include <vector>
 
-#include "pulse.hpp"
+#include "interrupt.hpp"
 
 namespace pairstep {
 
 using Index = std::int64_t;
 
-class Crew;
+class WorkerGroup;
 
-// Memory that starts on a cache line: a vector load that straddles two costs twice.
+// An array of doubles that starts on a cache line: a vector load across two lines takes twice as
+// long.
 class Aligned {
  public:
   explicit Aligned(Index n)
-      : data_(static_cast<double*>(::operator new(std::size_t(n) * 8 + 64, LINE))) {}
+      : data_(static_cast<double*>(::operator new(std::size_t(n) * 8 + 64, CACHE_LINE))) {}
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
-  ~Aligned() { ::operator delete(data_, LINE); }
+  ~Aligned() { ::operator delete(data_, CACHE_LINE); }
   double* data() { return data_; }
   double& operator[](Index i) { return data_[i]; }
 
  private:
-  static constexpr std::align_val_t LINE{64};
+  static constexpr std::align_val_t CACHE_LINE{64};  // bytes
   double* data_;
 };
 
-// What is known of a rule. Each is described where it is defined, in isa/rules, and nowhere else.
+// Properties of a selection rule. Every rule states them in the file that defines it, in isa/rules.
 struct Rule {
   const char* name;
-  const char* alias = nullptr;  // another name it goes by
+  const char* alias = nullptr;  // a second name
   bool weighted = false;        // needs coordinate-wise Lipschitz constants
-  bool uses_alpha = false;      // what it chooses depends on the step size
-  bool one_norm = false;        // measures moves in the 1-norm
-  bool curved = false;          // takes the curvature of pairs from the Hessian where it is at hand
-  bool draws = false;           // random numbers
-  bool in_turn = false;         // counts the pairs that came before
-  int code = -1;                // its place in the list of all
+  bool uses_alpha = false;      // the choice depends on the step size
+  bool one_norm = false;        // measures steps in the 1-norm
+  bool curved = false;          // uses the curvature of pairs if the Hessian is explicit
+  bool draws = false;           // uses random numbers
+  bool in_turn = false;         // cyclic: uses the number of pairs chosen before
+  int code = -1;                // position in the list of all rules
 
-  // Whether it looks at the prices to choose.
+  // Whether the choice depends on the gradient.
   constexpr bool guided() const { return !(draws || in_turn); }
 };
 
-// A change of a few coordinates that leaves their sum as it is.
-struct Move {
+// A change of a few coordinates that leaves their sum unchanged.
+struct Step {
   std::vector<Index> index;
   std::vector<double> delta;
-  double decrease = 0.0;
-  Index suspect = -1;  // a coordinate whose input is not valid
+  double decrease = 0.0;  // predicted decrease of the objective
+  Index suspect = -1;     // a coordinate with invalid input, or -1
 
   void clear() {
     index.clear();
     delta.clear();
     decrease = 0.0;
   }
-  // A move that gains too little for a number is still better than none.
-  bool beats(const Move& other) const {
+  // A step whose decrease underflows to 0 is still better than no step.
+  bool beats(const Step& other) const {
     return !index.empty() && (other.index.empty() || decrease > other.decrease);
   }
   void add(Index i, double change) {
@@ -69,7 +71,8 @@ struct Move {
   }
 };
 
-// numpy.random's bit generator interface: the loop draws from the user's own generator.
+// The C interface of numpy.random's bit generators, so that native code draws from the generator
+// that the caller passes.
 struct BitGenerator {
   void* state;
   std::uint64_t (*next_uint64)(void*);
@@ -80,9 +83,9 @@ struct BitGenerator {
   double uniform() { return next_double(state); }
 };
 
-// A point of the problem in accounts: groups are contiguous, group k is [starts[k], starts[k+1]).
-// Each group has a total of its own; or, where there are limits, all share one total and the sum of
-// each lies between its limits.
+// A point of a problem in solver coordinates. Groups are contiguous: group k is
+// [starts[k], starts[k+1]). Either each group has a total of its own, or the groups are nested: all
+// share one total, and the sum of group k lies in [low[k], high[k]].
 struct Point {
   Index n;
   Index n_groups;
@@ -91,21 +94,21 @@ struct Point {
   double* x;
   const double* lower;
   const double* upper;
-  const double* kink;           // weights of the kinks, or null
-  const double* pivot;          // where they are
-  const double* low = nullptr;  // limits of each group's sum under a total of all, or null
+  const double* l1;             // L1 weights k_i of the terms k_i |x_i - breakpoint_i|, or null
+  const double* breakpoint;     // null if l1 is null
+  const double* low = nullptr;  // limits of each group's sum if the groups are nested, or null
   const double* high = nullptr;
 
   bool nested() const { return low != nullptr; }
 };
 
-// The group that an account belongs to.
-inline Index group_of(const Point& point, Index account) {
-  return std::upper_bound(point.starts, point.starts + point.n_groups + 1, account) - point.starts -
-         1;
+// The group that a coordinate belongs to.
+inline Index group_of(const Point& point, Index coordinate) {
+  return std::upper_bound(point.starts, point.starts + point.n_groups + 1, coordinate) -
+         point.starts - 1;
 }
 
-// The sums of a problem, as in a point, with their totals: one for each group, or one for all.
+// The sum constraints of a problem: one total per group, or one total for all nested groups.
 struct Sums {
   Index n_groups;
   const Index* starts;
@@ -115,145 +118,167 @@ struct Sums {
   bool nested() const { return low != nullptr; }
 };
 
-// How a rule is to choose: which, the step size of its model and what else it draws on.
+// A rule and the inputs of its choice other than the point.
 struct Choice {
   const Rule* rule;
-  double alpha;
+  double alpha;             // step size of the rule's quadratic model
   const double* lipschitz;  // coordinate-wise constants; null means all 1
   BitGenerator* random;     // for the random rules
-  Index turn;               // for the cyclic rule
-  Pulse* pulse = nullptr;   // of the call that is under way, if a long choice is to hear of it
-  Crew* crew = nullptr;     // who shares long passes, if anybody does
+  Index turn;               // for the cyclic rule: number of pairs chosen before
+  // Polled during long choices, if not null.
+  InterruptCheck* interrupt = nullptr;
+  // Threads for long passes over the coordinates, or null.
+  WorkerGroup* worker_group = nullptr;
 
-  void beat() const {
-    if (pulse) pulse->beat();
+  void poll() const {
+    if (interrupt) interrupt->poll();
   }
 };
 
-// The curvature that the length of a move is computed with: the rule's own model (the move as it
-// is), a multiple of the squared 1-norm, the coordinate-wise constants, or the Hessian.
-enum class Step : int { model, norm, lipschitz, exact };
+// Curvature used to compute the length of a step: that of the rule's own model (the step is taken
+// as proposed), a multiple of the squared 1-norm, the coordinate-wise constants, or the Hessian.
+enum class StepLength : int { model, norm, lipschitz, exact };
 
-enum class Stop : int { converged, out_of_iterations, out_of_time, no_progress, unbounded };
-
-// One row of the history per point visited.
-struct Record {
-  double value, violation, time;
-  Index moved, interior;
+// Why a solver returned. Python maps these to the statuses of results (`pairstep.result.Status`).
+enum class StopReason : int {
+  optimal,          // the violation is within the tolerance
+  max_iter,         // the iteration limit is reached
+  stopped,          // the time limit has passed, or a callback stopped the solve
+  stalled,          // coordinate descent: no further progress is possible
+  imprecise,        // block solver: the violation does not decrease any further in the oracle's
+                    // arithmetic
+  unbounded,        // the objective seems to be unbounded below
+  paused,           // block solver: the requested rounds are done; `run` continues
+  solved_directly,  // paused after a direct solve that left a violation, possibly rounding error
 };
 
-// How the greedy gear is to go about a quadratic.
+// One row of the history per iteration.
+struct Record {
+  double value, violation, time;  // time in seconds
+  Index moved, interior;          // coordinates changed by the step, and not on a bound
+};
+
+// A quadratic problem and the options of the coordinate-descent solver.
 struct GreedyTask {
   const double* hessian;  // n x n, row-major, symmetric
   Choice choice;
-  Step step;
-  double one_norm_constant = 0.0;  // for Step::norm
-  Index patience = 0;              // iterations without progress before giving up
-  bool finish = false;             // whether to try Newton's method on the face
-  bool record = false;
-  bool tidy = false;                 // whether to trade with who stays the cheapest buyer
-  const float* hessian32 = nullptr;  // the Hessian, where it is in float32
+  StepLength step;
+  double one_norm_constant = 0.0;  // for StepLength::norm
+  Index patience = 0;              // see NumericalPolicy::patience
+  bool newton_phase = false;       // whether to try Newton steps on the free variables
+  bool record = false;             // whether to record the history
+  double enough = 0.0;             // up to this violation, take no step along negative curvature
+  // Whether to take a step with the most violating pair of a group when one coordinate has had the
+  // smallest right derivative of the group for many steps.
+  bool tidy = false;
+  const float* hessian32 = nullptr;  // used instead of `hessian` if not null
 };
 
-// A run of the greedy gear that can be paused and continued: what it has learnt lives as long as it
-// does, so that its path depends neither on the clock nor on who looks on.
+// A run of the coordinate-descent solver that can be paused and continued. The object keeps the
+// solver's whole state, so the iterates do not depend on when or how often it is paused.
 class GreedyRun {
  public:
   virtual ~GreedyRun() = default;
 
-  // Start at a point whose gradient is right; its x and gradient are changed in place from then on.
+  // Start at a point with a correct gradient. From then on x and the gradient change in place.
   virtual void begin(const Point& point, double value) = 0;
-  // Go on from a point that was settled, with a gradient that was computed anew.
+  // Continue after x was changed slightly (its sums restored) and the gradient recomputed.
   virtual void renew(const Point& point, double value) = 0;
-  // Until the violation is at most `threshold`, or `max_iter` iterations are made in all.
-  virtual Stop run(double threshold, Index max_iter, Pulse& pulse) = 0;
-  // How many tries of the finish the steps since its last one have cost, or since the beginning.
+  // Iterate until the violation is at most `threshold` or `iterations` reaches `max_iter`.
+  virtual StopReason run(double threshold, Index max_iter, InterruptCheck& interrupt) = 0;
+  // Work of the steps since the last Newton phase (or since the start), as a multiple of the work
+  // of a Newton phase.
   virtual double tries_forgone() const = 0;
 
   Index iterations = 0;
   double value = 0.0, violation = 0.0;
-  double least_curvature = 0.0;  // most negative relative curvature met along a move
-  Index curved[2] = {-1, -1};    // and the coordinates it was met at
+  double least_curvature = 0.0;  // most negative relative curvature of a step so far
+  Index curved[2] = {-1, -1};    // the coordinates of that step
+  Step ray;  // after StopReason::unbounded: a direction of unbounded decrease (to be verified)
   std::vector<Record> history;
 };
 
+// See symmetry.hpp.
 struct Asymmetry {
-  double difference = 0.0, largest = 0.0;
-  Index i = 0, j = 0;
-  double least_pair = 0.0;  // the smallest H_ii + H_jj - 2 H_ij, at most 0
+  double difference = 0.0, largest = 0.0;  // max |M_ij - M_ji| and max |M_ij|
+  Index i = 0, j = 0;                      // where the difference is largest
+  double least_pair = 0.0;                 // the smallest M_ii + M_jj - 2 M_ij, at most 0
 };
 
-// Where an account stands: what a bound or a kink adds to its gradient, which gives its prices, and
-// how far it may go before the next bound or kink. No price where there is no room.
-struct Standing {
-  double down_shift, up_shift, down_room, up_room;
+// The position of a coordinate relative to its bounds and its breakpoint. The shifts are what the
+// L1 term adds to the gradient to give the left and the right derivative; they are -inf and +inf if
+// a bound prevents a decrease or an increase. The other two are the distances to the next bound or
+// breakpoint.
+struct Position {
+  double left_shift, right_shift, max_decrease, max_increase;
 
-  bool is_free() const { return down_room > 0 && up_room > 0 && down_shift == up_shift; }
+  bool is_free() const { return max_decrease > 0 && max_increase > 0 && left_shift == right_shift; }
 };
 
-// Where account i ends up if it is emptied, and if it is filled, from x.
+// The nearest bound or breakpoint below and above x.
 inline double floor_at(const Point& point, Index i, double x) {
-  const bool above = point.kink && x > point.pivot[i];
-  return above ? std::max(point.lower[i], point.pivot[i]) : point.lower[i];
+  const bool above = point.l1 && x > point.breakpoint[i];
+  return above ? std::max(point.lower[i], point.breakpoint[i]) : point.lower[i];
 }
 inline double ceiling_at(const Point& point, Index i, double x) {
-  const bool below = point.kink && x < point.pivot[i];
-  return below ? std::min(point.upper[i], point.pivot[i]) : point.upper[i];
+  const bool below = point.l1 && x < point.breakpoint[i];
+  return below ? std::min(point.upper[i], point.breakpoint[i]) : point.upper[i];
 }
 
-inline Standing standing_at(const Point& point, Index i, double x) {
-  const double weight = point.kink ? point.kink[i] : 0.0;
-  const double down_room = x - floor_at(point, i, x), up_room = ceiling_at(point, i, x) - x;
-  const bool falls = point.kink && x <= point.pivot[i];
-  const bool rises = !point.kink || x >= point.pivot[i];
-  return {down_room > 0 ? (falls ? -weight : weight) : -INFINITY,
-          up_room > 0 ? (rises ? weight : -weight) : INFINITY, down_room, up_room};
+inline Position position_at(const Point& point, Index i, double x) {
+  const double weight = point.l1 ? point.l1[i] : 0.0;
+  const double max_decrease = x - floor_at(point, i, x), max_increase = ceiling_at(point, i, x) - x;
+  const bool falls = point.l1 && x <= point.breakpoint[i];
+  const bool rises = !point.l1 || x >= point.breakpoint[i];
+  return {max_decrease > 0 ? (falls ? -weight : weight) : -INFINITY,
+          max_increase > 0 ? (rises ? weight : -weight) : INFINITY, max_decrease, max_increase};
 }
-inline Standing standing_of(const Point& point, Index i) {
-  return standing_at(point, i, point.x[i]);
+inline Position position_of(const Point& point, Index i) {
+  return position_at(point, i, point.x[i]);
 }
 
-// The standings of all accounts, an array for each number, with the gradient they belong to.
-struct Ledger {
+// The positions of all coordinates, one array per member, and the gradient.
+struct PositionTable {
   Index n;
   const double* gradient;
-  double *down_shift, *up_shift, *down_room, *up_room;
+  double *left_shift, *right_shift, *max_decrease, *max_increase;
 
-  Ledger slice(Index begin, Index end) const {
-    return {end - begin,      gradient + begin,  down_shift + begin,
-            up_shift + begin, down_room + begin, up_room + begin};
+  PositionTable slice(Index begin, Index end) const {
+    return {end - begin,         gradient + begin,     left_shift + begin,
+            right_shift + begin, max_decrease + begin, max_increase + begin};
   }
-  void enter(const Point& point, Index i) {
-    const Standing now = standing_of(point, i);
-    down_shift[i] = now.down_shift;
-    up_shift[i] = now.up_shift;
-    down_room[i] = now.down_room;
-    up_room[i] = now.up_room;
+  void update(const Point& point, Index i) {
+    const Position now = position_of(point, i);
+    left_shift[i] = now.left_shift;
+    right_shift[i] = now.right_shift;
+    max_decrease[i] = now.max_decrease;
+    max_increase[i] = now.max_increase;
   }
 };
 
-// A ledger with its memory.
-struct OwnLedger : Ledger {
+// A position table that owns its memory.
+struct OwnPositionTable : PositionTable {
   Aligned memory[4];
 
-  explicit OwnLedger(Index size)
+  explicit OwnPositionTable(Index size)
       : memory{Aligned(size), Aligned(size), Aligned(size), Aligned(size)} {
     n = size;
-    down_shift = memory[0].data();
-    up_shift = memory[1].data();
-    down_room = memory[2].data();
-    up_room = memory[3].data();
+    left_shift = memory[0].data();
+    right_shift = memory[1].data();
+    max_decrease = memory[2].data();
+    max_increase = memory[3].data();
   }
 
-  void enter_all(const Point& point) {
+  void update_all(const Point& point) {
     gradient = point.gradient;
-    for (Index i = 0; i < n; ++i) enter(point, i);
+    for (Index i = 0; i < n; ++i) update(point, i);
   }
 };
 
-// The accounts whose prices are furthest out, best first: the dearest sellers, the cheapest buyers.
-struct Outliers {
-  std::vector<Index> sellers, buyers;
+// The coordinates with the largest left derivatives and with the smallest right derivatives, best
+// first.
+struct TopCandidates {
+  std::vector<Index> decreasing, increasing;
 };
 
 }  // namespace pairstep

@@ -3,52 +3,53 @@
 #include <algorithm>
 #include <vector>
 
-#include "../core/team.hpp"
+#include "../core/thread_pool.hpp"
 
 namespace pairstep {
 
-void solve_batch(const Batch& batch, Pulse& pulse) {
-  constexpr Index CHUNK = 32;
+void solve_batch(const Batch& batch, InterruptCheck& interrupt) {
+  constexpr Index CHUNK = 32;  // problems that one thread solves in order, each from the last
   const Index chunks = (batch.count + CHUNK - 1) / CHUNK;
-  Team team(int(std::min<Index>(batch.threads, chunks)), pulse);
-  team.run(chunks, [&](Index chunk) {
+  ThreadPool pool(int(std::min<Index>(batch.threads, chunks)), interrupt);
+  pool.run(chunks, [&](Index chunk) {
     const Index begin = chunk * CHUNK, end = std::min(begin + CHUNK, batch.count);
     for (Index k = begin; k < end; ++k) std::copy_n(batch.start, batch.n, batch.x + k * batch.n);
-    if (!pulse.stopped()) isa().solve_chunk(batch, begin, end, pulse);
+    if (!interrupt.stopped()) isa().solve_chunk(batch, begin, end, interrupt);
   });
 }
 
 namespace {
 
-// A matrix, or a vector as its row, with columns of zeros beside it, and rows below.
-std::vector<double> widened(const double* matrix, Index rows, Index columns, Index to_rows,
-                            Index to_columns) {
+// A copy of a matrix, padded with zeros on the right and below.
+std::vector<double> padded(const double* matrix, Index rows, Index columns, Index to_rows,
+                           Index to_columns) {
   std::vector<double> wide(std::size_t(to_rows * to_columns));
   for (Index i = 0; i < rows; ++i)
     std::copy_n(matrix + i * columns, columns, wide.data() + i * to_columns);
   return wide;
 }
 
-void solve_widened(const FewColumns& problem, Pulse& pulse) {
-  // As many columns as the second-level cache holds beside other things.
-  constexpr Index CACHED = 1 << 14, MOST = 256, LEAST = 16;  // two of the widest vectors
+void solve_padded(const FewColumns& problem, InterruptCheck& interrupt) {
+  // Columns of B per task: as many as fit in CACHED numbers, which leaves most of a second-level
+  // cache to other data. LEAST is two of the widest vectors.
+  constexpr Index CACHED = 1 << 14, MOST = 256, LEAST = 16;
   const Index width =
       std::clamp(CACHED / std::max<Index>(problem.m, 1) / LEAST * LEAST, LEAST, MOST);
   const Index chunks = (problem.count + width - 1) / width;
-  Team team(int(std::min<Index>(problem.threads, chunks)), pulse);
-  team.run(chunks, [&](Index chunk) {
+  ThreadPool pool(int(std::min<Index>(problem.threads, chunks)), interrupt);
+  pool.run(chunks, [&](Index chunk) {
     const Index begin = chunk * width, end = std::min(begin + width, problem.count);
-    if (!pulse.stopped()) isa().solve_few_columns(problem, begin, end);
+    if (!interrupt.stopped()) isa().solve_few_columns(problem, begin, end);
   });
 }
 
 }  // namespace
 
-void solve_few_columns(const FewColumns& problem, Pulse& pulse) {
+void solve_few_columns(const FewColumns& problem, InterruptCheck& interrupt) {
   const Index n = problem.n, width = *std::lower_bound(WIDTHS.begin(), WIDTHS.end(), n);
-  const auto row = [&](const double* values) { return widened(values, 1, n, 1, width); };
-  const auto A = widened(problem.A, problem.m, n, problem.m, width);
-  const auto hessian = widened(problem.hessian, n, n, width, width);
+  const auto row = [&](const double* values) { return padded(values, 1, n, 1, width); };
+  const auto A = padded(problem.A, problem.m, n, problem.m, width);
+  const auto hessian = padded(problem.hessian, n, n, width, width);
   const auto ridge = row(problem.ridge), start = row(problem.start);
   const auto lower = row(problem.lower), upper = row(problem.upper);
   FewColumns wide = problem;
@@ -59,7 +60,7 @@ void solve_few_columns(const FewColumns& problem, Pulse& pulse) {
   wide.start = start.data();
   wide.lower = lower.data();
   wide.upper = upper.data();
-  solve_widened(wide, pulse);
+  solve_padded(wide, interrupt);
 }
 
 }  // namespace pairstep

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../core/crew.hpp"
+#include "../core/worker_group.hpp"
+#include "../core/policy.hpp"
 #include "../core/sum.hpp"
 #include "../isa/dispatch.hpp"
 
@@ -11,10 +12,10 @@ namespace pairstep {
 
 namespace {
 
-// Coordinate-wise Lipschitz constants for the rules that weigh by them: the diagonal. Of an account
-// without curvature any positive number is one.
+// Coordinate-wise Lipschitz constants of the gradient: the diagonal of the Hessian. A coordinate
+// without curvature may have any positive constant; it gets the smallest one of the others.
 template <class Real>
-std::vector<double> constants_of(const Real* hessian, std::size_t q) {
+std::vector<double> lipschitz_constants(const Real* hessian, std::size_t q) {
   std::vector<double> constants(q);
   double least = INFINITY;
   for (std::size_t k = 0; k < q; ++k) {
@@ -34,10 +35,10 @@ double two_coordinate_constant(const float* hessian, Index q) {
   return isa().two_coordinate_constant(wide.data(), q);
 }
 
-void give(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
-void give(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
+void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
+void set_hessian(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
 
-// 1 / L2, or 1 / L1 for the rules of the 1-norm; not all ask for it.
+// Step size of the rules that need one: 1 / L2, or 1 / L1 = 2 / L2 for rules of the 1-norm.
 template <class Real>
 double step_size(const Real* hessian, Index q, const Rule& rule) {
   if (!rule.uses_alpha && !rule.weighted) return 1.0;
@@ -49,17 +50,17 @@ struct Limits {
   std::vector<double> low, high;
 };
 
-// What the limits of nested groups leave to a part of their accounts while the others stay: its
-// sums have the same rooms.
-Limits limits_of_part(const Point& point, const Point& part) {
+// Limits on the sums of the members of nested groups while all other variables stay fixed: the sums
+// can change by as much as those of the whole groups.
+Limits limits_of_members(const Point& point, const Point& part) {
   Limits limits;
   if (!point.nested()) return limits;
-  const GroupRooms rooms = rooms_of(point);
+  const GroupSlack slacks = slacks_of(point);
   for (Index g = 0; g < part.n_groups; ++g) {
     Sum sum;
     for (Index k = part.starts[g]; k < part.starts[g + 1]; ++k) sum.add(part.x[k]);
-    limits.low.push_back(sum.value() - rooms.down[g]);
-    limits.high.push_back(sum.value() + rooms.up[g]);
+    limits.low.push_back(sum.value() - slacks.down[g]);
+    limits.high.push_back(sum.value() + slacks.up[g]);
   }
   return limits;
 }
@@ -68,7 +69,7 @@ Limits limits_of_part(const Point& point, const Point& part) {
 
 template <class Real>
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
-                         const Rule& rule, const Effort& effort, Team& team) {
+                         const Rule& rule, const Effort& effort, ThreadPool& pool) {
   const std::vector<Index>& members = set.members;
   const std::size_t q = members.size();
   const auto pick = [&](const double* from) {
@@ -81,8 +82,8 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   outcome.x = pick(point.x);
   std::vector<double> gradient = set.gradient;
   const std::vector<double> lower = pick(point.lower), upper = pick(point.upper),
-                            kink = pick(point.kink), pivot = pick(point.pivot),
-                            constants = constants_of(hessian, q);
+                            l1 = pick(point.l1), breakpoint = pick(point.breakpoint),
+                            constants = lipschitz_constants(hessian, q);
   std::vector<Index> starts;
   for (Index g = 0; g <= point.n_groups; ++g)
     starts.push_back(std::lower_bound(members.begin(), members.end(), point.starts[g]) -
@@ -94,32 +95,35 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
               outcome.x.data(),
               lower.data(),
               upper.data(),
-              point.kink ? kink.data() : nullptr,
-              point.kink ? pivot.data() : nullptr};
-  const Limits limits = limits_of_part(point, small);
+              point.l1 ? l1.data() : nullptr,
+              point.l1 ? breakpoint.data() : nullptr};
+  const Limits limits = limits_of_members(point, small);
   if (point.nested()) {
     small.low = limits.low.data();
     small.high = limits.high.data();
   }
   GreedyTask task{};
-  give(task, hessian);
+  set_hessian(task, hessian);
   task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0};
-  task.step = Step::exact;
-  task.patience = 1000 + 10 * Index(q);
-  task.finish = effort.finish;
+  task.step = StepLength::exact;
+  task.patience = NumericalPolicy::patience(Index(q));
+  task.newton_phase = effort.newton_phase;
+  task.enough = effort.enough;
   task.tidy = rule.curved;
   const auto run = [&] {
-    const std::unique_ptr<GreedyRun> gear = isa().greedy(task, Index(q));
-    gear->begin(small, 0.0);
-    outcome.stop = gear->run(effort.threshold, effort.max_iter, team.pulse());
-    outcome.iterations = gear->iterations;
-    outcome.fall = -gear->value;
-    outcome.least_curvature = gear->least_curvature;
-    outcome.tries_forgone = outcome.stop == Stop::out_of_iterations ? gear->tries_forgone() : 0.0;
+    const std::unique_ptr<GreedyRun> solver = isa().greedy(task, Index(q));
+    solver->begin(small, 0.0);
+    outcome.stop = solver->run(effort.threshold, effort.max_iter, pool.interrupt());
+    outcome.iterations = solver->iterations;
+    outcome.decrease = -solver->value;
+    outcome.least_curvature = solver->least_curvature;
+    outcome.ray = solver->ray;
+    outcome.newton_attempts_lost =
+        outcome.stop == StopReason::max_iter ? solver->tries_forgone() : 0.0;
   };
-  if (team.size() > 1 && Index(q) >= 2 * Crew::LEAST)
-    with_crew(team, [&](Crew& crew) {
-      task.choice.crew = &crew;
+  if (pool.size() > 1 && Index(q) >= 2 * WorkerGroup::MIN_PART)
+    with_worker_group(pool, [&](WorkerGroup& worker_group) {
+      task.choice.worker_group = &worker_group;
       run();
     });
   else run();
@@ -127,8 +131,8 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
 }
 
 template BlockOutcome solve_block(const Point&, const WorkingSet&, const float*, const Rule&,
-                                  const Effort&, Team&);
+                                  const Effort&, ThreadPool&);
 template BlockOutcome solve_block(const Point&, const WorkingSet&, const double*, const Rule&,
-                                  const Effort&, Team&);
+                                  const Effort&, ThreadPool&);
 
 }  // namespace pairstep

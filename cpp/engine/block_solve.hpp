@@ -1,31 +1,35 @@
-// The greedy gear on a working set: a small problem with its own Hessian.
+// The coordinate-descent solver applied to a working set, as a small problem with its own Hessian.
 #pragma once
 
 #include <vector>
 
-#include "../core/team.hpp"
+#include "../core/thread_pool.hpp"
 #include "working_set.hpp"
 
 namespace pairstep {
 
-// How hard to work on a block.
+// Stopping criteria for a block.
 struct Effort {
-  double threshold;  // until the violation within the block is at most this
-  Index max_iter;
-  bool finish;  // whether to try Newton's method on the face
+  double threshold;   // stop at this violation within the block
+  Index max_iter;     // or after this many iterations
+  double enough;      // or at this violation if the next step has negative curvature
+  bool newton_phase;  // whether to try Newton's method on the free variables
 };
 
 struct BlockOutcome {
-  Stop stop;
+  StopReason stop;
   Index iterations;
-  double fall, least_curvature;
-  double tries_forgone;   // of the finish, by steps that did not reach the threshold
-  std::vector<double> x;  // where the members are to go
+  double decrease;              // of the objective
+  double least_curvature;       // most negative relative curvature along any step
+  double newton_attempts_lost;  // cost of steps that missed the threshold, in Newton attempts
+  std::vector<double> x;        // new values of the members
+  Step ray;                     // if the stop is unbounded, in indices of the members
 };
 
-// The team shares the steps in a large block. Real: of the block's entries, float or double.
+// Minimize over the members of a working set from the current point. Large blocks share their steps
+// among the pool's threads. Real is the type of the block's entries, float or double.
 template <class Real>
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
-                         const Rule& rule, const Effort& effort, Team& team);
+                         const Rule& rule, const Effort& effort, ThreadPool& pool);
 
 }  // namespace pairstep

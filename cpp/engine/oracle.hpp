@@ -1,5 +1,16 @@
-// What the block gear asks of a problem, however large or far away: four questions. Whoever answers
-// them can be solved: kernel tiles, a Gram matrix, a matrix, a Python object, a cluster, a GPU.
+// The interface between the block solver and a problem. An oracle keeps the gradient of a quadratic
+// function whose Hessian may be too large to store: kernel matrices, A'A, explicit
+// matrices, Python objects, matrices spread over a cluster or held on a GPU.
+//
+// An oracle has nine virtual functions.
+//
+//   required   select_candidates           variables for the next working set, with their gradient
+//              block (float64)             Hessian of a working set
+//              update_gradient             apply a change of x
+//              recompute_gradient          recompute the gradient from the problem, in float64
+//   optional   is_single, block (float32)  Hessian blocks in float32; define both or neither
+//              shrink, unshrink            leave out variables at bounds; define both or neither
+//              solve_directly              solve the whole problem at once
 #pragma once
 
 #include <vector>
@@ -8,52 +19,60 @@
 
 namespace pairstep {
 
-// The accounts worth a look, with the gradient of the smooth part of the objective there.
-struct Survey {
-  std::vector<Index> accounts;  // in any order
-  std::vector<double> gradient;
-  double scale = 1.0;  // what the tolerance is relative to: the size of what cancels in gradients
-  double noise = 0.0;  // how far rounding may have put gradients off since they were verified
+// Variables that may enter the working set, with the gradient of the smooth part of the objective.
+struct Candidates {
+  std::vector<Index> coordinates;  // in any order; may repeat
+  std::vector<double> gradient;    // one entry for each coordinate
+  double scale = 1.0;  // size of the terms that cancel in the gradient; tol is relative to it
+  double noise = 0.0;  // estimated rounding error of the gradient; 0 if it is not estimated
 };
 
-enum class Leap { declined, failed, made };
+// Result of Oracle::solve_directly: not attempted, attempted without success, or x is set.
+enum class DirectSolve { declined, failed, made };
 
 class Oracle {
  public:
   virtual ~Oracle() = default;
 
-  // At least the `count` dearest sellers and the `count` cheapest buyers of each group and, if
-  // asked, every free account.
-  virtual void survey(Index count, bool with_free, Survey& found) = 0;
+  // Required. Find at least the `count` variables of each group with the largest left derivative
+  // and the `count` with the smallest right derivative. Include every free variable if `with_free`.
+  // After a shrink, only the variables that are left are considered.
+  virtual void select_candidates(Index count, bool with_free, Candidates& found) = 0;
 
-  // Their part of the Hessian: hessian[a * q + b] for the accounts members[a] and members[b], in
-  // rising order. `exact`: as exact as can be had, else as cheap.
+  // Required. Fill the q x q Hessian of the working set: hessian[a * q + b] belongs to members[a]
+  // and members[b]. The members ascend. If `exact`, use the most accurate arithmetic available;
+  // otherwise the cheapest.
   virtual void block(const std::vector<Index>& members, bool exact, double* hessian) = 0;
 
-  // Who has the Hessian in float32, exactly, is asked for blocks in float32: half as much to copy
-  // and, in every step, to read.
+  // Optional. Return true if the Hessian is stored in float32. The solver then asks for float32
+  // blocks, which halves the memory that is copied and that every step reads.
   virtual bool is_single() const { return false; }
+  // Called only if is_single() returns true.
   virtual void block(const std::vector<Index>& /*members*/, float* /*hessian*/) {}
 
-  // These accounts have moved (x is up to date): so are all gradients after this.
-  virtual void advance(const std::vector<Index>& moved, const std::vector<double>& delta) = 0;
+  // Required. Bring the gradient up to date after x of the variables `moved` changed by `delta`.
+  // The solver has changed x already.
+  virtual void update_gradient(const std::vector<Index>& moved,
+                               const std::vector<double>& delta) = 0;
 
-  // Gradients anew in float64, from the problem: of all accounts, or of those that could be the
-  // dearest or the cheapest, so that the next survey tells the true violation.
-  virtual void verify() = 0;
+  // Required. Recompute the gradient from x in float64. Variables that cannot have the largest left
+  // or the smallest right derivative of their group may keep their old gradient, because the next
+  // select_candidates then still gives the true violation.
+  virtual void recompute_gradient() = 0;
 
-  // Shrinking, for who can: go on with only those accounts that can trade at these prices (the
-  // cheapest and the dearest of each group), and take back the last shrinking, which brings the
-  // others up to date. `shrink` tells how many are left, 0 where it does not pay; then nothing has
-  // changed. In between, surveys tell of the accounts that are left.
-  virtual Index shrink(const std::vector<Market>& /*markets*/) { return 0; }
+  // Optional. Continue with the variables that can still improve the objective: those with a left
+  // derivative above min_right or a right derivative below max_left of their group. Return their
+  // number, or 0 if nothing changed because too few variables would be dropped.
+  virtual Index shrink(const std::vector<MultiplierInterval>& /*intervals*/) { return 0; }
+  // Undo the last shrink and bring the gradient of the variables it dropped up to date.
   virtual void unshrink() {}
 
-  // For who can solve the whole at once: a point near the optimum. Declined by who cannot, or where
-  // it would not pay: `free` accounts are free, and the rounds are many or not.
-  virtual Leap leap(Index /*free*/, bool /*many_rounds*/, const double* /*totals*/,
-                    std::vector<double>& /*x*/) {
-    return Leap::declined;
+  // Optional. Set x to a point near the optimum of the whole problem. `free` is the number of free
+  // variables and `many_rounds` says whether the solver has made many rounds since the last call:
+  // both help to decide whether the direct solve is cheaper than more rounds.
+  virtual DirectSolve solve_directly(Index /*free*/, bool /*many_rounds*/, const double* /*totals*/,
+                                     std::vector<double>& /*x*/) {
+    return DirectSolve::declined;
   }
 };
 

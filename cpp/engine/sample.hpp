@@ -1,14 +1,30 @@
-// A start from a sample: a machine with limits C on n rows resembles one with limits 4 C on every
-// fourth of them. Fitted loosely, that one tells which accounts of the whole will be empty and
-// which will be full.
+// Starting points for large SVM duals from the duals of random samples. An SVM with bounds C on n
+// rows resembles one with bounds 4 C on a quarter of the rows. A rough solution of the smaller dual
+// predicts which variables of the larger one will be at their lower and at their upper bounds.
+// docs/theory/sample.md describes the method.
 #pragma once
 
-#include "machine.hpp"
+#include "svm.hpp"
 
 namespace pairstep {
 
-// Move a large dual to where machines fitted to samples of it say, each four times as large as the
-// one before. Left where it is if few accounts are full: then there is nothing to foretell.
-void start_from_samples(const MachineTask& task, Dual& dual, Team& team, MachineProgress& progress);
+// How duals are sampled. The Python driver of the other back ends (src/pairstep/svm/driver.py)
+// reads these values as its defaults.
+struct SampleSettings {
+  // Each sample has this many times the rows of the one before it.
+  static constexpr int GROWTH = 4;
+  // Variables in the smallest sample: below that, solving the dual itself is as fast.
+  static constexpr Index MIN_SIZE = 2000;
+  // A sample is solved to this multiple of the tolerance: it is only a start.
+  static constexpr double TOLERANCE_FACTOR = 30;
+  // Fraction of a sample's variables that must be at a nonzero bound. A sample predicts bounds, so
+  // with fewer of them the start saves less than it costs.
+  static constexpr double MIN_AT_BOUND = 0.02;
+};
+
+// Move a large dual to the point that the solutions of its samples predict, each sample four times
+// as large as the one before. Leave it unchanged if few variables of a sample are at their upper
+// bounds, because then there is little to predict.
+void start_from_samples(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgress& progress);
 
 }  // namespace pairstep

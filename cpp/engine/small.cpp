@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "../core/feasible.hpp"
-#include "../core/pulse.hpp"
+#include "../core/interrupt.hpp"
 #include "../core/quadratic.hpp"
 #include "../core/symmetry.hpp"
 #include "../isa/dispatch.hpp"
@@ -14,54 +14,68 @@ namespace pairstep {
 
 namespace {
 
-constexpr double LARGE = 1e100;  // products of larger numbers overflow
-constexpr Index LONGEST = 100;   // iterations for each variable: a matter of milliseconds
+struct SmallSettings {
+  static constexpr double large = 1e100;  // products of larger numbers may overflow
+  static constexpr Index max_iterations_per_variable = 100;  // takes milliseconds
+  // Solver runs. The tolerance depends on the solution, so the first run may aim at a wrong one.
+  static constexpr int max_runs = 3;
+};
 
-bool is_ordinary(const Small& problem, Pulse& pulse) {
+// Return whether the problem is feasible and symmetric, with numbers that cannot overflow.
+bool is_ordinary(const Small& problem, InterruptCheck& interrupt) {
   const auto [hessian, linear, lower, upper, n, total, tol] = problem;
-  const auto ordinary = [](double v) { return std::abs(v) < LARGE; };
-  if (n < 1 || n > SMALL || !ordinary(total) || !(tol >= 0)) return false;
+  const auto ordinary = [](double v) { return std::abs(v) < SmallSettings::large; };
+  if (n < 1 || n > MAX_SMALL_VARIABLES || !ordinary(total) || !(tol >= 0)) return false;
   if (!std::all_of(linear, linear + n, ordinary) || !std::all_of(lower, lower + n, ordinary))
     return false;
-  if (first_odd(lower, upper, n, LARGE) >= 0) return false;
-  const Span span = span_of(lower, upper, n, total, total);
-  if (!(span.least <= total && total <= span.most)) return false;
-  const Asymmetry checked = asymmetry(hessian, n, 1, pulse);
-  return checked.difference == 0.0 && checked.largest < LARGE;
+  if (first_invalid_bound(lower, upper, n, SmallSettings::large) >= 0) return false;
+  const SumRange range = range_of_sum(lower, upper, n, total, total);
+  if (!(range.least <= total && total <= range.most)) return false;
+  const Asymmetry checked = asymmetry(hessian, n, 1, interrupt);
+  return checked.difference == 0.0 && checked.largest < SmallSettings::large;
 }
 
-double derive(const Small& problem, const Point& point) {
+// Set the gradient and return the value.
+double evaluate(const Small& problem, const Point& point) {
   return quadratic(problem.hessian, problem.linear, point.n, point.x, point.gradient);
 }
 
 }  // namespace
 
 std::optional<SmallAnswer> solve_small(const Small& problem) {
-  Pulse pulse;
-  if (!is_ordinary(problem, pulse)) return {};
+  InterruptCheck interrupt;
+  if (!is_ordinary(problem, interrupt)) return {};
   const Index n = problem.n, starts[] = {0, n};
   const Sums sums{1, starts, &problem.total};
+  std::vector<double> diagonal(n);
+  for (Index i = 0; i < n; ++i) diagonal[i] = problem.hessian[i * (n + 1)];
   SmallAnswer answer{std::vector<double>(n), std::vector<double>(n), 0.0, 0.0, {}, 0};
   std::vector<double>& gradient = answer.gradient;
   const Point point{
       n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
       nullptr, nullptr};
   if (!start(problem, point.x)) return {};
-  const auto is_settled_and_optimal = [&] {
-    settle(point.x, problem.lower, problem.upper, sums);
-    answer.value = derive(problem, point);
-    answer.certificate = certify(point);
-    const Terms terms = terms_of(point, problem.linear);
-    answer.tolerance = problem.tol * terms.gradient;
-    return is_optimal(answer.certificate, terms, answer.value, problem.tol);
+  const auto is_restored_and_optimal = [&] {
+    restore_sums(point.x, problem.lower, problem.upper, sums);
+    answer.value = evaluate(problem, point);
+    answer.certificate = certify(point, &problem.total);
+    const Verdict verdict = verdict_of(point, {problem.linear, diagonal.data()}, answer.certificate,
+                                       answer.value, problem.tol);
+    answer.tolerance = verdict.tolerance;
+    return verdict.optimal;
   };
-  if (is_settled_and_optimal()) return answer;
-  const auto gear = isa().automatic(problem.hessian, n);
-  gear->begin(point, answer.value);
-  if (gear->run(answer.tolerance, LONGEST * n, pulse) != Stop::converged) return {};
-  answer.iterations = gear->iterations;
-  if (gear->least_curvature < 0 || !is_settled_and_optimal()) return {};
-  return answer;
+  if (is_restored_and_optimal()) return answer;
+  const auto solver = isa().automatic(problem.hessian, n);
+  solver->begin(point, answer.value);
+  for (int run = 0; run < SmallSettings::max_runs; ++run) {
+    const Index max_iter = SmallSettings::max_iterations_per_variable * n;
+    if (solver->run(answer.tolerance, max_iter, interrupt) != StopReason::optimal) return {};
+    answer.iterations = solver->iterations;
+    if (solver->least_curvature < 0) return {};
+    if (is_restored_and_optimal()) return answer;
+    solver->renew(point, answer.value);
+  }
+  return {};
 }
 
 }  // namespace pairstep

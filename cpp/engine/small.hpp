@@ -1,5 +1,5 @@
-// A small dense quadratic, x'Qx/2 + c'x with one sum and bounds, from its numbers to the verdict in
-// one call: such a problem is solved in less time than a few calls from Python take.
+// Small dense quadratic programs, x'Qx/2 + c'x with one sum and bounds, solved in a single call. A
+// few calls from Python would take longer than the solve itself.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,12 @@ struct SmallAnswer {
   Index iterations;
 };
 
-// The largest n: up to it the whole of Q is checked for convexity.
-constexpr Index SMALL = 300;
+// The largest n for solve_small, which checks the convexity of the whole of Q in O(n^3).
+constexpr Index MAX_SMALL_VARIABLES = 300;
 
-// The optimum, where it is plain that this is one. Nothing for whatever needs a closer look or a
-// message: numbers that are odd, a Q that is not quite symmetric or convex, a solve that is long.
+// Return the optimum if it is found and verified. Return nothing for every problem that needs more
+// work or a message: numbers that are not finite or very large, a Q that is not exactly symmetric
+// or not convex, infeasible bounds, slow convergence.
 std::optional<SmallAnswer> solve_small(const Small& problem);
 
 }  // namespace pairstep

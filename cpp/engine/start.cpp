@@ -16,9 +16,10 @@ namespace {
 
 enum class Found { minimum, many_at_bounds, not_convex };
 
-// Block pivoting (Judice and Pires, 1994): minimise over the free variables as if they had no
-// bounds; those that went beyond one are put there, those whose price asks for it become free, all
-// at once, and again. A handful of factorisations where it works, and it is left where it does not.
+// Block principal pivoting (Judice and Pires, 1994). Minimize over the free variables without their
+// bounds. Then move every variable that left its bounds to the nearest one, free all variables at
+// bounds whose derivative has the wrong sign, and repeat. The method is abandoned if it does not
+// find the minimum within a few factorizations.
 class Pivoting {
  public:
   Pivoting(const Small& problem, double* x)
@@ -27,21 +28,25 @@ class Pivoting {
   }
 
   Found run() {
-    constexpr int PATIENCE = 3;  // factorisations in which no fewer are wrong than ever before
-    Index fewest = n_ / 2 + 1;   // at their bounds: else there are better starts
+    // Factorizations in a row that may leave no fewer misplaced variables than the best one.
+    constexpr int MAX_IDLE_ROUNDS = 3;
+    // Below this fraction of the first scale, the terms of the gradient vanish at the solution. The
+    // tolerance must then be scaled by another point.
+    constexpr double VANISHING_SCALE = 1e-4;
+    // If the first round misplaces more than half of the variables, other starts are better.
+    Index fewest = n_ / 2 + 1;
     std::copy_n(problem_.lower, n_, x_);
-    for (int idle = 0, round = 0; idle < PATIENCE && free_.size() > 1; ++round) {
-      reduced_.take(problem_.hessian, n_, {free_.begin() + 1, free_.end()},
-                    std::vector<Index>(free_.size() - 1, free_[0]));
+    for (int idle = 0, round = 0; idle < MAX_IDLE_ROUNDS && free_.size() > 1; ++round) {
+      reduced_.build(problem_.hessian, n_, {free_.begin() + 1, free_.end()},
+                     std::vector<Index>(free_.size() - 1, free_[0]));
       if (reduced_.is_zero()) break;
-      if (!reduced_.factorise(ROUNDED_CURVATURE)) {
+      if (!reduced_.factorize(ConvexitySettings::rounding)) {
         if (round == 0) return Found::not_convex;
         break;
       }
-      minimise();
+      minimize();
       const Index wrong = exchange();
-      // Where all terms of the gradient vanish, only a point elsewhere tells their size.
-      if (wrong == 0 && scale_ < 1e-4 * first_scale_) break;
+      if (wrong == 0 && scale_ < VANISHING_SCALE * first_scale_) break;
       if (wrong == 0) return Found::minimum;
       if (round == 0 && wrong >= fewest) break;
       idle = wrong < fewest ? 0 : idle + 1;
@@ -51,12 +56,12 @@ class Pivoting {
   }
 
  private:
-  // Over the free, with the sum that the others leave them.
-  void minimise() {
+  // Minimize over the free variables, with the sum that the others leave to them.
+  void minimize() {
     const Index first = free_[0], size = Index(free_.size()) - 1;
     const double missing = problem_.total - std::accumulate(x_, x_ + n_, 0.0);
     for (const Index i : free_) x_[i] += missing / double(size + 1);
-    derive();
+    update_gradient();
     first_scale_ = std::max(first_scale_, scale_);
     step_.resize(size);
     for (Index a = 0; a < size; ++a) step_[a] = gradient_[first] - gradient_[free_[a + 1]];
@@ -67,12 +72,14 @@ class Pivoting {
     }
   }
 
-  // Who is wrong where it is changes sides. Returns how many that are.
+  // Move misplaced variables to a bound or into the free set, and return their number.
   Index exchange() {
-    derive();
-    double price = 0.0;
-    for (const Index i : free_) price += gradient_[i] / double(free_.size());
-    const double close = 0.1 * problem_.tol * scale_;
+    // Fraction of the tolerance within which the sign of a derivative does not matter.
+    constexpr double MARGIN = 0.1;
+    update_gradient();
+    double multiplier = 0.0;
+    for (const Index i : free_) multiplier += gradient_[i] / double(free_.size());
+    const double margin = MARGIN * problem_.tol * scale_;
     std::vector<Index> free;
     Index wrong = 0;
     auto member = free_.begin();
@@ -84,8 +91,8 @@ class Pivoting {
         if (inside == x_[i]) free.push_back(i);
         else ++wrong;
         x_[i] = inside;
-      } else if (low < high &&
-                 (x_[i] == low ? gradient_[i] < price - close : gradient_[i] > price + close)) {
+      } else if (low < high && (x_[i] == low ? gradient_[i] < multiplier - margin
+                                             : gradient_[i] > multiplier + margin)) {
         free.push_back(i);
         ++wrong;
       }
@@ -94,7 +101,7 @@ class Pivoting {
     return wrong;
   }
 
-  void derive() {
+  void update_gradient() {
     quadratic(problem_.hessian, problem_.linear, n_, x_, gradient_.data());
     const Index starts[] = {0, n_};
     const Point point{n_,      1,      starts, gradient_.data(), x_, problem_.lower, problem_.upper,
@@ -105,14 +112,15 @@ class Pivoting {
   const Small& problem_;
   Index n_;
   double* x_;
-  double scale_ = 0.0, first_scale_ = 0.0;  // of the terms that cancel in the gradient
+  double scale_ = 0.0, first_scale_ = 0.0;  // size of the terms that cancel in the gradient
   std::vector<double> gradient_, step_;
   std::vector<Index> free_;
   Reduced reduced_;
 };
 
-// The cheapest are filled first, so that at most one ends between its bounds.
-void fill_cheapest(const Small& problem, double* x) {
+// Raise the variables from their lower bounds in the order of their gradient, until the sum is
+// reached. At most one variable ends between its bounds.
+void fill_smallest_first(const Small& problem, double* x) {
   const Index n = problem.n, starts[] = {0, n};
   std::vector<double> gradient(n), curvature(n);
   quadratic(problem.hessian, problem.linear, n, problem.lower, gradient.data());
@@ -126,7 +134,7 @@ void fill_cheapest(const Small& problem, double* x) {
 bool start(const Small& problem, double* x) {
   const Found found = Pivoting(problem, x).run();
   if (found == Found::not_convex) return false;
-  if (found == Found::many_at_bounds) fill_cheapest(problem, x);
+  if (found == Found::many_at_bounds) fill_smallest_first(problem, x);
   return true;
 }
 

@@ -1,13 +1,14 @@
-// Where the solve of a small dense quadratic begins.
+// Starting points for small dense quadratic programs.
 #pragma once
 
 #include "small.hpp"
 
 namespace pairstep {
 
-// Puts the start into x: the minimum itself where few variables are at their bounds, else a point
-// with few between them; its sum is right but for rounding. False where Q is not convex along the
-// sum, and x is not set.
+// Set x to the minimum itself if block pivoting finds it, which it does if few variables are at
+// their bounds; otherwise to a point with at most one variable between its bounds. The sum of x is
+// the total up to rounding. Return false, without setting x, if Q is not convex on the subspace of
+// steps that keep the sum.
 bool start(const Small& problem, double* x);
 
 }  // namespace pairstep

@@ -5,72 +5,77 @@
 
 namespace pairstep {
 
-double trade(const Point& point, const Survey& survey, std::vector<Market>& markets) {
-  markets.assign(std::size_t(point.n_groups), {});
-  for (std::size_t k = 0; k < survey.accounts.size(); ++k) {
-    const Standing at = standing_of(point, survey.accounts[k]);
-    Market& market = markets[group_of(point, survey.accounts[k])];
-    market.dearest = std::max(market.dearest, survey.gradient[k] + at.down_shift);
-    market.cheapest = std::min(market.cheapest, survey.gradient[k] + at.up_shift);
+double violation_of(const Point& point, const Candidates& candidates,
+                    std::vector<MultiplierInterval>& intervals) {
+  intervals.assign(std::size_t(point.n_groups), {});
+  for (std::size_t k = 0; k < candidates.coordinates.size(); ++k) {
+    const Position at = position_of(point, candidates.coordinates[k]);
+    MultiplierInterval& interval = intervals[group_of(point, candidates.coordinates[k])];
+    interval.max_left = std::max(interval.max_left, candidates.gradient[k] + at.left_shift);
+    interval.min_right = std::min(interval.min_right, candidates.gradient[k] + at.right_shift);
   }
   double violation = 0.0;
-  for (const Market& market : markets)
-    violation = std::max(violation, market.dearest - market.cheapest);
+  for (const MultiplierInterval& interval : intervals)
+    violation = std::max(violation, interval.max_left - interval.min_right);
   if (!point.nested()) return violation;
-  const GroupRooms rooms = rooms_of(point);
-  const Market all = across(markets, rooms);
-  open_to(all, rooms, markets);
-  return std::max(violation, all.dearest - all.cheapest);
+  const GroupSlack slacks = slacks_of(point);
+  const MultiplierInterval all = across(intervals, slacks);
+  include_across(all, slacks, intervals);
+  return std::max(violation, all.max_left - all.min_right);
 }
 
-void choose_members(const Point& point, const Survey& survey, const std::vector<Market>& markets,
-                    Index count, bool with_free, WorkingSet& set) {
-  struct Candidate {
-    double gain;  // at best, in a trade with its group
-    std::size_t k;
+void choose_members(const Point& point, const Candidates& candidates,
+                    const std::vector<MultiplierInterval>& intervals, Index count, bool with_free,
+                    WorkingSet& set) {
+  struct Ranked {
+    double excess;  // of its derivative over the best derivative on the other side
+    std::size_t k;  // among the candidates
   };
-  const auto better = [&](const Candidate& a, const Candidate& b) {
-    return a.gain > b.gain || (a.gain == b.gain && survey.accounts[a.k] < survey.accounts[b.k]);
+  // Ties go to the smaller index, so that the choice does not depend on the candidates' order.
+  const auto better = [&](const Ranked& a, const Ranked& b) {
+    return a.excess > b.excess ||
+           (a.excess == b.excess && candidates.coordinates[a.k] < candidates.coordinates[b.k]);
   };
-  const auto keep = [&](std::vector<Candidate>& some, Index most) {
+  const auto keep_best = [&](std::vector<Ranked>& some, Index most) {
     if (Index(some.size()) <= most) return;
     std::nth_element(some.begin(), some.begin() + most, some.end(), better);
     some.resize(std::size_t(most));
   };
-  // Groups that share a total compete for their places.
-  const std::size_t pools = point.nested() ? 1 : markets.size();
-  std::vector<std::vector<Candidate>> sellers(pools), buyers(pools);
-  std::vector<Candidate> free;
-  for (std::size_t k = 0; k < survey.accounts.size(); ++k) {
-    const Index group = group_of(point, survey.accounts[k]);
+  // Groups that share a total also share the places in the working set.
+  const std::size_t pools = point.nested() ? 1 : intervals.size();
+  std::vector<std::vector<Ranked>> decreasing(pools), increasing(pools);
+  std::vector<Ranked> free;
+  for (std::size_t k = 0; k < candidates.coordinates.size(); ++k) {
+    const Index group = group_of(point, candidates.coordinates[k]);
     const std::size_t pool = point.nested() ? 0 : std::size_t(group);
-    const Market& market = markets[group];
-    const Standing at = standing_of(point, survey.accounts[k]);
-    const double saves = survey.gradient[k] + at.down_shift,
-                 costs = survey.gradient[k] + at.up_shift;
-    if (saves > market.cheapest) sellers[pool].push_back({saves - market.cheapest, k});
-    if (costs < market.dearest) buyers[pool].push_back({market.dearest - costs, k});
+    const MultiplierInterval& interval = intervals[group];
+    const Position at = position_of(point, candidates.coordinates[k]);
+    const double left = candidates.gradient[k] + at.left_shift,
+                 right = candidates.gradient[k] + at.right_shift;
+    if (left > interval.min_right) decreasing[pool].push_back({left - interval.min_right, k});
+    if (right < interval.max_left) increasing[pool].push_back({interval.max_left - right, k});
     if (with_free && at.is_free()) {
-      const double level = 0.5 * (market.dearest + market.cheapest);
-      free.push_back({std::abs(saves - level), k});
+      const double multiplier = 0.5 * (interval.max_left + interval.min_right);
+      free.push_back({std::abs(left - multiplier), k});
     }
   }
   std::vector<std::size_t> chosen;
-  for (auto* side : {&sellers, &buyers})
-    for (std::vector<Candidate>& some : *side) {
-      keep(some, count);
-      for (const Candidate& one : some) chosen.push_back(one.k);
+  for (auto* side : {&decreasing, &increasing})
+    for (std::vector<Ranked>& some : *side) {
+      keep_best(some, count);
+      for (const Ranked& one : some) chosen.push_back(one.k);
     }
-  keep(free, set.most_free);
-  for (const Candidate& one : free) chosen.push_back(one.k);
-  std::sort(chosen.begin(), chosen.end(),
-            [&](std::size_t a, std::size_t b) { return survey.accounts[a] < survey.accounts[b]; });
+  keep_best(free, set.max_free);
+  for (const Ranked& one : free) chosen.push_back(one.k);
+  std::sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
+    return candidates.coordinates[a] < candidates.coordinates[b];
+  });
   set.members.clear();
   set.gradient.clear();
   for (const std::size_t k : chosen) {
-    if (!set.members.empty() && set.members.back() == survey.accounts[k]) continue;
-    set.members.push_back(survey.accounts[k]);
-    set.gradient.push_back(survey.gradient[k]);
+    if (!set.members.empty() && set.members.back() == candidates.coordinates[k]) continue;
+    set.members.push_back(candidates.coordinates[k]);
+    set.gradient.push_back(candidates.gradient[k]);
   }
 }
 

@@ -1,4 +1,5 @@
-// The accounts of one round: those furthest out and, once it pays, the free ones.
+// The working set of a round of the block solver: the variables that violate the optimality
+// conditions most and, when progress is slow, the free variables.
 #pragma once
 
 #include <vector>
@@ -8,19 +9,23 @@
 namespace pairstep {
 
 struct WorkingSet {
-  std::vector<Index> members;    // in rising order
-  std::vector<double> gradient;  // of each
-  Index most_free;               // at most so many of the free accounts
+  std::vector<Index> members;    // ascending
+  std::vector<double> gradient;  // one entry for each member
+  Index max_free;                // limit on the free variables that are added as such
 };
 
-// What the survey says of the prices at which each group can trade, within itself or across, and
-// the violation: by how much the best exchange would pay.
-double trade(const Point& point, const Survey& survey, std::vector<Market>& markets);
+// Set the multiplier interval of each group from the candidates, and return the violation: the
+// largest difference between a left and a right derivative of variables that can exchange, within a
+// group or, for nested groups, across them.
+double violation_of(const Point& point, const Candidates& candidates,
+                    std::vector<MultiplierInterval>& intervals);
 
-// Choose from a survey: of each group, or of all that share a total, the `count` dearest sellers
-// and cheapest buyers that can trade with each other and, `with_free`, the free accounts: of too
-// many the furthest from the price at which their group trades.
-void choose_members(const Point& point, const Survey& survey, const std::vector<Market>& markets,
-                    Index count, bool with_free, WorkingSet& set);
+// Choose members among the candidates. From each group (or from all groups together if they are
+// nested), take the `count` variables with the largest left derivatives and the `count` with the
+// smallest right derivatives, as far as a step with them decreases f. If `with_free`, add the free
+// variables; if there are more than set.max_free, those furthest from their group's multiplier.
+void choose_members(const Point& point, const Candidates& candidates,
+                    const std::vector<MultiplierInterval>& intervals, Index count, bool with_free,
+                    WorkingSet& set);
 
 }  // namespace pairstep

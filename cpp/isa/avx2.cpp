@@ -1,4 +1,4 @@
-// The hot code for processors with AVX2.
+// The code of hot.inc for CPUs with AVX2.
 #include "standard.hpp"
 #include "target.hpp"
 

@@ -1,4 +1,4 @@
-// The hot code for processors with AVX-512.
+// The code of hot.inc for CPUs with AVX-512.
 #include "standard.hpp"
 #include "target.hpp"
 

@@ -1,4 +1,4 @@
-// The hot code for every processor.
+// The code of hot.inc for every CPU.
 #include "standard.hpp"
 
 #define PAIRSTEP_NAMESPACE baseline

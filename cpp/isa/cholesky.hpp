@@ -1,12 +1,16 @@
-// The Cholesky factorisation of a symmetric matrix, and solves with it. Both work on strips; see
-// strips.hpp. Included once per instruction set.
+// Cholesky factorization of a symmetric matrix, and solves with the factor. Both are blocked and
+// use the strips of strips.hpp. Included once per instruction set.
 
-// Memory for numbers that are written before they are read: clearing it first would cost more than
-// some of the work in it.
+// Up to this size, the plain algorithm is used: copying the matrix into strips would cost more than
+// the strips save.
+constexpr Index MAX_UNBLOCKED_CHOLESKY = 28;
+
+// Uninitialized memory, for numbers that are written before they are read. Clearing it would cost
+// more than some of the computations that use it.
 class Scratch {
  public:
   double* data() const { return data_.get(); }
-  // Forgets what it holds if it has to grow.
+  // The content is lost if the memory has to grow.
   void fit(Index size) {
     if (size <= size_) return;
     data_.reset();
@@ -22,21 +26,21 @@ class Scratch {
   Index size_ = 0;
 };
 
-// The lower triangle of a matrix in strips of rows: a line per column, up to the strip's last row.
-// Above the diagonal and beyond the matrix there are numbers that mean nothing.
+// The lower triangle of a matrix in strips of STRIP rows. A strip has one line of STRIP numbers per
+// column, up to the diagonal. Entries above the diagonal and beyond the matrix are undefined.
 struct Lower {
   double* strips;
-  double* inverse;  // 1 / the diagonal of the factor
+  double* inverse;  // reciprocals of the diagonal of the factor
   Index n;
 
   double* strip(Index s) const { return strips + STRIP * STRIP * (s * (s + 1) / 2); }
-  // The rows from r on, a multiple of GROUP.
+  // The group of rows that begins at r, a multiple of GROUP.
   double* group(Index r) const { return strip(r / STRIP) + r % STRIP; }
   Index count() const { return (n + STRIP - 1) / STRIP; }
 };
 
-// Call f(line, column, first, last) for each line and the part of the matrix's column beside it, of
-// which [first, last) is in the lower triangle.
+// Call f(line, column, first, last) for each line and the same entries of the matrix, of which
+// those in [first, last) belong to the lower triangle.
 template <class Line>
 inline void for_each_line(const Lower& lower, double* matrix, Index stride, Line f) {
   for (Index s = 0; s < lower.count(); ++s) {
@@ -47,8 +51,8 @@ inline void for_each_line(const Lower& lower, double* matrix, Index stride, Line
   }
 }
 
-// The factor of the rows [offset, offset + count) of a tile in memory, and with them of the rows
-// below. False if a pivot is not a positive number.
+// Factorize the diagonal block of `count` rows at `offset` in a strip, and the rows below it. False
+// if a pivot is not positive and finite.
 inline bool eliminate(double* tile, Index offset, Index count, double* inverse) {
   const Index first = offset / WIDTH * WIDTH;
   for (Index q = 0; q < count; ++q) {
@@ -90,7 +94,8 @@ template <bool BACKWARD, Index V>
   }
 }
 
-// What the columns [from, from + depth) take from the columns [begin, end) of a strip.
+// Subtract the products with the columns [from, from + depth) from the columns [begin, end) of a
+// strip.
 template <Index V>
 inline void subtract_earlier(const Lower& lower, Index s, Index begin, Index end, Index from,
                              Index depth) {
@@ -103,10 +108,10 @@ inline void subtract_earlier(const Lower& lower, Index s, Index begin, Index end
   }
 }
 
-// What the columns [begin, end) of a strip take from each other, from left to right, and then the
-// factor there. False if a pivot is not a positive number.
+// Factorize the columns [begin, end) of a strip, from left to right, given that the products with
+// all columns before `begin` are subtracted. False if a pivot is not positive and finite.
 template <Index V>
-inline bool factorise_own(const Lower& lower, Index s, Index begin, Index end) {
+inline bool factorize_own(const Lower& lower, Index s, Index begin, Index end) {
   double* strip = lower.strip(s);
   for (Index c = begin; c < end; c += GROUP) {
     double *group = lower.group(c), *to = strip + c * STRIP;
@@ -121,9 +126,10 @@ inline bool factorise_own(const Lower& lower, Index s, Index begin, Index end) {
   return true;
 }
 
-// Block columns from left to right. First what all columns before a block take from it, by chunks
-// that stay in the second-level cache; then, strip by strip, what its own columns take.
-inline bool factorise(const Lower& lower) {
+// Factorize block columns from left to right. First subtract the products with all columns before
+// the block, in chunks that stay in the second-level cache. Then factorize the block strip by
+// strip.
+inline bool factorize(const Lower& lower) {
   const auto rows = [&](Index s) { return std::min(STRIP, lower.n - s * STRIP); };
   for (Index begin = 0; begin < lower.n; begin += SIDE) {
     const auto end = [&](Index s) { return std::min({begin + SIDE, lower.n, (s + 1) * STRIP}); };
@@ -134,15 +140,15 @@ inline bool factorise(const Lower& lower) {
         });
     for (Index s = begin / STRIP; s < lower.count(); ++s)
       if (!with_vectors(rows(s), [&](auto vectors) {
-            return factorise_own<vectors()>(lower, s, begin, end(s));
+            return factorize_own<vectors()>(lower, s, begin, end(s));
           }))
         return false;
   }
   return true;
 }
 
-// The same for a matrix so small that laying it out costs more than it saves.
-inline bool factorise_small(double* matrix, Index n, Index stride) {
+// The same without strips, for small matrices.
+inline bool factorize_small(double* matrix, Index n, Index stride) {
   for (Index c = 0; c < n; ++c) {
     double* column = matrix + c * stride;
     if (!(column[c] > 0 && column[c] < INFINITY)) return false;
@@ -155,24 +161,24 @@ inline bool factorise_small(double* matrix, Index n, Index stride) {
   return true;
 }
 
-// Factorise a symmetric matrix in place: its lower triangle, by columns `stride` apart, becomes the
-// factor. What is above the diagonal is neither read nor changed. False if the matrix is not
-// positive definite, or not finite; then what it holds means nothing.
-inline bool cholesky(double* matrix, Index n, Index stride, Scratch& room) {
-  if (n <= 28) return factorise_small(matrix, n, stride);
+// Factorize a symmetric matrix in place. The lower triangle, whose columns are `stride` apart,
+// becomes the factor; entries above the diagonal are neither read nor changed. False if the matrix
+// is not positive definite or not finite; its content is undefined then.
+inline bool cholesky(double* matrix, Index n, Index stride, Scratch& scratch) {
+  if (n <= MAX_UNBLOCKED_CHOLESKY) return factorize_small(matrix, n, stride);
   const Index strips = (n + STRIP - 1) / STRIP, padded = strips * STRIP;
-  room.fit(padded * (padded + STRIP) / 2 + padded);
-  const Lower lower{room.data() + padded, room.data(), n};
+  scratch.fit(padded * (padded + STRIP) / 2 + padded);
+  const Lower lower{scratch.data() + padded, scratch.data(), n};
   for_each_line(lower, matrix, stride,
                 [&](double* line, const double* column, Index first, Index last) {
                   for (Index r = 0; r < STRIP; ++r)
                     line[r] = r >= first && r < last ? column[r] : 0.0;
                 });
-  if (n % GROUP) {  // columns that fill the last group
+  if (n % GROUP) {  // clear the columns that pad the last group
     double* strip = lower.strip(strips - 1);
     std::fill(strip + n * STRIP, strip + (n + GROUP - n % GROUP) * STRIP, 0.0);
   }
-  if (!factorise(lower)) return false;
+  if (!factorize(lower)) return false;
   for_each_line(lower, matrix, stride,
                 [&](const double* line, double* column, Index first, Index last) {
                   for (Index r = 0; r < STRIP; ++r)
@@ -182,12 +188,12 @@ inline bool cholesky(double* matrix, Index n, Index stride, Scratch& room) {
 }
 
 bool cholesky(double* matrix, Index n, Index stride) {
-  Scratch room;
-  return cholesky(matrix, n, stride, room);
+  Scratch scratch;
+  return cholesky(matrix, n, stride, scratch);
 }
 
-// b := (L L')^-1 b, for `count` vectors of length n one after the other in memory, where L has its
-// columns `stride` apart. The vectors are the columns of strips.
+// b := (L L')^-1 b, for `count` vectors of length n that follow each other in memory. The columns
+// of L are `stride` apart. The vectors are copied to strips, one vector per column of a strip.
 void cholesky_solve(const double* factor, Index n, Index stride, double* b, Index count) {
   const Index padded = (n + GROUP - 1) / GROUP * GROUP, strips = (count + STRIP - 1) / STRIP;
   Aligned columns(strips * padded * STRIP), lines(padded * GROUP);
@@ -203,8 +209,8 @@ void cholesky_solve(const double* factor, Index n, Index stride, double* b, Inde
     for (Index g = 0; g < GROUP; ++g)
       inverse[g] = c + g < n ? 1.0 / factor[(c + g) * stride + c + g] : 0.0;
   };
-  // Take from the group of rows r what `lines` say of the rows [from, from + depth), which are
-  // solved for; then solve for the group where its triangle is given.
+  // Subtract from the group of rows at r the products of `lines` with the rows [from, from +
+  // depth), which are solved already. Then solve for the group, if its triangle is given.
   const auto solve = [&]<bool BACKWARD>(Index r, Index from, Index depth, const double* triangle) {
     for (Index s = 0; s < strips; ++s)
       with_vectors(std::min(STRIP, count - s * STRIP), [&](auto vectors) {
@@ -229,7 +235,7 @@ void cholesky_solve(const double* factor, Index n, Index stride, double* b, Inde
     }
   }
   for (Index c = padded - GROUP; c >= 0; c -= GROUP) {
-    // The triangle behind the rest, as `solve` reads the rest from the start of `lines`.
+    // `solve` reads the rows below from the start of `lines`, so the triangle comes after them.
     const Index next = c + GROUP, depth = padded - next;
     for (Index g = 0; g < GROUP; ++g)
       for (Index k = c; k < padded; ++k)

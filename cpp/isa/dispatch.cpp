@@ -1,4 +1,4 @@
-// Chooses the best instruction set that the processor has.
+// Chooses the best instruction set of the CPU.
 #include "dispatch.hpp"
 
 #include <atomic>
@@ -20,7 +20,7 @@ extern const InstructionSet table;
 
 namespace {
 
-// Every feature that a table is compiled with is asked for.
+// The instruction sets of this CPU, best last. A set needs every feature it is compiled with.
 std::vector<const InstructionSet*> available() {
   std::vector<const InstructionSet*> tables{&baseline::table};
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ std::vector<const InstructionSet*> available() {
   return tables;
 }
 
-// Atomic, for threads at work read it while another is chosen.
+// Atomic, because other threads may read it while it changes.
 std::atomic<const InstructionSet*>& chosen() {
   static std::atomic<const InstructionSet*> table = available().back();
   return table;

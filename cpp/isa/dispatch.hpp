@@ -1,5 +1,5 @@
-// What the rest of the core sees of the code that is compiled once per instruction set: a table of
-// functions, chosen when it is first asked for.
+// The interface to the code that is compiled once per instruction set: a table of functions, which
+// is chosen on first use.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace pairstep {
 template <class Real>
 struct Tiles;
 
-// The kernel tiles, for values of one type; see points.hpp.
+// Functions for kernel values of one type; see oracles/points.hpp.
 template <class Real>
 struct TileKernels {
   void (*tiles)(const Tiles<Real>& job, Index first_panel, Index last_panel);
@@ -28,12 +28,13 @@ struct FewColumns;
 struct Columns;
 struct RowSum;
 
-// Products of matrices work on blocks of SIDE columns and DEPTH rows: packed, such a block stays in
-// the second-level cache while others pass by. The strips of every instruction set divide SIDE / 4.
+// Matrix products work on blocks of SIDE columns and DEPTH rows. A packed block (192 KiB) stays in
+// the second-level cache while other blocks are streamed. SIDE / 4 is a multiple of the strip width
+// of every instruction set.
 constexpr Index SIDE = 96, DEPTH = 256;
 
-// out = left' right, or out += if `add`, for packed blocks of `rows` and `columns` columns; out has
-// its rows `stride` apart. What is below its diagonal is not needed where `upper` is set.
+// out = left' right, or out += left' right if `add`, for packed blocks with `rows` and `columns`
+// columns. The rows of out are `stride` apart. If `upper`, only its upper triangle is needed.
 struct BlockProduct {
   const double *left, *right;
   Index rows, columns, depth;
@@ -42,21 +43,22 @@ struct BlockProduct {
   bool add, upper;
 };
 
-// Matrices are compared with their transposes by squares that fit the first-level cache.
+// A matrix is compared with its transpose in blocks of SQUARE x SQUARE entries, which fit into the
+// first-level cache (32 KiB).
 constexpr Index SQUARE = 64;
 
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
-  std::span<const Rule> rules;  // the same for every set; a rule's code is its place
-  void (*propose)(const Point&, const Choice&, Move&);
+  std::span<const Rule> rules;  // the same for every set; the code of a rule is its position
+  void (*propose)(const Point&, const Choice&, Step&);
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
-  // With the choices that `minimize` makes by default.
+  // A solver with the default options of `minimize`.
   std::unique_ptr<GreedyRun> (*automatic)(const double* hessian, Index n);
-  void (*solve_chunk)(const Batch&, Index begin, Index end, Pulse&);
+  void (*solve_chunk)(const Batch&, Index begin, Index end, InterruptCheck&);
   void (*solve_few_columns)(const FewColumns&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);
-  // The largest size of a number, NaN where one is not finite.
+  // The largest absolute value, or NaN if a number is not finite.
   double (*largest)(const double* values, Index n);
   // See core/symmetry.hpp.
   Asymmetry (*asymmetry)(const double* matrix, Index n, const double* diagonal, Index begin,
@@ -67,8 +69,10 @@ struct InstructionSet {
   double (*bare_pass)(const double* const* arrays, Index count, Index n);
   double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
                         double t);
-  void (*outliers)(const Ledger& ledger, Index begin, Index end, Index count, Outliers& found);
-  // See core/row_sums.hpp: of the rows [begin, end), added to the gradient; infinite outside.
+  void (*top_candidates)(const PositionTable& table, Index begin, Index end, Index count,
+                         TopCandidates& found);
+  // See core/row_sums.hpp. The sum over the rows [begin, end), whose gradient is added to
+  // `gradient`; infinite outside the domain.
   double (*row_sum)(const RowSum&, const double* x, Index begin, Index end, double* gradient,
                     double* root);
   // See core/inner.hpp and cholesky.hpp.
@@ -76,17 +80,18 @@ struct InstructionSet {
   void (*multiply)(const BlockProduct&);
   bool (*cholesky)(double* matrix, Index n, Index stride);
   void (*cholesky_solve)(const double* factor, Index n, Index stride, double* b, Index count);
-  TileKernels<float> single;
-  TileKernels<double> twice;
+  TileKernels<float> for_float;
+  TileKernels<double> for_double;
 
   template <class Real>
   const TileKernels<Real>& of() const {
-    if constexpr (sizeof(Real) == sizeof(float)) return single;
-    else return twice;
+    if constexpr (sizeof(Real) == sizeof(float)) return for_float;
+    else return for_double;
   }
 };
 
-// The best table this processor can run, or the named one ("baseline", "avx2", "avx512").
+// The table in use: the best one of this CPU, or the one chosen by name ("baseline", "avx2",
+// "avx512").
 const InstructionSet& isa();
 bool use_instruction_set(const char* name);
 std::vector<const char*> instruction_sets();

@@ -1,42 +1,78 @@
-// The greedy gear: choose, step, and update the gradient fused with the search for the next
-// extremes. It needs the whole Hessian at hand. Included once per instruction set.
+// The coordinate-descent solver for quadratics whose whole Hessian is stored. Each iteration
+// chooses a step by a selection rule, takes it, and updates the gradient. The pass that updates the
+// gradient also finds the extremes for the next choice. From time to time a Newton phase
+// (newton.hpp) minimizes over the free coordinates. Section 2 of the paper describes the basic
+// method. Included once per instruction set.
 
-// How many elements ahead to ask for the rows of the Hessian, which come from far.
-constexpr Index AHEAD = 384;
+struct GreedySettings {
+  // Prefetch distance in entries of a Hessian row: rows come from main memory, and successive rows
+  // are far apart, so the hardware does not prefetch them early enough.
+  static constexpr Index PREFETCH_AHEAD = 384;
+  static constexpr Index CACHE_LINE_BYTES = 64;
+  // Iterations between two checks for interrupts and the time limit. Checking more often would slow
+  // down small problems, whose iterations are short.
+  static constexpr Index CHECK_EVERY = 32;
+  // Number of iterations for which a coordinate may have the smallest right derivative of its group
+  // before a step is taken with it; see extreme_persists.
+  static constexpr Index MAX_ITERATIONS_AS_EXTREME = 16;
+  // A decrease that is smaller than this, relative to the objective, is rounding error.
+  static constexpr double VALUE_ROUNDING = 1e-16;
+  // Curvature below this, relative to the diagonal, counts as zero.
+  static constexpr double ZERO_CURVATURE = NewtonSettings::ZERO_CURVATURE;
+  // Curvature below minus this, relative to the diagonal, is certainly negative.
+  static constexpr double NEGATIVE_CURVATURE = 1e-9;
+  // A violation below this fraction of the smallest one so far counts as progress.
+  static constexpr double VIOLATION_PROGRESS = 0.999;
+  // If the true curvature along a step is twice the assumed one, the step ends at the value where
+  // it began. Above this ratio a Lipschitz step would hardly decrease the objective.
+  static constexpr double MAX_CURVATURE_RATIO = 1.999999;
 
-// d'Hd for the move d.
+  // Work of a step besides its passes over n entries, in multiply-adds of such a pass.
+  static constexpr double WORK_PER_STEP = 200.0;
+  // A Newton phase is due when the steps since the last one have cost this fraction of its cost.
+  // The fraction is multiplied by SUCCESS_FACTOR if the Newton phase was more efficient than the
+  // steps, and by FAILURE_FACTOR if it did not decrease the objective.
+  static constexpr double FIRST_FRACTION = 1.0 / 16, MIN_FRACTION = 1.0 / 256, MAX_FRACTION = 1.0;
+  static constexpr double SUCCESS_FACTOR = 0.25, FAILURE_FACTOR = 2.0;
+  // Number of coordinates at a bound or breakpoint that may enter the free set at once. It adapts,
+  // from MIN_ENTERING up to EXTRA_ENTERING more than the number of interior coordinates.
+  static constexpr Index FIRST_ENTERING = 8, MIN_ENTERING = 2, EXTRA_ENTERING = 16;
+};
+
+// d'Hd for the step d.
 template <class Real>
-double curvature_along(const Real* hessian, Index n, const Move& move) {
+double curvature_along(const Real* hessian, Index n, const Step& step) {
   double sum = 0.0;
-  for (std::size_t a = 0; a < move.index.size(); ++a) {
-    const Real* row = hessian + move.index[a] * n;
+  for (std::size_t a = 0; a < step.index.size(); ++a) {
+    const Real* row = hessian + step.index[a] * n;
     double inner = 0.0;
-    for (std::size_t b = 0; b < move.index.size(); ++b) inner += row[move.index[b]] * move.delta[b];
-    sum += move.delta[a] * inner;
+    for (std::size_t b = 0; b < step.index.size(); ++b) inner += row[step.index[b]] * step.delta[b];
+    sum += step.delta[a] * inner;
   }
   return sum;
 }
 
-// The curvature that `step` assumes along the move.
-inline double assumed_curvature(const GreedyTask& task, const Move& move, double true_curvature) {
+// The curvature that the step length `task.step` assumes along the step.
+inline double assumed_curvature(const GreedyTask& task, const Step& step, double true_curvature) {
   switch (task.step) {
-    case Step::norm: {
+    case StepLength::norm: {
       double length = 0.0;
-      for (const double d : move.delta) length += std::abs(d);
+      for (const double d : step.delta) length += std::abs(d);
       return task.one_norm_constant * length * length;
     }
-    case Step::lipschitz: {
-      // sum L d^2 is eq. (deltaLi). The true curvature may be up to (sum sqrt(L) |d|)^2; taking at
-      // least half of that keeps any move, of however many coordinates, from raising f.
+    case StepLength::lipschitz: {
+      // sum L d^2 gives the step of eq. (deltaLi). The true curvature can be up to
+      // (sum sqrt(L) |d|)^2. Assuming at least half of that, no step increases the objective,
+      // whatever the number of its coordinates.
       double sum = 0.0, length = 0.0;
-      for (std::size_t k = 0; k < move.index.size(); ++k) {
-        const double constant = task.choice.lipschitz[move.index[k]];
-        sum += constant * move.delta[k] * move.delta[k];
-        length += std::sqrt(constant) * std::abs(move.delta[k]);
+      for (std::size_t k = 0; k < step.index.size(); ++k) {
+        const double constant = task.choice.lipschitz[step.index[k]];
+        sum += constant * step.delta[k] * step.delta[k];
+        length += std::sqrt(constant) * std::abs(step.delta[k]);
       }
       const double assumed = std::max(sum, 0.5 * length * length);
-      // Twice the curvature assumed: the step would end where it began, on the far side.
-      return true_curvature > 1.999999 * assumed ? length * length : assumed;
+      return true_curvature > GreedySettings::MAX_CURVATURE_RATIO * assumed ? length * length
+                                                                            : assumed;
     }
     default: return true_curvature;
   }
@@ -46,45 +82,47 @@ inline bool is_interior(const Point& point, Index i) {
   return point.x[i] > point.lower[i] && point.x[i] < point.upper[i];
 }
 
-// The accounts that Newton's method is to move: those that can go both ways at one price, and of
-// those at a bound or a kink the `newcomers` that gain most by leaving it, at the prices of
-// `markets`.
-inline Face face_of(const Point& point, const Ledger& ledger, const std::vector<Market>& markets,
-                    std::size_t newcomers) {
-  struct Leaver {
-    double gain;
+// The coordinates that the Newton phase changes: all free ones, and up to `max_entering` of those
+// at a bound or breakpoint. The latter are those whose derivative violates the optimality
+// conditions most, given the interval of multipliers of their group.
+inline FreeSet free_set_of(const Point& point, const PositionTable& table,
+                           const std::vector<MultiplierInterval>& intervals,
+                           std::size_t max_entering) {
+  struct Entering {
+    double violation;
     Index i;
   };
-  const Book book(ledger);
-  Face face;
-  std::vector<Leaver> leaving;
+  const TableView view(table);
+  FreeSet free_set;
+  std::vector<Entering> entering;
   for (Index group = 0; group < point.n_groups; ++group) {
-    const auto [dearest, cheapest] = markets[group];
+    const auto [max_left, min_right] = intervals[group];
     for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
-      const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
-      if (save == cost) face.index.push_back(i);
-      else if (cost < dearest) leaving.push_back({dearest - cost, i});
-      else if (save > cheapest) leaving.push_back({save - cheapest, i});
+      const double left = view.left_derivative<double>(i), right = view.right_derivative<double>(i);
+      if (left == right) free_set.index.push_back(i);
+      else if (right < max_left) entering.push_back({max_left - right, i});
+      else if (left > min_right) entering.push_back({left - min_right, i});
     }
   }
-  if (leaving.size() > newcomers) {
-    std::nth_element(leaving.begin(), leaving.begin() + newcomers, leaving.end(),
-                     [](const Leaver& a, const Leaver& b) { return a.gain > b.gain; });
-    leaving.resize(newcomers);
+  if (entering.size() > max_entering) {
+    std::nth_element(
+        entering.begin(), entering.begin() + max_entering, entering.end(),
+        [](const Entering& a, const Entering& b) { return a.violation > b.violation; });
+    entering.resize(max_entering);
   }
-  for (const Leaver& leaver : leaving) face.index.push_back(leaver.i);
-  std::sort(face.index.begin(), face.index.end());
+  for (const Entering& each : entering) free_set.index.push_back(each.i);
+  std::sort(free_set.index.begin(), free_set.index.end());
   Index group = 0;
-  for (const Index i : face.index) {
+  for (const Index i : free_set.index) {
     while (i >= point.starts[group + 1]) ++group;
-    const double save = book.down_price<double>(i), cost = book.up_price<double>(i);
-    const bool free = save == cost, up = free || cost < markets[group].dearest;
-    face.group.push_back(group);
-    face.price.push_back(up ? cost : save);
-    face.down_room.push_back(free || !up ? ledger.down_room[i] : 0.0);
-    face.up_room.push_back(up ? ledger.up_room[i] : 0.0);
+    const double left = view.left_derivative<double>(i), right = view.right_derivative<double>(i);
+    const bool free = left == right, up = free || right < intervals[group].max_left;
+    free_set.group.push_back(group);
+    free_set.derivative.push_back(up ? right : left);
+    free_set.max_decrease.push_back(free || !up ? table.max_decrease[i] : 0.0);
+    free_set.max_increase.push_back(up ? table.max_increase[i] : 0.0);
   }
-  return face;
+  return free_set;
 }
 
 struct Diagonal : Aligned {
@@ -94,7 +132,7 @@ struct Diagonal : Aligned {
   }
 };
 
-// Real: of the entries of the Hessian. All arithmetic is in float64.
+// Real is the type of the stored Hessian. All arithmetic is in float64.
 template <class Real>
 class Greedy final : public GreedyRun {
  public:
@@ -102,29 +140,33 @@ class Greedy final : public GreedyRun {
       : task_(task),
         hessian_(hessian),
         choice_(task.choice),
-        ledger_(n),
+        table_(n),
         diagonal_(hessian, n),
         newton_(hessian, diagonal_.data(), n) {}
 
-  // The factor of the finish stays, for it belongs to the Hessian; all else begins again.
+  // Keep the factor of the Newton phase, which belongs to the Hessian, and reset everything else.
   void begin(const Point& point, double value_there) override {
     iterations = 0;
     choice_.turn = task_.choice.turn;
-    finish_ = FinishPlan{};
+    newton_plan_ = NewtonPlan{};
+    unbounded_ = false;
     least_curvature = 0.0;
     history.clear();
     moved_ = 0;
+    seen_ = -1;
     renew(point, value_there);
   }
 
+  // Continue at the same point with a recomputed gradient. The point is in the history already.
   void renew(const Point& point, double value_there) override {
     point_ = point;
     value = value_there;
-    ledger_.enter_all(point_);
+    table_.update_all(point_);
     ends_.resize(std::size_t(point_.n_groups));
     for (Index group = 0; group < point_.n_groups; ++group)
-      ends_[group] = extremes(Book(ledger_).slice(point_.starts[group], point_.starts[group + 1]));
-    across_.renew(point_, ledger_);
+      ends_[group] =
+          extremes(TableView(table_).slice(point_.starts[group], point_.starts[group + 1]));
+    cross_group_.reset(point_, table_);
     double largest = 0.0;
     interior_ = 0;
     for (Index i = 0; i < point_.n; ++i) {
@@ -132,34 +174,34 @@ class Greedy final : public GreedyRun {
       largest = std::max(largest, std::abs(point_.x[i]));
     }
     grain_ = std::numeric_limits<double>::epsilon() * largest;
-    cheapest_.assign(std::size_t(point_.n_groups), {-1, 0});
+    min_right_.assign(std::size_t(point_.n_groups), {-1, 0});
     best_violation_ = INFINITY;
     idle_ = 0;
-    seen_ = -1;
   }
 
-  Stop run(double threshold, Index max_iter, Pulse& pulse) override {
+  StopReason run(double threshold, Index max_iter, InterruptCheck& interrupt) override {
     threshold_ = threshold;
-    choice_.pulse = &pulse;
+    choice_.interrupt = &interrupt;
     while (true) {
-      look(pulse);
-      if (violation <= threshold) return Stop::converged;
-      if (iterations >= max_iter) return Stop::out_of_iterations;
-      if (idle_ > task_.patience) return Stop::no_progress;
-      if (after_finish_ || iterations % BEAT_EVERY == 0) {
-        pulse.beat();
-        if (pulse.stopped()) return Stop::out_of_time;
+      observe(interrupt);
+      if (violation <= threshold) return StopReason::optimal;
+      if (iterations >= max_iter) return StopReason::max_iter;
+      if (idle_ > task_.patience) return StopReason::stalled;
+      if (after_newton_ || iterations % GreedySettings::CHECK_EVERY == 0) {
+        interrupt.poll();
+        if (interrupt.stopped()) return StopReason::stopped;
       }
-      after_finish_ = finish_is_due() && finish();
-      if (endless_) return Stop::unbounded;
-      if (!after_finish_) {
-        choose_move();
-        if (move_.index.empty() && choice_.rule->guided()) return Stop::no_progress;
-        for (std::size_t k = 0; k < std::min<std::size_t>(move_.index.size(), 2); ++k)
-          ask_for_row(move_.index[k]);
-        const bool changed = !move_.index.empty() && step();
-        if (endless_) return Stop::unbounded;
-        if (!changed && choice_.rule->guided()) return Stop::no_progress;
+      after_newton_ = newton_is_due() && newton_phase();
+      if (unbounded_) return stop_unbounded();
+      if (!after_newton_) {
+        choose_step();
+        if (step_.index.empty() && choice_.rule->guided()) return StopReason::stalled;
+        for (std::size_t k = 0; k < std::min<std::size_t>(step_.index.size(), 2); ++k)
+          prefetch_row(step_.index[k]);
+        const bool changed = !step_.index.empty() && take_step();
+        if (unbounded_) return stop_unbounded();
+        if (enough_) return StopReason::optimal;
+        if (!changed && choice_.rule->guided()) return StopReason::stalled;
       }
       ++iterations;
       ++choice_.turn;
@@ -167,264 +209,290 @@ class Greedy final : public GreedyRun {
   }
 
   double tries_forgone() const override {
-    const double face = double(std::max(interior_, finish_.newcomers));
-    return finish_.work / cost_of_newton(face, double(point_.n));
+    const double free_set = double(std::max(interior_, newton_plan_.max_entering));
+    return newton_plan_.work / cost_of_newton(free_set, double(point_.n));
   }
 
  private:
-  static constexpr Index BEAT_EVERY = 32;
-
-  // Steps that an account may stay the cheapest buyer of its group.
-  static constexpr Index TIDY_AFTER = 16;
-
-  // When the finish is to be tried: once the gear has worked a share as long as a try costs, a
-  // smaller share each time the finish lowers the objective faster for its work than the gear has
-  // since the last try (`fallen`), a larger one each time it does not lower it at all.
-  struct FinishPlan {
-    double work = 0.0, share = 1.0 / 16, last_cost = 0.0, fallen = 0.0;
-    // Accounts that may join its face: more if most of the last ones moved, fewer if most had to be
-    // turned back one by one, as they are where the Hessian is ill-conditioned.
-    Index newcomers = 8;
+  // When to try the Newton phase, and with how many entering coordinates.
+  struct NewtonPlan {
+    // Work of the steps since the last try, and the cost of that try.
+    double work = 0.0, last_cost = 0.0;
+    // Fraction of the cost of a try after which the next one is due. It shrinks if the Newton phase
+    // decreases the objective faster per unit of work than the steps did, and grows if the Newton
+    // phase does not decrease it at all.
+    double fraction = GreedySettings::FIRST_FRACTION;
+    // Decrease of the objective by the steps since the last try.
+    double decrease = 0.0;
+    // Doubled if most of the last entering coordinates changed. Halved if most of them had to be
+    // removed again one by one, which happens if the Hessian is ill-conditioned.
+    Index max_entering = GreedySettings::FIRST_ENTERING;
   };
 
-  // The violation here; a row of the history for each point, however often the run is paused there.
-  void look(Pulse& pulse) {
+  StopReason stop_unbounded() {
+    ray = step_;
+    return StopReason::unbounded;
+  }
+
+  // Compute the violation, and record the point once, even if the run is paused there.
+  void observe(InterruptCheck& interrupt) {
     violation = 0.0;
     for (const Extremes& e : ends_)
       if (e.open()) violation = std::max(violation, e.gap());
     if (point_.nested()) [[unlikely]] {
-      const Extremes e = across_.ends(point_, ends_);
+      const Extremes e = cross_group_.ends(point_, ends_);
       if (e.open()) violation = std::max(violation, e.gap());
     }
     if (task_.record && seen_ != iterations)
-      history.push_back({value, violation, pulse.elapsed(), moved_, interior_});
+      history.push_back({value, violation, interrupt.elapsed(), moved_, interior_});
     seen_ = iterations;
   }
 
-  bool finish_is_due() const {
-    return task_.finish && finish_.work > finish_.share * std::max(cost_of_newton(double(interior_),
-                                                                                  double(point_.n)),
-                                                                   finish_.last_cost);
+  bool newton_is_due() const {
+    return task_.newton_phase &&
+           newton_plan_.work >
+               newton_plan_.fraction * std::max(cost_of_newton(double(interior_), double(point_.n)),
+                                                newton_plan_.last_cost);
   }
 
-  // Newton's method on the face. Whether it lowered the objective.
-  bool finish() {
-    auto& [work, share, last_cost, fallen, newcomers] = finish_;
-    const Face face = free_face(std::size_t(newcomers));
-    double cost = double(face.size() * point_.n);
-    const double fall =
-        face.size() < 2 ? 0.0 : newton_.minimise(face, threshold_, delta_, cost, endless_);
-    if (endless_) return false;
-    const bool fell = fall > ROUNDING * std::abs(value);
-    move_.clear();
-    Index joined = 0, turned_back = 0;
-    for (Index k = 0; k < face.size(); ++k) {
-      const bool moves = fall > 0 && delta_[k] != 0.0;
-      if (moves) move_.add(face.index[k], delta_[k]);
-      const bool is_new = face.down_room[k] == 0 || face.up_room[k] == 0;
-      joined += is_new;
-      turned_back += is_new && !moves;
+  // Run Newton's method on the free set. Returns whether it decreased the objective.
+  bool newton_phase() {
+    auto& [work, last_cost, fraction, step_decrease, max_entering] = newton_plan_;
+    const FreeSet free_set = newton_free_set(std::size_t(max_entering));
+    double cost = double(free_set.size() * point_.n);
+    const double decrease = free_set.size() < 2
+                                ? 0.0
+                                : newton_.minimize(free_set, threshold_, delta_, cost, unbounded_);
+    if (unbounded_) {
+      step_.clear();
+      for (Index k = 0; k < free_set.size(); ++k)
+        step_.add(free_set.index[k], newton_.last_direction()[k]);
+      return false;
     }
-    if (move_.index.size() >= 2 && apply()) {
+    const bool decreased = decrease > GreedySettings::VALUE_ROUNDING * std::abs(value);
+    step_.clear();
+    Index entered = 0, removed = 0;
+    for (Index k = 0; k < free_set.size(); ++k) {
+      const bool changes = decrease > 0 && delta_[k] != 0.0;
+      if (changes) step_.add(free_set.index[k], delta_[k]);
+      const bool is_new = free_set.max_decrease[k] == 0 || free_set.max_increase[k] == 0;
+      entered += is_new;
+      removed += is_new && !changes;
+    }
+    if (step_.index.size() >= 2 && apply()) {
       update();
-      value -= fall;
+      value -= decrease;
     }
-    moved_ = Index(move_.index.size());
-    newcomers = 2 * turned_back > joined ? std::max<Index>(newcomers / 2, 2)
-                                         : std::min(2 * newcomers, 16 + interior_);
-    if (!fell) share = std::min(2.0 * share, 1.0);
-    else if (fall * work > fallen * cost) share = std::max(0.25 * share, 1.0 / 256);
-    work = fallen = 0.0;
+    moved_ = Index(step_.index.size());
+    using Settings = GreedySettings;
+    max_entering = 2 * removed > entered
+                       ? std::max<Index>(max_entering / 2, Settings::MIN_ENTERING)
+                       : std::min(2 * max_entering, Settings::EXTRA_ENTERING + interior_);
+    if (!decreased)
+      fraction = std::min(Settings::FAILURE_FACTOR * fraction, Settings::MAX_FRACTION);
+    else if (decrease * work > step_decrease * cost)
+      fraction = std::max(Settings::SUCCESS_FACTOR * fraction, Settings::MIN_FRACTION);
+    work = step_decrease = 0.0;
     last_cost = cost;
-    return fell && moved_ >= 2;
+    return decreased && moved_ >= 2;
   }
 
-  // The face, where the sums of some nested groups may change: of those between their limits, and
-  // of those at a limit that could gain by leaving it.
-  Face free_face(std::size_t newcomers) {
-    std::vector<Market> markets;
-    for (const Extremes& e : ends_) markets.push_back({e.seller.value, -e.buyer.value});
-    if (!point_.nested()) return face_of(point_, ledger_, markets, newcomers);
-    const GroupRooms& rooms = across_.rooms();
-    const Extremes all = across_.ends(point_, ends_);
+  // The free set. If groups share a total, the sums of some groups may change too: sums between
+  // their limits, and sums at a limit where leaving it decreases the objective.
+  FreeSet newton_free_set(std::size_t max_entering) {
+    std::vector<MultiplierInterval> intervals;
+    for (const Extremes& e : ends_) intervals.push_back({e.down.value, -e.up.value});
+    if (!point_.nested()) return free_set_of(point_, table_, intervals, max_entering);
+    const GroupSlack& slacks = cross_group_.slacks();
+    const Extremes all = cross_group_.ends(point_, ends_);
     std::vector<char> loose;
     for (Index g = 0; g < point_.n_groups; ++g) {
-      const bool leaves_high = rooms.down[g] > 0 && markets[g].dearest > -all.buyer.value,
-                 leaves_low = rooms.up[g] > 0 && markets[g].cheapest < all.seller.value;
-      loose.push_back((rooms.down[g] > 0 && rooms.up[g] > 0) || leaves_high || leaves_low);
+      const bool leaves_high = slacks.down[g] > 0 && intervals[g].max_left > -all.up.value,
+                 leaves_low = slacks.up[g] > 0 && intervals[g].min_right < all.down.value;
+      loose.push_back((slacks.down[g] > 0 && slacks.up[g] > 0) || leaves_high || leaves_low);
     }
-    open_to({all.seller.value, -all.buyer.value}, rooms, markets);
-    Face face = face_of(point_, ledger_, markets, newcomers);
-    face.loose = std::move(loose);
-    face.rooms = rooms;
-    return face;
+    include_across({all.down.value, -all.up.value}, slacks, intervals);
+    FreeSet free_set = free_set_of(point_, table_, intervals, max_entering);
+    free_set.loose = std::move(loose);
+    free_set.slacks = slacks;
+    return free_set;
   }
 
-  // Ask the rule, group by group and then across groups that share a total; the best moves.
-  void choose_move() {
-    move_.clear();
-    const Book book(ledger_);
+  // Let the rule choose a step in each group and, if groups share a total, across groups. Keep the
+  // one with the largest decrease of the model.
+  void choose_step() {
+    step_.clear();
+    const TableView view(table_);
     if (!choice_.rule->guided()) {
-      const Book others = point_.nested() ? across_.book() : book;
-      const auto between = [&](Index i, Index j) -> const Book& {
-        return point_.nested() && group_of(point_, i) != group_of(point_, j) ? others : book;
+      const TableView across = point_.nested() ? cross_group_.view() : view;
+      const auto view_of = [&](Index i, Index j) -> const TableView& {
+        return point_.nested() && group_of(point_, i) != group_of(point_, j) ? across : view;
       };
-      return unguided_move(between, point_, choice_, weighted_, move_);
+      return unguided_step(view_of, point_, choice_, weighted_, step_);
     }
     const Index n = point_.n;
     for (Index group = 0; group < point_.n_groups + point_.nested(); ++group) {
       const bool inside = group < point_.n_groups;
-      const Extremes ends = inside ? ends_[group] : across_.ends(point_, ends_);
+      const Extremes ends = inside ? ends_[group] : cross_group_.ends(point_, ends_);
       if (!ends.open()) continue;
       const Index begin = inside ? point_.starts[group] : 0,
                   end = inside ? point_.starts[group + 1] : n;
       const auto curvature = [&]<class T>(Index i, Index p) INLINED -> T {
         const Real* row = hessian_ + (begin + i) * n + begin;
-        __builtin_prefetch(row + p + AHEAD);
+        __builtin_prefetch(row + p + GreedySettings::PREFETCH_AHEAD);
         const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
-        return maximum(both - 2.0 * load<T>(row + p), FLAT_AGAINST * both);
+        return maximum(both - 2.0 * load<T>(row + p), GreedySettings::ZERO_CURVATURE * both);
       };
       const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
-      const Book here = inside ? book.slice(begin, end) : across_.book();
-      if (inside && task_.tidy && lingers(group)) {
-        best_pair_move(here, ends.seller.index, ends.buyer.index,
-                       curvature.template operator()<double>(ends.seller.index, ends.buyer.index),
-                       1.0, move_);
-        for (Index& i : move_.index) i += begin;
+      const TableView here = inside ? view.slice(begin, end) : cross_group_.view();
+      if (inside && task_.tidy && extreme_persists(group)) {
+        best_pair_step(here, ends.down.index, ends.up.index,
+                       curvature.template operator()<double>(ends.down.index, ends.up.index), 1.0,
+                       step_);
+        for (Index& i : step_.index) i += begin;
         return;
       }
-      choose(here, &ends, choice_, lipschitz, curvature, other_);
-      if (!inside) across_.shorten(point_, other_);
-      if (other_.beats(move_)) {
-        for (Index& i : other_.index) i += begin;
-        std::swap(move_, other_);
+      choose(here, &ends, choice_, lipschitz, curvature, candidate_);
+      if (!inside) cross_group_.shorten(point_, candidate_);
+      if (candidate_.beats(step_)) {
+        for (Index& i : candidate_.index) i += begin;
+        std::swap(step_, candidate_);
       }
     }
   }
 
-  // Whether the cheapest buyer of a group has stayed so for many steps. It has hardly any room, so
-  // that no trade with it gains enough to be chosen; but its price alone makes the violation.
-  bool lingers(Index group) {
-    Cheapest& known = cheapest_[group];
-    const bool same = ends_[group].buyer.index == known.account;
-    if (same && iterations - known.since <= TIDY_AFTER) return false;
-    known = {ends_[group].buyer.index, iterations};
+  // Whether the same coordinate has had the smallest right derivative of its group for many steps.
+  // It can hardly increase, so no step with it decreases the model enough to be chosen. But its
+  // derivative alone keeps the violation large.
+  bool extreme_persists(Index group) {
+    MinRight& known = min_right_[group];
+    const bool same = ends_[group].up.index == known.coordinate;
+    if (same && iterations - known.since <= GreedySettings::MAX_ITERATIONS_AS_EXTREME) return false;
+    known = {ends_[group].up.index, iterations};
     return same;
   }
 
-  // Go along the move as far as the step says, and bring gradient and extremes up to date. Whether
-  // anything has changed.
-  bool step() {
-    moved_ = Index(move_.index.size());
-    finish_.work += 200.0 + double((moved_ + 2) * point_.n);
-    if (moved_ == 2 && task_.step != Step::model) {  // amounts of a pair need no scaling
-      move_.delta[0] = std::copysign(1.0, move_.delta[0]);
-      move_.delta[1] = -move_.delta[0];
+  // Take the step, with the length that task_.step determines, and update gradient and extremes.
+  // Returns whether any coordinate has changed.
+  bool take_step() {
+    moved_ = Index(step_.index.size());
+    newton_plan_.work += GreedySettings::WORK_PER_STEP + double((moved_ + 2) * point_.n);
+    if (moved_ == 2 && task_.step != StepLength::model) {  // the length below is the amount
+      step_.delta[0] = std::copysign(1.0, step_.delta[0]);
+      step_.delta[1] = -step_.delta[0];
     }
-    const Book book(ledger_);
+    const TableView view(table_);
     double slope = 0.0, scale = 0.0, size = 0.0, limit = INFINITY;
     for (Index k = 0; k < moved_; ++k) {
-      const Index i = move_.index[k];
-      const double delta = move_.delta[k];
-      slope -= delta * (delta < 0 ? book.down_price<double>(i) : book.up_price<double>(i));
-      limit = std::min(limit,
-                       (delta < 0 ? ledger_.down_room[i] : ledger_.up_room[i]) / std::abs(delta));
+      const Index i = step_.index[k];
+      const double delta = step_.delta[k];
+      slope -=
+          delta * (delta < 0 ? view.left_derivative<double>(i) : view.right_derivative<double>(i));
+      limit = std::min(
+          limit, (delta < 0 ? table_.max_decrease[i] : table_.max_increase[i]) / std::abs(delta));
       scale += std::abs(diagonal_[i]) * delta * delta;
       size += std::abs(delta);
     }
     if (point_.nested()) [[unlikely]]
-      limit = std::min(limit, across_.times(point_, move_));
-    const double bend = curvature_along(hessian_, point_.n, move_);
-    if (bend < -1e-9 * scale && bend < least_curvature * scale) {
-      least_curvature = bend / scale;
-      curved[0] = move_.index[0];
-      curved[1] = move_.index[1];
+      limit = std::min(limit, cross_group_.max_multiple(point_, step_));
+    const double curvature = curvature_along(hessian_, point_.n, step_);
+    const bool negative = curvature < -GreedySettings::NEGATIVE_CURVATURE * scale;
+    if (negative && curvature < least_curvature * scale) {
+      least_curvature = curvature / scale;
+      curved[0] = step_.index[0];
+      curved[1] = step_.index[1];
     }
+    // Along negative curvature there is no minimum nearby, so a smaller violation has no benefit.
+    enough_ = negative && violation <= task_.enough;
+    if (enough_) return false;
     double length = 1.0;
-    if (task_.step != Step::model) {
-      const double flat = FLAT_AGAINST * scale, assumed = assumed_curvature(task_, move_, bend);
-      // Nothing holds such a move but rounding, unless its slope is no more than that.
-      endless_ = limit == INFINITY && assumed <= flat && 2.0 * slope > threshold_ * size;
+    if (task_.step != StepLength::model) {
+      const double flat = GreedySettings::ZERO_CURVATURE * scale,
+                   assumed = assumed_curvature(task_, step_, curvature);
+      // No bound and no curvature limits the step, and its slope is more than rounding error.
+      unbounded_ = limit == INFINITY && assumed <= flat && 2.0 * slope > threshold_ * size;
       length = std::min(slope / std::max(assumed, flat), limit);
-      if (endless_ || !std::isfinite(length)) return false;
-      for (double& d : move_.delta) d *= length;
+      if (unbounded_ || !std::isfinite(length)) return false;
+      for (double& d : step_.delta) d *= length;
     }
-    const double decrease = length * (slope - 0.5 * length * bend);
+    const double decrease = length * (slope - 0.5 * length * curvature);
     const bool changed = apply();
     value -= decrease;
-    finish_.fallen += decrease;
-    endless_ = !std::isfinite(value);
-    if (changed && !endless_) update();
-    // The violation of a greedy method is not monotone; what counts is that something still falls.
-    const bool progress =
-        decrease > ROUNDING * std::abs(value) || violation < 0.999 * best_violation_;
+    newton_plan_.decrease += decrease;
+    unbounded_ = !std::isfinite(value);
+    if (changed && !unbounded_) update();
+    // The violation is not monotone, so a decrease of the objective is progress as well.
+    const bool progress = decrease > GreedySettings::VALUE_ROUNDING * std::abs(value) ||
+                          violation < GreedySettings::VIOLATION_PROGRESS * best_violation_;
     best_violation_ = std::min(best_violation_, violation);
     idle_ = progress ? 0 : idle_ + 1;
     return changed;
   }
 
-  // Put the move into effect on x and the ledger. False if no coordinate changed. What comes closer
-  // to a bound or kink than the rounding of the sums ends on it: it would creep towards it for
-  // ever, a part of the way at a time.
+  // Apply the step to x and to the table. Returns whether a coordinate has changed. A coordinate
+  // that comes closer to a bound or breakpoint than the rounding error of the sums is put on it.
+  // Otherwise it could approach the bound forever, by a part of the remaining distance each time.
   bool apply() {
     bool changed = false;
-    for (std::size_t k = 0; k < move_.index.size(); ++k) {
-      const Index i = move_.index[k];
-      const double delta = move_.delta[k], before = point_.x[i];
-      const double floor = floor_at(point_, i, before), ceiling = ceiling_at(point_, i, before);
+    for (std::size_t k = 0; k < step_.index.size(); ++k) {
+      const Index i = step_.index[k];
+      const double delta = step_.delta[k], before = point_.x[i];
+      const double lowest = floor_at(point_, i, before), highest = ceiling_at(point_, i, before);
       interior_ -= is_interior(point_, i);
-      // A room that is used up ends exactly on its bound or kink.
+      // A step that uses the whole distance ends exactly on the bound or breakpoint.
       double& x = point_.x[i];
       x = before + delta;
-      if (delta < 0 && (-delta >= ledger_.down_room[i] || x <= floor + grain_)) x = floor;
-      if (delta > 0 && (delta >= ledger_.up_room[i] || x >= ceiling - grain_)) x = ceiling;
+      if (delta < 0 && (-delta >= table_.max_decrease[i] || x <= lowest + grain_)) x = lowest;
+      if (delta > 0 && (delta >= table_.max_increase[i] || x >= highest - grain_)) x = highest;
       interior_ += is_interior(point_, i);
-      ledger_.enter(point_, i);
+      table_.update(point_, i);
       changed |= x != before;
     }
     if (point_.nested()) [[unlikely]]
-      across_.follow(point_, ledger_, move_);
+      cross_group_.update(point_, table_, step_);
     return changed;
   }
 
-  // gradient += sum_k delta_k H[index_k], then the extremes of every group.
+  // gradient += sum_k delta_k H[index_k], and find the extremes of each group in the same pass.
   void update() {
     const Index n = point_.n;
     double* gradient = point_.gradient;
-    const std::size_t count = move_.index.size();
+    const std::size_t count = step_.index.size();
     for (std::size_t k = 2; k < count; ++k) {
-      const Real* row = hessian_ + move_.index[k] * n;
-      const double delta = move_.delta[k];
+      const Real* row = hessian_ + step_.index[k] * n;
+      const double delta = step_.delta[k];
       for (Index p = 0; p < n; ++p) gradient[p] += delta * row[p];
     }
-    const Real *first = hessian_ + move_.index[0] * n, *second = hessian_ + move_.index[1] * n;
-    const double by_first = move_.delta[0], by_second = move_.delta[1];
+    const Real *first = hessian_ + step_.index[0] * n, *second = hessian_ + step_.index[1] * n;
+    const double by_first = step_.delta[0], by_second = step_.delta[1];
     for (Index group = 0; group < point_.n_groups; ++group) {
       const Index begin = point_.starts[group], end = point_.starts[group + 1];
-      const Book here(ledger_.slice(begin, end));
-      const auto prices = [&]<class T>(Index p) {
-        return std::array<T, 2>{here.down_price<T>(p), -here.up_price<T>(p)};
+      const TableView here(table_.slice(begin, end));
+      const auto derivatives = [&]<class T>(Index p) {
+        return std::array<T, 2>{here.left_derivative<T>(p), -here.right_derivative<T>(p)};
       };
-      const auto advanced = [&]<class T>(Index p) INLINED {
+      const auto updated = [&]<class T>(Index p) INLINED {
         double* at = gradient + begin + p;
-        __builtin_prefetch(first + begin + p + AHEAD);
-        __builtin_prefetch(second + begin + p + AHEAD);
+        __builtin_prefetch(first + begin + p + GreedySettings::PREFETCH_AHEAD);
+        __builtin_prefetch(second + begin + p + GreedySettings::PREFETCH_AHEAD);
         store<T>(at, load<T>(at) + by_first * load<T>(first + begin + p) +
                          by_second * load<T>(second + begin + p));
-        return prices.template operator()<T>(p);
+        return derivatives.template operator()<T>(p);
       };
-      const auto found = shared<2>(choice_.crew, end - begin, [&](Index p, Index to) {
-        return argmax<2>(to - p, from(p, advanced), from(p, prices));
+      const auto found = shared<2>(choice_.worker_group, end - begin, [&](Index p, Index to) {
+        return argmax<2>(to - p, from(p, updated), from(p, derivatives));
       });
       ends_[group] = {found[0], found[1], -1};
-      if (found[0].index >= 0) ask_for_row(begin + found[0].index);  // it will be read next
+      if (found[0].index >= 0) prefetch_row(begin + found[0].index);  // the next choice reads it
     }
   }
 
-  // Ask for the beginning of a row of the Hessian, which a loop that reads it cannot in time.
-  void ask_for_row(Index i) const {
+  // Prefetch the beginning of a row of the Hessian. The loop that reads the row prefetches the
+  // rest.
+  void prefetch_row(Index i) const {
     const Real* row = hessian_ + i * point_.n;
-    for (Index p = 0; p < std::min(AHEAD, point_.n); p += Index(64 / sizeof(Real)))
+    constexpr Index LINE = GreedySettings::CACHE_LINE_BYTES / Index(sizeof(Real));
+    for (Index p = 0; p < std::min(GreedySettings::PREFETCH_AHEAD, point_.n); p += LINE)
       __builtin_prefetch(row + p);
   }
 
@@ -432,22 +500,26 @@ class Greedy final : public GreedyRun {
   const Real* hessian_;
   Choice choice_;
   Point point_{};
-  OwnLedger ledger_;
-  Across across_;
+  OwnPositionTable table_;
+  CrossGroup cross_group_;
   Diagonal diagonal_;
   Newton<Real> newton_;
-  FinishPlan finish_;
+  NewtonPlan newton_plan_;
   WeightedPairs weighted_;
   std::vector<Extremes> ends_;
   std::vector<double> delta_;
-  Move move_, other_;
-  Index interior_ = 0, moved_ = 0, idle_ = 0, seen_ = -1;
-  double threshold_ = 0.0, grain_ = 0.0, best_violation_ = INFINITY;
-  bool after_finish_ = false, endless_ = false;
-  struct Cheapest {
-    Index account, since;
+  Step step_, candidate_;
+  Index interior_ = 0;  // coordinates strictly between their bounds
+  Index moved_ = 0;     // coordinates that the last step changed
+  Index idle_ = 0;      // iterations since the last progress
+  Index seen_ = -1;     // the last iteration in the history
+  double threshold_ = 0.0, best_violation_ = INFINITY;
+  double grain_ = 0.0;  // rounding error of the sums
+  bool after_newton_ = false, unbounded_ = false, enough_ = false;
+  struct MinRight {
+    Index coordinate, since;
   };
-  std::vector<Cheapest> cheapest_;  // buyer of each group, and since which iteration
+  std::vector<MinRight> min_right_;  // of each group, and since which iteration
 };
 
 inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
@@ -455,14 +527,15 @@ inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
   return std::make_unique<Greedy<double>>(task, task.hessian, n);
 }
 
+// The options that `minimize` uses by default.
 inline GreedyTask automatic_task(const double* hessian, Index n) {
   GreedyTask task{};
   task.hessian = hessian;
   task.choice.rule = Rules::find<libsvm::Libsvm>();
   task.choice.alpha = 1.0;
-  task.step = Step::exact;
-  task.patience = 1000 + 10 * n;
-  task.finish = true;
+  task.step = StepLength::exact;
+  task.patience = NumericalPolicy::patience(n);
+  task.newton_phase = true;
   return task;
 }
 

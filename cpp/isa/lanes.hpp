@@ -1,80 +1,111 @@
-// Least squares with few columns, a right-hand side in each lane. B is read from memory once: a few
-// columns stay in the cache while linear terms, solutions, gradients and certificates are computed.
-// Included once per instruction set.
+// Least squares with few columns, with one right-hand side per vector lane; see FewColumns in
+// engine/batch.hpp. B is read from memory once: a few of its columns stay in the cache while their
+// linear terms, solutions, gradients and certificates are computed. Included once per instruction
+// set.
+
+struct LanesSettings {
+  // A pivot of the factorization below this, relative to the diagonal, is too inaccurate. All
+  // problems are left to `solve_batch` then.
+  static constexpr double MIN_PIVOT = 1e-9;
+  // Maximum number of rounds per variable. Two nearly always suffice.
+  static constexpr int MAX_ROUNDS_PER_VARIABLE = 8;
+  // The active-set method aims at half of the tolerance that certifies a solution: each derivative
+  // may deviate by this fraction of tol times its terms.
+  static constexpr double TERM_FRACTION = 0.25;
+  // The same relative to the scale of the gradient at the start, for problems where all terms of
+  // the gradient vanish at the solution: half of NumericalPolicy::vanishing_scale.
+  static constexpr double START_FRACTION = 0.5 * NumericalPolicy::vanishing_scale;
+  // Maximum number of corrections of a sum. The first one leaves at most a rounding error.
+  static constexpr int MAX_SUM_CORRECTIONS = 2;
+  // Prefetch distance, in panels of two vectors of columns.
+  static constexpr Index PREFETCH_PANELS = 2;
+};
 
 using Mask = decltype(Lanes{} < Lanes{});
 
 inline Lanes magnitude(Lanes value) { return maximum(value, -value); }
 inline bool any(Mask mask) { return largest_lane(mask ? all<Lanes>(1.0) : all<Lanes>(0.0)) > 0; }
 
-// min x'Gx/2 + c'x with sum(x) = total and bounds; G is shared, c and x have a value per lane. An
-// active-set method: Newton steps from face to face, each lane on its own.
+// Solves min x'Gx/2 + c'x with sum(x) = total and bounds, where all lanes share G and have their
+// own c and x. A primal active-set method: each round takes a Newton step on the free variables, up
+// to the first bound. If no bound blocks it, the two variables that violate optimality most become
+// free. Each lane has its own free set.
 template <int N>
-class Faces {
+class ActiveSet {
  public:
   using Rows = std::array<Lanes, N>;
   using Masks = std::array<Mask, N>;
 
-  explicit Faces(const FewColumns& problem)
-      : problem_(problem), definite_(made_definite(problem)), largest_(definite_, movable()) {}
+  explicit ActiveSet(const FewColumns& problem)
+      : problem_(problem), definite_(made_definite(problem)), full_(definite_, movable()) {}
 
-  // Whether every face can be factored: the pivots of a part are not below those of the whole.
+  // Whether the factorization is accurate for every free set. Its pivots are at least as large as
+  // those of the full set, so it suffices to check the full set.
   bool are_definite() const {
     for (int i = 0; i < N; ++i) {
-      const double pivot = 1.0 / largest_.inverse[i][0];
-      if (movable()[i][0] && !(pivot > SAFE_PIVOT * definite_[i * N + i])) return false;
+      const double pivot = 1.0 / full_.inverse[i][0];
+      if (movable()[i][0] && !(pivot > LanesSettings::MIN_PIVOT * definite_[i * N + i]))
+        return false;
     }
     return true;
   }
 
-  // The number of steps and whether they led to the optimum.
+  // Returns the number of steps and whether they reached the optimum.
   std::pair<Lanes, Mask> solve(const Rows& c, Rows& x) const {
     Masks free = movable();
     for (int i = 0; i < N; ++i) x[i] = all<Lanes>(problem_.start[i]);
     Lanes steps = all<Lanes>(0.0), first_scale = steps;
-    Mask solved = steps > 0.0, at_best = solved;  // of its face
-    const Index rounds = std::min<Index>(ROUNDS, problem_.max_iter + 1);
+    Mask solved = steps > 0.0, at_best = solved;  // at_best: x is optimal on its free set
+    const Index rounds =
+        std::min<Index>(LanesSettings::MAX_ROUNDS_PER_VARIABLE * N, problem_.max_iter + 1);
     for (Index round = 0; round < rounds; ++round) {
       Rows gradient;
-      Lanes scale = all<Lanes>(0.0), dearest = all<Lanes>(-INFINITY), cheapest = -dearest;
+      Lanes scale = all<Lanes>(0.0), max_left = all<Lanes>(-INFINITY), min_right = -max_left;
+      Lanes lowered_max_left = max_left, raised_min_right = min_right;  // by the tolerance
       for (int i = 0; i < N; ++i) {
         Lanes product = all<Lanes>(0.0);
         for (int j = 0; j < N; ++j)
           product = multiply_add(all<Lanes>(problem_.hessian[i * N + j]), x[j], product);
         gradient[i] = product + c[i];
-        scale = maximum(scale, maximum(magnitude(product), magnitude(c[i])));
-        dearest = x[i] > lower(i) ? maximum(dearest, gradient[i]) : dearest;
-        cheapest = x[i] < upper(i) ? minimum(cheapest, gradient[i]) : cheapest;
+        const Lanes terms = maximum(magnitude(product), magnitude(c[i])),
+                    allowed = LanesSettings::TERM_FRACTION * problem_.tol * terms;
+        scale = maximum(scale, terms);
+        max_left = x[i] > lower(i) ? maximum(max_left, gradient[i]) : max_left;
+        min_right = x[i] < upper(i) ? minimum(min_right, gradient[i]) : min_right;
+        lowered_max_left =
+            x[i] > lower(i) ? maximum(lowered_max_left, gradient[i] - allowed) : lowered_max_left;
+        raised_min_right =
+            x[i] < upper(i) ? minimum(raised_min_right, gradient[i] + allowed) : raised_min_right;
       }
       if (round == 0) first_scale = scale;
-      solved |= dearest - cheapest <= 0.5 * problem_.tol * maximum(scale, 1e-6 * first_scale);
+      solved |=
+          (lowered_max_left <= raised_min_right) |
+          (max_left - min_right <= LanesSettings::START_FRACTION * problem_.tol * first_scale);
       if (!any(~solved)) break;
-      // From the best point of a face, the pair is let go that gains most at first.
+      // If x is optimal on its free set, free the pair with the largest gap.
       for (int i = 0; i < N; ++i)
-        free[i] |= at_best & (((gradient[i] == dearest) & (x[i] > lower(i))) |
-                              ((gradient[i] == cheapest) & (x[i] < upper(i))));
+        free[i] |= at_best & (((gradient[i] == max_left) & (x[i] > lower(i))) |
+                              ((gradient[i] == min_right) & (x[i] < upper(i))));
       const Rows step =
-          round == 0 ? largest_.step(gradient, free) : Face(definite_, free).step(gradient, free);
-      at_best = advance(x, free, step, solved);
+          round == 0 ? full_.step(gradient, free) : Factor(definite_, free).step(gradient, free);
+      at_best = take_step(x, free, step, solved);
       steps = solved ? steps : steps + 1.0;
     }
     return {steps, solved};
   }
 
  private:
-  static constexpr double SAFE_PIVOT = 1e-9;
-  static constexpr int ROUNDS = 8 * N;  // two for each variable suffice nearly always
-
   using Matrix = std::array<double, N * N>;
 
-  // A face and the LDL' of its part of the matrix; the others have rows of the identity.
-  struct Face {
+  // The LDL' factorization of the matrix on the free variables. Other variables have rows of the
+  // identity.
+  struct Factor {
     std::array<Rows, N> below;  // L
     Rows inverse;               // of D
-    Rows outward;               // the solution for a right-hand side of ones
-    Lanes length;               // its sum
+    Rows ones_solution;         // the solution for a right-hand side of ones
+    Lanes ones_sum;             // its sum
 
-    Face(const Matrix& matrix, const Masks& free) : length{} {
+    Factor(const Matrix& matrix, const Masks& free) : ones_sum{} {
       Rows pivots;  // D
       for (int j = 0; j < N; ++j) {
         Rows scaled;  // a row of L D
@@ -87,21 +118,21 @@ class Faces {
           else below[i][j] = value * inverse[j];
         }
       }
-      for (int i = 0; i < N; ++i) outward[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
-      solve(outward);
-      for (const Lanes& each : outward) length += each;
+      for (int i = 0; i < N; ++i) ones_solution[i] = free[i] ? all<Lanes>(1.0) : all<Lanes>(0.0);
+      solve(ones_solution);
+      for (const Lanes& each : ones_solution) ones_sum += each;
     }
 
-    // To the best point of the face, along which the sum stays.
+    // The Newton step on the free variables that keeps the sum.
     Rows step(const Rows& gradient, const Masks& free) const {
       Rows downhill;
       for (int i = 0; i < N; ++i) downhill[i] = free[i] ? -gradient[i] : all<Lanes>(0.0);
       solve(downhill);
       Lanes change = all<Lanes>(0.0);
       for (const Lanes& each : downhill) change += each;
-      const Lanes multiplier = length > 0.0 ? change / length : all<Lanes>(0.0);
+      const Lanes multiplier = ones_sum > 0.0 ? change / ones_sum : all<Lanes>(0.0);
       for (int i = 0; i < N; ++i)
-        downhill[i] = multiply_subtract(multiplier, outward[i], downhill[i]);
+        downhill[i] = multiply_subtract(multiplier, ones_solution[i], downhill[i]);
       return downhill;
     }
 
@@ -116,7 +147,8 @@ class Faces {
     }
   };
 
-  // Along the plane of the sum a multiple of 11' changes nothing, but it makes G definite.
+  // Adding a multiple of 11' does not change the problem, because the sum is fixed. It makes G
+  // positive definite if G is positive definite for steps that keep the sum.
   static Matrix made_definite(const FewColumns& problem) {
     double mean = 0.0;
     for (int i = 0; i < N; ++i) mean += problem.hessian[i * N + i] / N;
@@ -133,8 +165,9 @@ class Faces {
   Lanes lower(int i) const { return all<Lanes>(problem_.lower[i]); }
   Lanes upper(int i) const { return all<Lanes>(problem_.upper[i]); }
 
-  // Go along the step up to the first bound, where variables stay. Whether nothing was in the way.
-  Mask advance(Rows& x, Masks& free, const Rows& step, Mask solved) const {
+  // Take the step up to the first bound. Variables that reach a bound are no longer free. Returns
+  // whether no bound blocked the step.
+  Mask take_step(Rows& x, Masks& free, const Rows& step, Mask solved) const {
     Lanes length = all<Lanes>(1.0);
     Rows reach, bound;
     for (int i = 0; i < N; ++i) {
@@ -143,22 +176,22 @@ class Faces {
       length = minimum(reach[i], length);
     }
     for (int i = 0; i < N; ++i) {
-      const Mask stays = (reach[i] <= length) & (length < 1.0);
+      const Mask blocked = (reach[i] <= length) & (length < 1.0);
       const Lanes to = minimum(maximum(x[i] + length * step[i], lower(i)), upper(i));
-      x[i] = solved ? x[i] : stays ? bound[i] : to;
-      free[i] &= ~stays | solved;
+      x[i] = solved ? x[i] : blocked ? bound[i] : to;
+      free[i] &= ~blocked | solved;
     }
     return length == 1.0;
   }
 
   const FewColumns& problem_;
   Matrix definite_;
-  Face largest_;  // where everything that can move is free: all lanes begin there
+  Factor full_;  // of all variables that are not fixed by their bounds: all lanes start with it
 };
 
-// What is missing of the total: the sum is kept to twice the precision of a double.
+// total - sum(x). The sum is computed with twice the precision of a double.
 template <int N>
-Lanes missing_of(const std::array<Lanes, N>& x, double total) {
+Lanes deficit_of(const std::array<Lanes, N>& x, double total) {
   Lanes high = all<Lanes>(0.0), low = high;
   for (int i = 0; i < N; ++i) {
     const Lanes before = high;
@@ -169,102 +202,119 @@ Lanes missing_of(const std::array<Lanes, N>& x, double total) {
   return (total - high) - low;
 }
 
-// Rounding of the sums goes into a free variable, the largest that has room for it, as `settle`
-// has it. Where the sums are right then.
+// Correct the rounding error of the sums, as `restore_sums` does: add it to the largest variable
+// that stays strictly between its bounds. Returns the lanes whose sum is correct then.
 template <int N>
-Mask settle_lanes(std::array<Lanes, N>& x, const FewColumns& problem) {
-  Lanes missing = missing_of<N>(x, problem.total);
-  for (int round = 0; round < 2 && any(missing != 0.0); ++round) {
-    std::array<Lanes, N> size;  // below 0 where it cannot take it
+Mask restore_lane_sums(std::array<Lanes, N>& x, const FewColumns& problem) {
+  Lanes deficit = deficit_of<N>(x, problem.total);
+  for (int k = 0; k < LanesSettings::MAX_SUM_CORRECTIONS && any(deficit != 0.0); ++k) {
+    std::array<Lanes, N> size;  // negative if the variable cannot take the correction
     Lanes largest = all<Lanes>(-1.0);
     for (int i = 0; i < N; ++i) {
-      const Lanes to = x[i] + missing;
+      const Lanes to = x[i] + deficit;
       const Mask inside =
           (minimum(x[i], to) > problem.lower[i]) & (maximum(x[i], to) < problem.upper[i]);
       size[i] = inside ? magnitude(x[i]) : all<Lanes>(-1.0);
       largest = maximum(size[i], largest);
     }
     for (int i = 0; i < N; ++i) {
-      const Mask takes = (size[i] == largest) & (largest >= 0.0);
-      x[i] = takes ? x[i] + missing : x[i];
-      largest = takes ? all<Lanes>(-1.0) : largest;  // one is enough
+      const Mask chosen = (size[i] == largest) & (largest >= 0.0);
+      x[i] = chosen ? x[i] + deficit : x[i];
+      largest = chosen ? all<Lanes>(-1.0) : largest;  // choose only one
     }
-    missing = missing_of<N>(x, problem.total);
+    deficit = deficit_of<N>(x, problem.total);
   }
-  return magnitude(missing) <=
+  return magnitude(deficit) <=
          0.5 * std::numeric_limits<double>::epsilon() * std::abs(problem.total);
 }
 
-// How good the points are: see core/certify.hpp, of which this is the case of one sum without
-// kinks.
+// Violation, suboptimality bound and optimality test of the solutions. This is core/certify.hpp for
+// one sum without L1 terms.
 template <int N>
-struct Quality {
+struct Certificates {
   using Rows = std::array<Lanes, N>;
 
   Lanes violation, bound;
   Mask optimal;
 
-  Quality(const Rows& gradient, const Rows& linear, const Rows& x, Lanes value,
-          const FewColumns& problem) {
+  Certificates(const Rows& gradient, const Rows& linear, const Rows& x, Lanes value,
+               const FewColumns& problem) {
     Rows down, up;
-    Lanes dearest = all<Lanes>(-INFINITY), cheapest = -dearest;
+    Lanes max_left = all<Lanes>(-INFINITY), min_right = -max_left;
     Lanes largest = {}, scale = {}, product = {}, constant = {};
+    Rows terms;
     for (int i = 0; i < N; ++i) {
       down[i] = x[i] - problem.lower[i];
       up[i] = problem.upper[i] - x[i];
-      dearest = down[i] > 0 ? maximum(gradient[i], dearest) : dearest;
-      cheapest = up[i] > 0 ? minimum(gradient[i], cheapest) : cheapest;
+      max_left = down[i] > 0 ? maximum(gradient[i], max_left) : max_left;
+      min_right = up[i] > 0 ? minimum(gradient[i], min_right) : min_right;
       largest = maximum(magnitude(x[i]), largest);
-      const Lanes moving = gradient[i] - linear[i];
-      scale = maximum(scale, maximum(magnitude(moving), magnitude(linear[i])));
-      product += x[i] * moving;
+      const Lanes quadratic = gradient[i] - linear[i];
+      terms[i] = maximum(magnitude(quadratic), magnitude(linear[i]));
+      scale = maximum(scale, terms[i]);
+      product += x[i] * quadratic;
       constant += x[i] * linear[i];
     }
-    violation = maximum(dearest - cheapest, Lanes{});
-    bound = gain_of(gradient, down, up);
+    violation = maximum(max_left - min_right, Lanes{});
+    bound = suboptimality(gradient, down, up);
     const Lanes size = maximum(maximum(0.5 * magnitude(product), magnitude(constant)), value);
-    const Lanes allowed = GAIN * problem.tol * size;
-    Mask little = (bound <= allowed) | (violation <= ROUNDED * scale);
-    if (any(~little)) {  // nearby less may be left
+    const Lanes allowed = NumericalPolicy::gain_per_tol * problem.tol * size;
+    for (int i = 0; i < N; ++i) {
+      const Lanes own = problem.hessian[i * (N + 1)] * magnitude(x[i]);
+      terms[i] = maximum(terms[i], minimum(own, scale));
+    }
+    const auto within = [&](double tol) {
+      Lanes lowered_left = all<Lanes>(-INFINITY), raised_right = -lowered_left;
+      for (int i = 0; i < N; ++i) {
+        const Lanes allowed_term = 0.5 * tol * terms[i];
+        lowered_left =
+            down[i] > 0 ? maximum(gradient[i] - allowed_term, lowered_left) : lowered_left;
+        raised_right = up[i] > 0 ? minimum(gradient[i] + allowed_term, raised_right) : raised_right;
+      }
+      return lowered_left <= raised_right;
+    };
+    const Mask reached = within(problem.tol);
+    Mask near_optimal = (bound <= allowed) | within(NumericalPolicy::gradient_rounding);
+    if (any(~near_optimal)) {  // the bound within a distance of max |x| may be smaller
       for (int i = 0; i < N; ++i) {
         down[i] = minimum(down[i], largest);
         up[i] = minimum(up[i], largest);
       }
-      little |= gain_of(gradient, down, up) <= allowed;
+      near_optimal |= suboptimality(gradient, down, up) <= allowed;
     }
-    optimal = (violation <= problem.tol * scale) & little;
+    optimal = reached & near_optimal;
   }
 
  private:
-  // What can be gained by trading within these rooms: the least over all prices at which they may
-  // be sold and bought of what each gains then. One of the prices themselves is the best.
-  static Lanes gain_of(const Rows& price, const Rows& down, const Rows& up) {
-    Rows gain = {};
+  // The largest decrease of the linear model with these limits on the changes, by duality: the
+  // minimum over the multiplier of the sum. It is attained at one of the derivatives, so try all.
+  static Lanes suboptimality(const Rows& derivative, const Rows& down, const Rows& up) {
+    Rows decrease = {};
     for (int i = 0; i < N; ++i)
       for (int j = 0; j < i; ++j) {
-        const Lanes dearer = price[i] - price[j];
-        gain[i] = dearer > 0   ? multiply_add(dearer, up[j], gain[i])
-                  : dearer < 0 ? multiply_subtract(dearer, down[j], gain[i])
-                               : gain[i];
-        gain[j] = dearer > 0   ? multiply_add(dearer, down[i], gain[j])
-                  : dearer < 0 ? multiply_subtract(dearer, up[i], gain[j])
-                               : gain[j];
+        const Lanes difference = derivative[i] - derivative[j];
+        decrease[i] = difference > 0   ? multiply_add(difference, up[j], decrease[i])
+                      : difference < 0 ? multiply_subtract(difference, down[j], decrease[i])
+                                       : decrease[i];
+        decrease[j] = difference > 0   ? multiply_add(difference, down[i], decrease[j])
+                      : difference < 0 ? multiply_subtract(difference, up[i], decrease[j])
+                                       : decrease[j];
       }
-    Lanes least = gain[0];
-    for (const Lanes& each : gain) least = minimum(each, least);
+    Lanes least = decrease[0];
+    for (const Lanes& each : decrease) least = minimum(each, least);
     return least;
   }
 };
 
-// Two vectors of columns of B at a time, so that a number of A serves twice. They are read where
-// they are: the first time from memory, where those after the next are asked for meanwhile.
+// Two vectors of columns of B, so that each number of A is loaded once for both. The columns are
+// read in place. The first pass reads them from memory and prefetches later columns.
 template <int N>
 class Panel {
  public:
   using Pair = std::array<Lanes, 2>;
   static constexpr Index STEP = 2 * WIDTH;
 
-  // `count` columns from `first` on; fewer than two vectors are copied, with zeros after them.
+  // `count` columns from `first` on. Fewer than two vectors are copied to `edge` and padded with 0.
   Panel(const FewColumns& problem, Index first, Index count, Aligned& edge)
       : problem_(problem), columns_(problem.B + first), stride_(problem.count) {
     if (count >= STEP) return;
@@ -277,21 +327,21 @@ class Panel {
     stride_ = STEP;
   }
 
-  // Inner products with the columns of A, and of each with itself.
+  // Inner products with the columns of A, and squared norms.
   struct Products {
     std::array<Pair, N> with_A;
     Pair squares;
   };
-  // Of these columns.
+  // For the columns of B.
   Products products() const {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
-      __builtin_prefetch(b + 2 * STEP, 0, 2);
-      __builtin_prefetch(b + 2 * STEP + WIDTH, 0, 2);
+      __builtin_prefetch(b + LanesSettings::PREFETCH_PANELS * STEP, 0, 2);
+      __builtin_prefetch(b + LanesSettings::PREFETCH_PANELS * STEP + WIDTH, 0, 2);
       return Pair{load<Lanes>(b), load<Lanes>(b + WIDTH)};
     });
   }
-  // Of Ax - b.
+  // For the residuals Ax - b.
   Products of_residuals(const std::array<Pair, N>& x) const {
     return sum([&](Index k) {
       const double* const b = columns_ + k * stride_;
@@ -331,17 +381,18 @@ class Panel {
   Index stride_;
 };
 
-// The first lanes, as many as there are right-hand sides left.
-inline void put(Lanes values, Index lanes, double* to) {
+// Store the first `lanes` lanes.
+inline void store_lanes(Lanes values, Index lanes, double* to) {
   if (lanes == WIDTH) store(to, values);
   else std::copy_n(reinterpret_cast<const double*>(&values), lanes, to);
 }
 
+// Solve the problems [begin, end) with N columns, including columns of zeros.
 template <int N>
 void few_columns(const FewColumns& problem, Index begin, Index end) {
-  using Rows = typename Faces<N>::Rows;
-  const Faces<N> faces(problem);
-  const bool definite = faces.are_definite();
+  using Rows = typename ActiveSet<N>::Rows;
+  const ActiveSet<N> active_set(problem);
+  const bool definite = active_set.are_definite();
   constexpr Index STEP = Panel<N>::STEP;
   Aligned edge((end - begin) % STEP ? problem.m * STEP : 0);
   for (Index at = begin; at < end; at += STEP) {
@@ -356,16 +407,16 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
       valid[v] = with_b.squares[v] <= problem.most_squares;
       Rows c, x;
       for (int j = 0; j < N; ++j) c[j] = valid[v] ? -with_b.with_A[j][v] : all<Lanes>(0.0);
-      const auto [steps, solved] = faces.solve(c, x);
-      const Mask settled = settle_lanes<N>(x, problem);
+      const auto [steps, solved] = active_set.solve(c, x);
+      const Mask restored = restore_lane_sums<N>(x, problem);
       linear[v] = c;
       const Index whole[] = {0, N};
       for (Index lane = 0; lane < lanes; ++lane) {
         const Index p = first + lane;
-        if (!settled[lane]) {
+        if (!restored[lane]) {
           double row[N];
           for (int j = 0; j < N; ++j) row[j] = x[j][lane];
-          settle(row, problem.lower, problem.upper, {1, whole, &problem.total});
+          restore_sums(row, problem.lower, problem.upper, {1, whole, &problem.total});
           for (int j = 0; j < N; ++j) x[j][lane] = row[j];
         }
         problem.iterations[p] = Index(steps[lane]);
@@ -373,7 +424,8 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
                            : solved[lane] && definite ? FewColumns::solved
                                                       : FewColumns::unsolved;
       }
-      for (int j = 0; j < problem.n; ++j) put(x[j], lanes, problem.x + j * problem.count + first);
+      for (int j = 0; j < problem.n; ++j)
+        store_lanes(x[j], lanes, problem.x + j * problem.count + first);
       for (int j = 0; j < N; ++j) points[j][v] = x[j];
     }
 
@@ -388,12 +440,12 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
         value = multiply_add(pull, points[j][v], value);
         gradient[j] = valid[v] ? with_residual.with_A[j][v] + pull : all<Lanes>(0.0);
       }
-      const Quality<N> quality(gradient, linear[v], x, 0.5 * value, problem);
-      put(0.5 * value, lanes, problem.value + first);
-      put(quality.violation, lanes, problem.violation + first);
-      put(quality.bound, lanes, problem.bound + first);
+      const Certificates<N> certificates(gradient, linear[v], x, 0.5 * value, problem);
+      store_lanes(0.5 * value, lanes, problem.value + first);
+      store_lanes(certificates.violation, lanes, problem.violation + first);
+      store_lanes(certificates.bound, lanes, problem.bound + first);
       for (Index lane = 0; lane < lanes; ++lane)
-        problem.optimal[first + lane] = quality.optimal[lane] != 0;
+        problem.optimal[first + lane] = certificates.optimal[lane] != 0;
     }
   }
 }

@@ -1,16 +1,16 @@
-// Constants of a quadratic, and the bare memory passes that benchmarks measure against.
-// Included once per instruction set.
+// Constants of a quadratic (size, smoothness, asymmetry), products with a matrix, and the memory
+// passes that serve as reference cost in benchmarks. Included once per instruction set.
 
-// The largest size of a number, NaN where one is not finite.
+// The largest absolute value, or NaN if a number is not finite.
 inline double largest(const double* values, Index n) {
-  constexpr Index CHAINS = 4;
+  constexpr Index CHAINS = 4;  // independent accumulators, to hide the latency of an addition
   Lanes size[CHAINS] = {}, odd[CHAINS] = {};
   Index p = 0;
   for (; p + CHAINS * WIDTH <= n; p += CHAINS * WIDTH)
     for (Index c = 0; c < CHAINS; ++c) {
       const Lanes v = load<Lanes>(values + p + c * WIDTH);
       size[c] = maximum(v < 0 ? -v : v, size[c]);
-      odd[c] += v * 0.0;  // becomes NaN with a number that is not finite
+      odd[c] += v * 0.0;  // NaN if v is not finite
     }
   double most = 0.0, sum = 0.0;
   for (Index c = 0; c < CHAINS; ++c) {
@@ -24,7 +24,8 @@ inline double largest(const double* values, Index n) {
   return sum == 0.0 ? most : NAN;
 }
 
-// L2 = max_{i<j} (H_ii + H_jj - 2 H_ij) / 2, one pass over the rows; 0 where there is no pair.
+// L2 = max_{i<j} (H_ii + H_jj - 2 H_ij) / 2, the 2-coordinate Lipschitz constant of eq.
+// (L2-smooth); 0 if n < 2.
 inline double two_coordinate_constant(const double* hessian, Index n) {
   std::vector<double> diagonal(n);
   for (Index i = 0; i < n; ++i) diagonal[i] = hessian[i * n + i];
@@ -39,17 +40,17 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
   return largest;
 }
 
-// Of the rows [begin, end) and their mirrored columns, from the diagonal on: the largest
-// |H_ij - H_ji| and where, the largest |H_ij| (NaN where an entry is not finite), and the least
-// curvature of a pair, all in one pass. `begin` is a multiple of SQUARE.
+// For the rows [begin, end) from the diagonal on, and the same columns: the largest |H_ij - H_ji|
+// and its position, the largest |H_ij| (NaN if an entry is not finite), and the smallest curvature
+// H_ii + H_jj - 2 H_ij of a pair, all in one pass. `begin` is a multiple of SQUARE.
 template <class Real>
 Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index begin, Index end) {
   using V = typename Vector<Real>::type;
   constexpr Index width = Vector<Real>::width;
   Asymmetry result;
-  Real mirrored[SQUARE * SQUARE];  // the square below the diagonal, transposed
-  Real own[SQUARE];                // the diagonal beside it
-  V sum{};                         // becomes NaN with any entry that is not finite
+  Real mirrored[SQUARE * SQUARE];  // the block below the diagonal, transposed
+  Real own[SQUARE];                // diagonal entries of its columns
+  V sum{};                         // NaN if an entry is not finite
   double rest = 0.0;
   for (Index row = begin; row < end; row += SQUARE)
     for (Index column = row; column < n; column += SQUARE) {
@@ -60,30 +61,30 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
           mirrored[r * SQUARE + c] = matrix[(column + c) * n + row + r];
       }
       Real difference = 0, largest = 0, least = 0;
-      V apart{}, size{}, bend{};
+      V apart{}, size{}, curvature{};
       for (Index r = 0; r < rows; ++r) {
         const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SQUARE;
-        const Real pivot = Real(diagonal[row + r]);
+        const Real row_diagonal = Real(diagonal[row + r]);
         Index c = 0;
         for (; c + width <= columns; c += width) {
           const V a = load_as<V>(above + c), b = load_as<V>(below + c), gap = a - b, zero{};
           apart = maximum(apart, maximum(gap, -gap));
           size = maximum(maximum(size, maximum(a, -a)), maximum(b, -b));
-          bend = minimum(bend, pivot + load_as<V>(own + c) - Real(2) * a);
+          curvature = minimum(curvature, row_diagonal + load_as<V>(own + c) - Real(2) * a);
           sum += zero * a + zero * b;
         }
         for (; c < columns; ++c) {
           const Real a = above[c], b = below[c];
           difference = std::max(difference, std::abs(a - b));
           largest = std::max({largest, std::abs(a), std::abs(b)});
-          least = std::min(least, pivot + own[c] - Real(2) * a);
+          least = std::min(least, row_diagonal + own[c] - Real(2) * a);
           rest += 0.0 * a + 0.0 * b;
         }
       }
       for (Index lane = 0; lane < width; ++lane) {
         difference = std::max(difference, apart[lane]);
         largest = std::max(largest, size[lane]);
-        least = std::min(least, bend[lane]);
+        least = std::min(least, curvature[lane]);
       }
       result.least_pair = std::min(result.least_pair, double(least));
       result.largest = std::max(result.largest, double(largest));
@@ -102,14 +103,14 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
   return result;
 }
 
-// Symmetric matrix times vector, by the rows of its non-zeros.
+// Product of a symmetric matrix with a vector, by rows; entries of x that are 0 are skipped.
 inline void times(const double* matrix, const double* x, Index n, double* product) {
   Index first = -1;
   double by_first = 0.0;
   std::fill_n(product, n, 0.0);
   for (Index i = 0; i < n; ++i) {
     if (x[i] == 0.0) continue;
-    if (first < 0) {  // two rows at a time halve the traffic of the product
+    if (first < 0) {  // two rows at a time halve the memory traffic of the product
       first = i;
       by_first = x[i];
       continue;
@@ -122,7 +123,8 @@ inline void times(const double* matrix, const double* x, Index n, double* produc
     for (Index p = 0; p < n; ++p) product[p] += by_first * matrix[first * n + p];
 }
 
-// The largest sum across the arrays: as little work as reading every element once allows.
+// The largest sum across the arrays. The reference cost of a rule: it reads each element once and
+// does hardly more.
 inline double bare_pass(const double* const* arrays, Index count, Index n) {
   Lanes best = all<Lanes>(-INFINITY), also = best;
   Index p = 0;
@@ -138,7 +140,7 @@ inline double bare_pass(const double* const* arrays, Index count, Index n) {
   return largest_lane(maximum(best, also));
 }
 
-// gradient += t (row_j - row_i), and nothing else.
+// gradient += t (row_j - row_i): the reference cost of an iteration.
 inline double bare_update(const double* hessian, double* gradient, Index n, Index i, Index j,
                           double t) {
   const double *from = hessian + i * n, *to = hessian + j * n;

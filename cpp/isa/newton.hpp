@@ -1,13 +1,43 @@
-// The finish: Newton's method on the face of free accounts, with a factor that is kept from one
-// try to the next. Included once per instruction set.
+// The Newton phase of the coordinate-descent solver: Newton's method on the free coordinates, with
+// fixed sums. A coordinate that meets a bound or breakpoint stays there, and the method continues
+// with the others. This is an active-set method whose Cholesky factor is kept and updated from one
+// call to the next. Included once per instruction set.
 
-// A curvature that is this small against the diagonal is what rounding makes of none.
-constexpr double FLAT_AGAINST = 1e-13;
+struct NewtonSettings {
+  // Curvature below this, relative to the diagonal, is rounding error of zero curvature.
+  static constexpr double ZERO_CURVATURE = 1e-13;
 
-// A fall that is this small against the objective is rounding.
-constexpr double ROUNDING = 1e-16;
+  // Ridge, relative to the diagonal. It is a little above rounding error, so that the step on a
+  // singular free set is a proximal step: short where the objective is flat, Newton's elsewhere. If
+  // the factorization fails, the ridge grows by RIDGE_FACTOR up to MAX_RIDGE.
+  static constexpr double RIDGE = 1e-12, RIDGE_FACTOR = 100.0, MAX_RIDGE = 1e-5;
+  // Fraction of the largest diagonal entry that the ridge is relative to, for coordinates without
+  // curvature of their own.
+  static constexpr double RIDGE_SCALE = 1e-3;
+  // Constant that is added to all entries if the Hessian is only positive definite with fixed sums,
+  // as a multiple of the largest entry. A larger one would make more matrices positive definite,
+  // but would lose more digits.
+  static constexpr double SHIFT = 100.0;
 
-// Eight partial sums whatever the width of the machine's vectors: the same bits on all of them.
+  // The factor is updated, not recomputed, if fewer than 1 / MAX_UPDATED_PART of the coordinates
+  // change, or if there are at most SMALL_SET of them.
+  static constexpr Index MAX_UPDATED_PART = 3, SMALL_SET = 32;
+  // More right-hand sides than this are solved by the blocked solver, which reads the factor less
+  // often.
+  static constexpr Index MAX_UNBLOCKED_SOLVES = 16;
+
+  // If a bound shortens the Newton step, these parts of the full step are also tried, cut off at
+  // the bounds: they can meet many bounds at once.
+  static constexpr std::array<double, 2> CUT_STEPS{1.0, 0.3};
+  // The iteration ends when a step decreases the objective by less than this fraction of the total.
+  static constexpr double MIN_DECREASE = 1e-3;
+  // Rounding error of a sum of changes, relative to their sizes.
+  static constexpr double SUM_ROUNDING = 1e-12;
+  // Newton steps that remove the curved part of a direction of zero curvature.
+  static constexpr int PURIFY_STEPS = 2;
+};
+
+// Uses eight partial sums for every vector width, so that all instruction sets give the same bits.
 inline double dot(const double* a, const double* b, Index n) {
   std::array<Lanes, 8 / WIDTH> sums{};
   Index p = 0;
@@ -27,8 +57,8 @@ inline void add_multiple(double t, const double* x, double* y, Index n) {
   for (Index p = 0; p < n; ++p) y[p] += t * x[p];
 }
 
-// The Cholesky factor of the Hessian on a set of accounts. Sets that differ by a few accounts are
-// had from each other by updates, at the cost of a solve each.
+// The Cholesky factor of the Hessian on a set of coordinates. If the set changes by a few
+// coordinates, the factor is updated; each of them costs as much as a triangular solve.
 template <class Real>
 class Factor {
  public:
@@ -37,37 +67,39 @@ class Factor {
     for (Index i = 0; i < n; ++i) largest_ = std::max(largest_, std::abs(diagonal[i]));
   }
 
-  Index size() const { return Index(accounts_.size()); }
-  // In the order in which `solve` takes them.
-  const std::vector<Index>& accounts() const { return accounts_; }
+  Index size() const { return Index(coordinates_.size()); }
+  // In the order of the rows of the factor.
+  const std::vector<Index>& coordinates() const { return coordinates_; }
 
-  // Go over to these accounts. False if the Hessian is not positive definite on them, even with
+  // Change to these coordinates. False if the Hessian is not positive definite on them, even with
   // the largest ridge.
-  bool hold(const std::vector<Index>& accounts) {
-    for (const Index i : accounts) wanted_[i] = 1;
-    const Index common =
-        std::count_if(accounts_.begin(), accounts_.end(), [&](Index i) { return wanted_[i] != 0; });
-    const Index changes = size() + Index(accounts.size()) - 2 * common;
+  bool set(const std::vector<Index>& coordinates) {
+    for (const Index i : coordinates) wanted_[i] = 1;
+    const Index common = std::count_if(coordinates_.begin(), coordinates_.end(),
+                                       [&](Index i) { return wanted_[i] != 0; });
+    const Index changes = size() + Index(coordinates.size()) - 2 * common;
     bool done = false;
-    if (ridge_ == RIDGE && (3 * changes < Index(accounts.size()) || accounts.size() <= 32)) {
+    if (ridge_ == Settings::RIDGE &&
+        (Settings::MAX_UPDATED_PART * changes < Index(coordinates.size()) ||
+         Index(coordinates.size()) <= Settings::SMALL_SET)) {
       for (Index r = size(); r-- > 0;)
-        if (!wanted_[accounts_[r]]) drop(r);
-      for (const Index i : accounts_) wanted_[i] = 0;
-      done = std::all_of(accounts.begin(), accounts.end(),
+        if (!wanted_[coordinates_[r]]) drop(r);
+      for (const Index i : coordinates_) wanted_[i] = 0;
+      done = std::all_of(coordinates.begin(), coordinates.end(),
                          [&](Index i) { return !wanted_[i] || append(i); });
     }
-    for (const Index i : accounts) wanted_[i] = 0;
-    return done || rebuild(accounts);
+    for (const Index i : coordinates) wanted_[i] = 0;
+    return done || rebuild(coordinates);
   }
 
-  // How far the account at this place goes for its price to change by one.
-  double softness(Index r) const { return 1.0 / ridged(accounts_[r]); }
+  // The change of the coordinate in row r that changes its own derivative by 1.
+  double softness(Index r) const { return 1.0 / ridged(coordinates_[r]); }
 
-  // b := (H + ridge)^-1 b, for `count` vectors one after the other in memory. They are solved for
-  // side by side, for each is a chain of divisions.
+  // b := (H + ridge)^-1 b, for `count` vectors that follow each other in memory. All vectors
+  // advance together, because each of them is a chain of dependent divisions.
   void solve(double* b, Index count) const {
     const Index k = size();
-    if (count > 16) {  // many groups: strips of them read the factor less often
+    if (count > Settings::MAX_UNBLOCKED_SOLVES) {
       cholesky_solve(columns_.data(), k, stride_, b, count);
       return;
     }
@@ -91,16 +123,16 @@ class Factor {
     }
   }
 
-  // A ridge a little above rounding makes the step on a singular face a proximal one: short where
-  // the face is flat, and Newton's elsewhere. It is relative to the account's own curvature, so
-  // that scales may differ; the rest is for accounts that have none, or none but rounding.
+  // The diagonal entry of coordinate i with the ridge. The ridge is relative to the entry itself,
+  // so that coordinates may have different scales. A part of the largest entry is added for
+  // coordinates without curvature.
   double ridged(Index i) const {
-    const double own = diagonal_[i];
-    const bool flat = !(own > 0) || ridge_ > RIDGE;
-    return own + ridge_ * (own + (flat ? 1e-3 * largest_ : 0.0));
+    const double own = diagonal_[i] + shift_;
+    const bool flat = !(own > 0) || ridge_ > Settings::RIDGE;
+    return own + ridge_ * (own + (flat ? Settings::RIDGE_SCALE * largest_ : 0.0));
   }
 
-  // Make room for k accounts and a few more.
+  // Reserve memory for k coordinates and a few more.
   void reserve(Index k) {
     if (k <= stride_) return;
     const Index stride = k + k / 8 + 16;
@@ -112,7 +144,7 @@ class Factor {
     stride_ = stride;
   }
 
-  // Leave out the account at this place.
+  // Remove the coordinate in this row.
   void drop(Index at) {
     const Index k = size() - 1;
     for (Index c = 0; c <= k; ++c) {
@@ -120,7 +152,7 @@ class Factor {
       const Index first = std::max(at, c > at ? c - 1 : c);
       std::copy(column + first + 1, column + k + 1, column + first);
     }
-    // The rows after it now have one entry too many: rotate them into the column before.
+    // The rows below now have one entry too many. Givens rotations move it to the column before.
     for (Index c = at; c < k; ++c) {
       double *left = columns_.data() + c * stride_, *right = left + stride_;
       const double length = std::sqrt(left[c] * left[c] + right[c] * right[c]);
@@ -132,7 +164,7 @@ class Factor {
         right[r] = cosine * b - sine * a;
       }
     }
-    accounts_.erase(accounts_.begin() + at);
+    coordinates_.erase(coordinates_.begin() + at);
   }
 
   bool append(Index i) {
@@ -140,61 +172,81 @@ class Factor {
     reserve(k + 1);
     const Real* row = hessian_ + i * n_;
     row_.resize(k);
-    for (Index c = 0; c < k; ++c) row_[c] = row[accounts_[c]];
+    for (Index c = 0; c < k; ++c) row_[c] = row[coordinates_[c]] + shift_;
     forward(row_.data(), 1);
     const double rest = ridged(i) - dot(row_.data(), row_.data(), k);
     if (!(rest > 0)) return false;
     for (Index c = 0; c < k; ++c) columns_.data()[c * stride_ + k] = row_[c];
     columns_.data()[k * stride_ + k] = std::sqrt(rest);
-    accounts_.push_back(i);
+    coordinates_.push_back(i);
     return true;
   }
 
-  bool rebuild(const std::vector<Index>& accounts) {
-    const Index k = Index(accounts.size());
-    accounts_.clear();
-    reserve(k);
-    for (ridge_ = RIDGE; ridge_ < 1e-5; ridge_ *= 100) {
-      for (Index c = 0; c < k; ++c) {
-        const Real* row = hessian_ + accounts[c] * n_;
-        double* column = columns_.data() + c * stride_;
-        for (Index r = c; r < k; ++r) column[r] = row[accounts[r]];
-        column[c] = ridged(accounts[c]);
-      }
-      if (!cholesky(columns_.data(), k, stride_, room_)) continue;
-      accounts_ = accounts;
-      return true;
-    }
+  bool rebuild(const std::vector<Index>& coordinates) {
+    coordinates_.clear();
+    reserve(Index(coordinates.size()));
+    for (ridge_ = Settings::RIDGE; ridge_ < Settings::MAX_RIDGE; ridge_ *= Settings::RIDGE_FACTOR)
+      if (factorize(coordinates)) return true;
+    // If the sum is fixed, a constant added to all entries does not change the problem. It can make
+    // the matrix positive definite; a matrix of negative squared distances is an example.
+    if (shift_ > 0) return false;
+    shift_ = Settings::SHIFT * largest_entry();
+    ridge_ = Settings::RIDGE;
+    if (factorize(coordinates)) return true;
+    shift_ = 0.0;
     return false;
   }
 
-  static constexpr double RIDGE = 1e-12;
+  bool factorize(const std::vector<Index>& coordinates) {
+    const Index k = Index(coordinates.size());
+    for (Index c = 0; c < k; ++c) {
+      const Real* row = hessian_ + coordinates[c] * n_;
+      double* column = columns_.data() + c * stride_;
+      for (Index r = c; r < k; ++r) column[r] = row[coordinates[r]] + shift_;
+      column[c] = ridged(coordinates[c]);
+    }
+    if (!cholesky(columns_.data(), k, stride_, scratch_)) return false;
+    coordinates_ = coordinates;
+    return true;
+  }
+
+  double largest_entry() const {
+    double largest = 0.0;
+    for (Index p = 0; p < n_ * n_; ++p) largest = std::max(largest, std::abs(double(hessian_[p])));
+    return largest;
+  }
+
+  using Settings = NewtonSettings;
+
   const Real* hessian_;
   const double* diagonal_;
   Index n_;
-  double largest_ = 0.0, ridge_ = RIDGE;
-  std::vector<Index> accounts_;
+  double largest_ = 0.0;  // diagonal entry
+  double ridge_ = Settings::RIDGE;
+  double shift_ = 0.0;  // added to all entries
+  std::vector<Index> coordinates_;
   std::vector<char> wanted_;
-  Scratch columns_;  // of the factor, `stride_` apart
-  Scratch room_;     // to factorise in
+  Scratch columns_;  // the columns of the factor, `stride_` apart
+  Scratch scratch_;  // memory for the factorization
   std::vector<double> row_;
   Index stride_ = 0;
 };
 
-// The free accounts of a point: prices, how far each may go, and the group it belongs to
-// (members of a group side by side, groups in rising order). Where groups share a total, the sums
-// of the loose ones may change, within their rooms; all others are fixed.
-struct Face {
+// The free coordinates of a point: their derivatives, how far each can change, and their groups.
+// Members of a group are adjacent, and groups are in ascending order. If groups share a total, the
+// sums of the loose groups can change within their limits; all other sums are fixed.
+struct FreeSet {
   std::vector<Index> index, group;
-  std::vector<double> price, down_room, up_room;
-  std::vector<char> loose;  // of each group; empty where each has a total of its own
-  GroupRooms rooms;
+  std::vector<double> derivative, max_decrease, max_increase;
+  std::vector<char> loose;  // one per group; empty if each group has its own total
+  GroupSlack slacks;
 
   Index size() const { return Index(index.size()); }
 };
 
-// Roughly how many multiplications one Newton step on k of n free accounts costs, in units of the
-// greedy gear's vector passes (a factorisation runs at several times their rate).
+// Approximate cost of a Newton step on k free of n coordinates, in multiply-adds of the vector
+// passes of the coordinate-descent solver. The k^3 / 6 multiply-adds of a factorization run at
+// about four times the rate of those passes.
 inline double cost_of_newton(double k, double n) { return k * k * k / 24.0 + k * k + k * n; }
 
 template <class Real>
@@ -203,108 +255,113 @@ class Newton {
   Newton(const Real* hessian, const double* diagonal, Index n)
       : hessian_(hessian), n_(n), factor_(hessian, diagonal, n), place_(n, 0) {}
 
-  // Minimise the quadratic on the face, with the sums fixed that are; accounts that meet a room,
-  // and sums that meet a limit, stay there and the rest goes on. `delta` is within the rooms
-  // (exactly a room where one is met). Returns by how much the objective falls; 0 means that the
-  // face has nothing to give. `work` grows by the cost of what was done. `endless` becomes true
-  // where the objective falls without end: no room ends the step, no curvature holds it, and it
-  // gains more per unit than `threshold`, which is what rounding may feign.
-  double minimise(const Face& face, double threshold, std::vector<double>& delta, double& work,
-                  bool& endless) {
-    const Index size = face.size();
+  // Minimize the quadratic over the free set with the fixed sums. Coordinates that meet a bound or
+  // breakpoint, and sums that meet a limit, stay there, and the others continue. `delta` receives
+  // the changes, which equal max_decrease or max_increase exactly where a bound is met. Returns the
+  // decrease of the objective, or 0 if there is none. `work` grows by the cost of the computation.
+  // `unbounded` becomes true if the objective decreases without limit: no bound and no curvature
+  // limits the step, and its slope per unit exceeds `threshold`, so that it is not rounding error.
+  double minimize(const FreeSet& free_set, double threshold, std::vector<double>& delta,
+                  double& work, bool& unbounded) {
+    const Index size = free_set.size();
     delta.assign(size, 0.0);
-    if (!factor_.hold(face.index)) return 0.0;
-    take(face);
+    if (!factor_.set(free_set.index)) return 0.0;
+    set_up(free_set);
     work += cost_of_newton(double(size), 0.0);
-    double total_fall = 0.0;
+    double total_decrease = 0.0;
     while (true) {
-      // A sum needs two accounts to trade.
-      leave([&](Index a) { return members_[row_[a]] < 2; });
+      // A fixed sum needs two coordinates that can change.
+      remove([&](Index a) { return members_[row_[a]] < 2; });
       if (factor_.size() < 2 || !direction()) break;
       work += double(6 * factor_.size() * size);
       double reach = INFINITY;
       for (Index a = 0; a < size; ++a) {
-        low_[a] = free_[a] ? -face.down_room[a] - delta[a] : 0.0;
-        high_[a] = free_[a] ? face.up_room[a] - delta[a] : 0.0;
+        low_[a] = free_[a] ? -free_set.max_decrease[a] - delta[a] : 0.0;
+        high_[a] = free_[a] ? free_set.max_increase[a] - delta[a] : 0.0;
         if (d_[a] < 0) reach = std::min(reach, low_[a] / d_[a]);
         if (d_[a] > 0) reach = std::min(reach, high_[a] / d_[a]);
       }
-      if (fix_sums(face, d_, 0.0)) continue;
-      reach = std::min(reach, reach_of(face, d_));
+      if (fix_sums(free_set, d_, 0.0)) continue;
+      reach = std::min(reach, max_multiple(free_set, d_));
       if (reach == INFINITY && flat_and_steep(threshold)) {
-        endless = true;
+        unbounded = true;
+        purify();
         return 0.0;
       }
       reach = std::min(reach, 1.0);
       for (Index a = 0; a < size; ++a) step_[a] = std::clamp(reach * d_[a], low_[a], high_[a]);
-      double fall = fall_of(step_, bent_);
-      // The full step, or else a part of it, cut at the rooms, meets many of them at once.
-      for (const double part : {1.0, 0.3}) {
-        if (reach == 1.0 || (part < 1.0 && fall > 0)) break;
-        cut(face, part);
-        if (const double other = fall_of(near_, near_bent_); other > fall) {
-          fall = other;
-          step_.swap(near_);
-          bent_.swap(near_bent_);
+      double decrease = decrease_along(step_, response_);
+      for (const double part : NewtonSettings::CUT_STEPS) {
+        if (reach == 1.0 || (part < 1.0 && decrease > 0)) break;
+        cut(free_set, part);
+        if (const double other = decrease_along(cut_step_, cut_response_); other > decrease) {
+          decrease = other;
+          step_.swap(cut_step_);
+          response_.swap(cut_response_);
         }
       }
-      if (!(fall > 0)) {
-        // Those without room in their direction stay where they are; the others may still gain.
+      if (!(decrease > 0)) {
+        // Remove coordinates that cannot change in their direction. The others may still improve.
         const auto stuck = [&](Index a) {
           return (d_[a] < 0 && low_[a] >= 0) || (d_[a] > 0 && high_[a] <= 0);
         };
-        if (leave(stuck)) continue;
+        if (remove(stuck)) continue;
         break;
       }
-      const bool last = fall < 1e-3 * total_fall;
-      total_fall += fall;
-      add_multiple(1.0, bent_.data(), price_.data(), size);
+      const bool last = decrease < NewtonSettings::MIN_DECREASE * total_decrease;
+      total_decrease += decrease;
+      add_multiple(1.0, response_.data(), derivative_.data(), size);
       const auto at_end = [&](Index a) { return step_[a] <= low_[a] || step_[a] >= high_[a]; };
       for (Index a = 0; a < size; ++a) {
         if (!free_[a]) continue;
-        if (step_[a] <= low_[a]) delta[a] = -face.down_room[a];
-        else if (step_[a] >= high_[a]) delta[a] = face.up_room[a];
+        if (step_[a] <= low_[a]) delta[a] = -free_set.max_decrease[a];
+        else if (step_[a] >= high_[a]) delta[a] = free_set.max_increase[a];
         else delta[a] += step_[a];
       }
-      follow(face);
-      const bool left = leave(at_end), fixed = fix_sums(face, step_, 1e-12);
-      if (last || !(left || fixed)) break;
+      add_to_sums(free_set);
+      const bool removed = remove(at_end),
+                 fixed = fix_sums(free_set, step_, NewtonSettings::SUM_ROUNDING);
+      if (last || !(removed || fixed)) break;
     }
-    return total_fall;
+    return total_decrease;
   }
 
+  // The last Newton direction, in the order of the free set.
+  const std::vector<double>& last_direction() const { return d_; }
+
  private:
-  void take(const Face& face) {
-    const Index size = face.size();
-    price_ = face.price;
+  void set_up(const FreeSet& free_set) {
+    const Index size = free_set.size();
+    derivative_ = free_set.derivative;
     block_.fit(size * size);
     for (Index a = 0; a < size; ++a) {
-      const Real* row = hessian_ + face.index[a] * n_;
-      for (Index b = 0; b < size; ++b) block_.data()[a * size + b] = row[face.index[b]];
-      place_[face.index[a]] = a;
+      const Real* row = hessian_ + free_set.index[a] * n_;
+      for (Index b = 0; b < size; ++b) block_.data()[a * size + b] = row[free_set.index[b]];
+      place_[free_set.index[a]] = a;
     }
-    loose_ = face.loose;
+    loose_ = free_set.loose;
     change_.assign(loose_.size(), 0.0);
     row_.resize(size);
     members_.clear();
-    Index pool = -1;  // the row of all loose groups
+    Index pool = -1;  // the fixed sum that all loose groups share
     for (Index a = 0; a < size; ++a) {
-      const bool loose = !loose_.empty() && loose_[face.group[a]];
-      const bool same = a > 0 && face.group[a] == face.group[a - 1];
+      const bool loose = !loose_.empty() && loose_[free_set.group[a]];
+      const bool same = a > 0 && free_set.group[a] == free_set.group[a - 1];
       row_[a] = same ? row_[a - 1] : loose && pool >= 0 ? pool : Index(members_.size());
       if (row_[a] == Index(members_.size())) members_.push_back(0);
       if (loose) pool = row_[a];
       ++members_[row_[a]];
     }
     free_.assign(size, 1);
-    for (auto* v : {&d_, &low_, &high_, &step_, &bent_, &near_, &near_bent_}) v->assign(size, 0.0);
+    for (auto* v : {&d_, &low_, &high_, &step_, &response_, &cut_step_, &cut_response_})
+      v->assign(size, 0.0);
   }
 
-  // The free accounts of which `gone` is true move no more. False if there are none.
+  // Remove the coordinates for which `gone` is true from the free set. False if there are none.
   template <class Gone>
-  bool leave(Gone gone) {
+  bool remove(Gone gone) {
     staying_.clear();
-    for (const Index i : factor_.accounts()) {
+    for (const Index i : factor_.coordinates()) {
       const Index a = place_[i];
       if (!gone(a)) {
         staying_.push_back(i);
@@ -314,53 +371,54 @@ class Newton {
       free_[a] = 0;
     }
     if (Index(staying_.size()) == factor_.size()) return false;
-    factor_.hold(staying_);
+    factor_.set(staying_);
     return true;
   }
 
-  // Calls visit(group, change of its sum, room for that) for the loose groups.
+  // Call visit(group, change of its sum, largest change in that direction) for the loose groups.
   template <class Visit>
-  void for_loose(const Face& face, const std::vector<double>& step, Visit visit) const {
+  void for_loose(const FreeSet& free_set, const std::vector<double>& step, Visit visit) const {
     if (loose_.empty()) return;
-    const Index size = face.size();
+    const Index size = free_set.size();
     for (Index a = 0; a < size;) {
-      const Index g = face.group[a];
+      const Index g = free_set.group[a];
       double change = 0.0, length = 0.0;
-      for (; a < size && face.group[a] == g; ++a) {
+      for (; a < size && free_set.group[a] == g; ++a) {
         change += step[a];
         length += std::abs(step[a]);
       }
-      if (loose_[g] && std::abs(change) > 1e-12 * length)
-        visit(g, change,
-              change < 0 ? face.rooms.down[g] + change_[g] : face.rooms.up[g] - change_[g]);
+      if (loose_[g] && std::abs(change) > NewtonSettings::SUM_ROUNDING * length)
+        visit(
+            g, change,
+            change < 0 ? free_set.slacks.down[g] + change_[g] : free_set.slacks.up[g] - change_[g]);
     }
   }
 
-  // How many times a step can be made before a sum is at its limit.
-  double reach_of(const Face& face, const std::vector<double>& step) const {
+  // The largest multiple of a step that keeps all sums within their limits.
+  double max_multiple(const FreeSet& free_set, const std::vector<double>& step) const {
     double most = INFINITY;
-    for_loose(face, step, [&](Index, double change, double room) {
-      most = std::min(most, room / std::abs(change));
+    for_loose(free_set, step, [&](Index, double change, double slack) {
+      most = std::min(most, slack / std::abs(change));
     });
     return most;
   }
 
-  void follow(const Face& face) {
-    for_loose(face, step_, [&](Index g, double change, double) { change_[g] += change; });
+  void add_to_sums(const FreeSet& free_set) {
+    for_loose(free_set, step_, [&](Index g, double change, double) { change_[g] += change; });
   }
 
-  // Sums that go towards a limit and have come to it, but for a `share` of what they have changed,
-  // are fixed from now on: a row of their own. Whether there are any.
-  bool fix_sums(const Face& face, const std::vector<double>& step, double share) {
+  // Fix the sums that move towards a limit and have reached it, up to a `tolerance` relative to
+  // their change. Each becomes a fixed sum of its own. Returns whether there are any.
+  bool fix_sums(const FreeSet& free_set, const std::vector<double>& step, double tolerance) {
     bool any = false;
-    for_loose(face, step, [&](Index g, double, double room) {
-      if (room > share * std::abs(change_[g])) return;
+    for_loose(free_set, step, [&](Index g, double, double slack) {
+      if (slack > tolerance * std::abs(change_[g])) return;
       any = true;
       loose_[g] = 0;
       const Index row = Index(members_.size());
       members_.push_back(0);
-      for (Index a = 0; a < face.size(); ++a) {
-        if (face.group[a] != g) continue;
+      for (Index a = 0; a < free_set.size(); ++a) {
+        if (free_set.group[a] != g) continue;
         members_[row_[a]] -= free_[a];
         members_[row] += free_[a];
         row_[a] = row;
@@ -369,22 +427,24 @@ class Newton {
     return any;
   }
 
-  // Solve [H E; E' 0] [d; -lambda] = [-price; 0], E the indicators of the sums that are fixed.
+  // Solve [H E; E' 0] [d; -lambda] = [-derivative; 0], where the columns of E are the indicators of
+  // the fixed sums.
   bool direction() {
     const Index k = factor_.size(), groups = Index(members_.size());
-    const auto place = [&](Index r) { return place_[factor_.accounts()[r]]; };
-    // H^-1 [price E]
+    const auto place = [&](Index r) { return place_[factor_.coordinates()[r]]; };
+    // H^-1 [derivative E]
     solved_.assign((groups + 1) * k, 0.0);
     for (Index r = 0; r < k; ++r) {
-      solved_[r] = price_[place(r)];
+      solved_[r] = derivative_[place(r)];
       solved_[(row_[place(r)] + 1) * k + r] = 1.0;
     }
     factor_.solve(solved_.data(), groups + 1);
-    // lambda solves (E' H^-1 E) lambda = E' H^-1 price, by Gauss steps, for the groups are few.
+    // Solve (E' H^-1 E) lambda = E' H^-1 derivative by Gauss-Jordan elimination: there are few
+    // groups.
     const Index columns = groups + 1;
     small_.assign(groups * columns, 0.0);
     for (Index g = 0; g < groups; ++g)
-      if (members_[g] == 0) small_[g * columns + g] = 1.0;  // nothing to solve for
+      if (members_[g] == 0) small_[g * columns + g] = 1.0;  // an empty sum
     for (Index g = 0; g < columns; ++g)
       for (Index r = 0; r < k; ++r)
         small_[row_[place(r)] * columns + (g + groups) % columns] += solved_[g * k + r];
@@ -400,8 +460,8 @@ class Newton {
     for (Index g = 0; g < groups; ++g)
       add_multiple(-small_[g * columns + groups] / small_[g * columns + g],
                    solved_.data() + (g + 1) * k, solved_.data(), k);
-    // Rounding, and the ridge on an ill-conditioned face, leave a little of the sums: take it out,
-    // where that changes the prices least.
+    // Rounding, and the ridge on an ill-conditioned free set, leave the sums slightly different
+    // from 0. Correct them where that changes the derivatives least.
     sums_.assign(groups, 0.0);
     softness_.assign(groups, 0.0);
     for (Index r = 0; r < k; ++r) {
@@ -418,59 +478,75 @@ class Newton {
     return finite;
   }
 
+  // The ridge mixes a small part of curved directions into a direction of zero curvature. A Newton
+  // step on the remaining curvature removes this part.
+  void purify() {
+    const Index size = Index(d_.size());
+    for (int k = 0; k < NewtonSettings::PURIFY_STEPS; ++k) {
+      cut_step_ = d_;
+      times(block_.data(), cut_step_.data(), size, derivative_.data());
+      if (!direction()) d_.assign(size, 0.0);
+      add_multiple(1.0, cut_step_.data(), d_.data(), size);
+    }
+  }
+
+  // Whether the direction has zero curvature and a slope per unit above the threshold.
   bool flat_and_steep(double threshold) {
     const Index size = Index(d_.size());
-    times(block_.data(), d_.data(), size, bent_.data());
+    times(block_.data(), d_.data(), size, response_.data());
     double scale = 0.0, length = 0.0;
     for (Index a = 0; a < size; ++a) {
       scale += std::abs(block_.data()[a * (size + 1)]) * d_[a] * d_[a];
       length += std::abs(d_[a]);
     }
-    return dot(d_.data(), bent_.data(), size) <= FLAT_AGAINST * scale &&
-           -2.0 * dot(d_.data(), price_.data(), size) > threshold * length;
+    return dot(d_.data(), response_.data(), size) <= NewtonSettings::ZERO_CURVATURE * scale &&
+           -2.0 * dot(d_.data(), derivative_.data(), size) > threshold * length;
   }
 
-  // Part of the direction, cut at the rooms; the larger of what each sum then takes out and puts in
-  // is scaled down to the other.
-  void cut(const Face& face, double part) {
+  // A part of the direction, cut off at the bounds. For each fixed sum, the larger of the total
+  // decrease and the total increase is then scaled down to the other.
+  void cut(const FreeSet& free_set, double part) {
     const Index size = Index(d_.size());
-    taken_.assign(members_.size(), 0.0);
-    put_.assign(members_.size(), 0.0);
+    decrease_.assign(members_.size(), 0.0);
+    increase_.assign(members_.size(), 0.0);
     for (Index a = 0; a < size; ++a) {
-      near_[a] = std::clamp(part * d_[a], low_[a], high_[a]);
-      (near_[a] < 0 ? taken_ : put_)[row_[a]] += std::abs(near_[a]);
+      cut_step_[a] = std::clamp(part * d_[a], low_[a], high_[a]);
+      (cut_step_[a] < 0 ? decrease_ : increase_)[row_[a]] += std::abs(cut_step_[a]);
     }
     for (Index a = 0; a < size; ++a) {
-      const double taken = taken_[row_[a]], put = put_[row_[a]];
-      const double own = near_[a] < 0 ? taken : put;
-      if (own > 0) near_[a] *= std::min(taken, put) / own;
+      const double down = decrease_[row_[a]], up = increase_[row_[a]];
+      const double own = cut_step_[a] < 0 ? down : up;
+      if (own > 0) cut_step_[a] *= std::min(down, up) / own;
     }
-    if (const double most = reach_of(face, near_); most < 1)
-      for (double& step : near_) step *= most;
+    if (const double most = max_multiple(free_set, cut_step_); most < 1)
+      for (double& step : cut_step_) step *= most;
   }
 
-  // By how much the objective falls along a step; also the change of the prices.
-  double fall_of(const std::vector<double>& step, std::vector<double>& bent) {
+  // The decrease of the objective along a step. `response` receives the change of the derivatives.
+  double decrease_along(const std::vector<double>& step, std::vector<double>& response) {
     const Index size = Index(step.size());
-    times(block_.data(), step.data(), size, bent.data());
-    return -dot(step.data(), price_.data(), size) - 0.5 * dot(step.data(), bent.data(), size);
+    times(block_.data(), step.data(), size, response.data());
+    return -dot(step.data(), derivative_.data(), size) -
+           0.5 * dot(step.data(), response.data(), size);
   }
 
   const Real* hessian_;
   Index n_;
   Factor<Real> factor_;
-  std::vector<Index> place_;  // of an account in the face
-  // Of the face, in its order: the Hessian, prices as they are by now, and which still move.
+  std::vector<Index> place_;  // the position of each coordinate in the free set
+  // In the order of the free set: the Hessian, the current derivatives, and which coordinates can
+  // still change.
   Scratch block_;
-  std::vector<double> price_;
+  std::vector<double> derivative_;
   std::vector<char> free_;
-  std::vector<Index> row_;      // the fixed sum that an account belongs to
-  std::vector<Index> members_;  // of each fixed sum, that still move
+  std::vector<Index> row_;      // the fixed sum of each coordinate
+  std::vector<Index> members_;  // the number of coordinates of each fixed sum that can still change
   std::vector<Index> staying_;
-  // Of groups whose sums may change: which are still loose, and by how much they have changed.
+  // One entry per group: whether its sum can still change, and its change so far.
   std::vector<char> loose_;
   std::vector<double> change_;
-  // Work space.
-  std::vector<double> d_, low_, high_, step_, bent_, near_, near_bent_, taken_, put_;
+  // Working memory.
+  std::vector<double> d_, low_, high_, step_, response_, cut_step_, cut_response_, decrease_,
+      increase_;
   std::vector<double> solved_, small_, sums_, softness_;
 };

@@ -1,12 +1,12 @@
-// Sums of one function over the rows of a matrix, a row in each lane. Included once per instruction
-// set; fused multiply-adds are used where the processor has them.
+// Sums of a function over the rows of a matrix, with one row per lane; see core/row_sums.hpp.
+// Included once per instruction set; uses fused multiply-adds if the CPU has them.
 
-// log(x) for x > 0, as fdlibm has it: x = 2^k (1 + f) with 1 + f around 1, s = f / (2 + f), and
-// log(1 + f) = 2s + 2/3 s^3 + ... from a polynomial; the error is below one unit in the last place.
+// log(x) for x > 0, as in fdlibm: x = 2^k (1 + f) with 1 + f near 1, s = f / (2 + f), and a
+// polynomial for log(1 + f) = 2s + 2/3 s^3 + ... The error is below one unit in the last place.
 inline Lanes logarithm(Lanes x) {
   typedef std::int64_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
   constexpr std::int64_t ROOT_OF_HALF = 0x3FE6A09E667F3BCD, FRACTION = 0xFFFFFFFFFFFFF;
-  // A number whose last bits are those of the integer that is added to it.
+  // 1.5 * 2^52: the low bits of MAGIC + k are those of the integer k.
   constexpr double MAGIC = 6755399441055744.0;
   constexpr std::int64_t MAGIC_BITS = 0x4338000000000000;
   Bits bits;
@@ -29,31 +29,36 @@ inline Lanes logarithm(Lanes x) {
   return k * 6.93147180369123816490e-01 - ((half - (rest + k * 1.90821492927058770002e-10)) - f);
 }
 
-// A function of one number and its derivatives; the second as its root, which neither over- nor
-// underflows where the numbers of a row are tiny.
+// A function value, its derivative, and the square root of its second derivative. The root neither
+// overflows nor underflows if the numbers of a row are tiny.
 struct Jet {
   Lanes value, slope, root;
 };
 
-[[gnu::always_inline]] inline Jet minus_log(Lanes u) {
+// -log(u + rest), where `rest` is the rounding error of u.
+[[gnu::always_inline]] inline Jet minus_log(Lanes u, Lanes rest) {
   const Lanes inverse = 1.0 / u, one = all<Lanes>(1.0);
-  return {u > 0 ? -logarithm(u > 0 ? u : one) : all<Lanes>(INFINITY), -inverse, inverse};
+  // Near u = 1 the logarithm can be as small as `rest`.
+  const Lanes value = -(logarithm(u > 0 ? u : one) + rest * inverse);
+  return {u > 0 ? value : all<Lanes>(INFINITY), -inverse, inverse};
 }
 
-[[gnu::always_inline]] inline Jet logistic(Lanes u) {
-  const Lanes zero = {}, far = u < 0 ? u : -u, small = exponential(far);  // nothing overflows
-  const Lanes whole = 1.0 + small, share = 1.0 / whole;
-  const Lanes miss = u > 0 ? small * share : share;  // 1 / (1 + exp(u))
-  // log(1 + small), with what the sum has lost of a small number.
-  const Lanes log_of_whole = logarithm(whole) + (small - (whole - 1.0)) * share;
-  return {log_of_whole + (u < 0 ? -u : zero), -miss, square_root(small) * share};
+// log(1 + exp(-u)).
+[[gnu::always_inline]] inline Jet logistic(Lanes u, Lanes) {
+  const Lanes zero = {}, far = u < 0 ? u : -u,
+              small = exponential(far);  // exp(-|u|) cannot overflow
+  const Lanes whole = 1.0 + small, inverse = 1.0 / whole;
+  const Lanes miss = u > 0 ? small * inverse : inverse;  // 1 / (1 + exp(u))
+  // log(1 + small), corrected for the rounding error of the sum.
+  const Lanes log_of_whole = logarithm(whole) + (small - (whole - 1.0)) * inverse;
+  return {log_of_whole + (u < 0 ? -u : zero), -miss, square_root(small) * inverse};
 }
 
-// A vector of sums over the lanes: of sums[0] first, of sums[1] second and so on. Each round leaves
-// half as many vectors, whose lanes are sums of two.
+// sums_over_lanes returns a vector whose k-th lane is the sum over the lanes of sums[k]. Each round
+// adds lanes in pairs and halves the number of vectors.
 template <Index APART, Index... LANE>
 inline Lanes added_in_pairs(Lanes a, Lanes b, std::integer_sequence<Index, LANE...>) {
-  // Of `APART` lanes each, in turn, the first and the second halves of both.
+  // Blocks of 2 APART lanes: the first halves of a and b, plus their second halves.
   constexpr auto from = [](Index lane) {
     const Index begin = lane / (2 * APART) * (2 * APART), at = lane - begin;
     return at < APART ? begin + at : WIDTH + begin + at - APART;
@@ -73,8 +78,8 @@ inline Lanes sums_over_lanes(Lanes* sums) {
   }
 }
 
-// The inner products of WIDTH rows, some of which may be the same, with x. The last columns of each
-// are read with those before them, which `ending` has as 0.
+// Inner products of WIDTH rows with x; rows may repeat. If n is not a multiple of WIDTH, the last
+// vector of a row overlaps the one before, and `ending` has zeros for the overlap.
 inline Lanes inner_products(const double* const* rows, Index n, const double* x,
                             const double* ending) {
   if (n < WIDTH) {
@@ -93,7 +98,7 @@ inline Lanes inner_products(const double* const* rows, Index n, const double* x,
   return sums_over_lanes(sums);
 }
 
-// The numbers at p, or as many as there are, with zeros after them.
+// The first `count` numbers at p, at most WIDTH, followed by zeros.
 inline Lanes load_some(const double* p, Index count) {
   if (count >= WIDTH) return load<Lanes>(p);
   Lanes some = {};
@@ -106,8 +111,8 @@ inline void store_some(double* p, Lanes value, Index count) {
   for (Index k = 0; k < count; ++k) p[k] = value[k];
 }
 
-// sums[j] += sum_r weight_r rows[r][j] for n >= WIDTH columns, V vectors of them at a time. The
-// last vector ends with the last column; what it has in common with the one before is added once.
+// sums[j] += sum_r weight_r rows[r][j] for n >= WIDTH columns, V vectors of columns at a time. The
+// last vector ends at the last column; columns that it shares with the one before are added once.
 template <Index V = 4>
 inline void add_weighted(const double* const* rows, const double* weights, Index count, Index n,
                          double* sums, Index first = 0) {
@@ -129,27 +134,30 @@ inline void add_weighted(const double* const* rows, const double* weights, Index
 template <class Phi>
 double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
                double* root, Phi phi) {
-  // So few rows that their numbers stay in the second-level cache between the product that reads
-  // them and the one that adds them up.
-  constexpr Index CACHED = 1 << 14, MOST = 128;
-  static_assert(MOST % WIDTH == 0);
-  const Index n = sum.n, at_once = std::clamp(CACHED / n / WIDTH * WIDTH, WIDTH, MOST);
+  // Rows are processed in chunks of at most MAX_CACHED numbers (128 KiB). These stay in the
+  // second-level cache between the inner products and the sum of the gradient. MAX_ROWS limits the
+  // arrays on the stack.
+  constexpr Index MAX_CACHED = 1 << 14, MAX_ROWS = 128;
+  static_assert(MAX_ROWS % WIDTH == 0);
+  const Index n = sum.n, at_once = std::clamp(MAX_CACHED / n / WIDTH * WIDTH, WIDTH, MAX_ROWS);
   double ending[WIDTH] = {};
   for (Index k = 0; n >= WIDTH && k < n % WIDTH; ++k) ending[WIDTH - 1 - k] = x[n - 1 - k];
-  const double* rows[MOST];
-  double slopes[MOST];
+  const double* rows[MAX_ROWS];
+  double slopes[MAX_ROWS];
   Lanes value = {};
   for (Index first = begin; first < end; first += at_once) {
     const Index count = std::min(at_once, end - first);
-    for (Index k = 0; k < at_once; ++k)  // what is too many is the last row, without a weight
+    for (Index k = 0; k < at_once; ++k)  // pad with the last row, which has no weight
       rows[k] = sum.matrix + std::min(first + k, end - 1) * n;
     for (Index k = 0; k < count; k += WIDTH) {
       const Index i = first + k, members = end - i;
       const Lanes weight = load_some(sum.weight + i, members), zero = {};
       const Lanes offset = load_some(sum.offset + i, members);
       const Lanes factor = sum.factor ? load_some(sum.factor + i, members) : all<Lanes>(1.0);
-      const Jet jet = phi(factor * inner_products(rows + k, n, x, ending) + offset);
-      // What does not count cannot be outside.
+      const Lanes product = factor * inner_products(rows + k, n, x, ending);
+      const Lanes u = product + offset, part = u - product;
+      const Jet jet = phi(u, (product - (u - part)) + (offset - part));  // Knuth's two-sum
+      // A row without weight does not make the value infinite.
       value += weight == 0 ? zero : weight * jet.value;
       store(slopes + k, weight == 0 ? zero : weight * factor * jet.slope);
       const Lanes size = factor < 0 ? -factor : factor;
@@ -168,8 +176,8 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
                double* root) {
   const auto of = [&](auto phi) { return row_sum(sum, x, begin, end, gradient, root, phi); };
   switch (sum.phi) {
-    case RowFunction::minus_log: return of([](Lanes u) { return minus_log(u); });
-    case RowFunction::logistic: return of([](Lanes u) { return logistic(u); });
+    case RowFunction::minus_log: return of([](Lanes u, Lanes rest) { return minus_log(u, rest); });
+    case RowFunction::logistic: return of([](Lanes u, Lanes rest) { return logistic(u, rest); });
   }
   return NAN;
 }

@@ -1,10 +1,11 @@
-// Vector primitives: argmax over lanes and collection by a predicate.
-// Included once per instruction set, inside that set's namespace; PAIRSTEP_BYTES is its width.
+// Vector primitives: loads and stores, arithmetic, argmax, collection of positions, and the largest
+// scores. Included once per instruction set, inside the namespace of that set; PAIRSTEP_BYTES is
+// the size of its vectors.
 //
-// A score is a generic lambda `score<T>(p)` that reads at p and works for T = double and
-// T = Lanes alike, so that each rule is written once and needs no intrinsics.
+// A score is a generic lambda `score<T>(p)`. With T = double it returns the score at position p,
+// with T = Lanes those at WIDTH positions from p on. So a rule is written once, without intrinsics.
 
-// For lambdas in hot loops: a call would load again, for every vector, what they refer to.
+// For lambdas in inner loops. Without inlining, every call would load the captured values again.
 #define INLINED __attribute__((always_inline))
 
 constexpr Index WIDTH = PAIRSTEP_BYTES / sizeof(double);
@@ -17,7 +18,7 @@ inline T load(const double* p) {
   return value;
 }
 
-// Of numbers that are kept in float32.
+// The same for numbers that are stored as float32.
 template <class T>
 inline T load(const float* p) {
   if constexpr (sizeof(T) == sizeof(double)) {
@@ -37,7 +38,7 @@ inline void store(double* p, T value) {
 
 template <class T>
 inline T all(double value) {
-  return value - T{};  // which a compiler knows to be the value, as it does not know of a sum
+  return value - T{};  // compilers fold x - 0, but not x + 0, which differs for x = -0
 }
 
 template <class T>
@@ -50,7 +51,7 @@ inline T minimum(T a, T b) {
   return a < b ? a : b;
 }
 
-// The same, by one instruction each: compilers find it only where neither side is a constant.
+// The same as one instruction. Compilers only find it if neither side is a constant.
 #if defined(__x86_64__)
 inline Lanes maximum(Lanes a, Lanes b) {
 #if PAIRSTEP_BYTES == 64
@@ -103,7 +104,7 @@ inline V load_as(const Real* p) {
 using Floats = Vector<float>::type;
 using Doubles = Vector<double>::type;
 
-// a * b + c, rounded once where the processor can.
+// a * b + c, rounded once if the CPU has fused multiply-adds.
 inline Floats multiply_add(Floats a, Floats b, Floats c) {
 #if defined(__x86_64__) && PAIRSTEP_BYTES == 64
   return _mm512_fmadd_ps(a, b, c);
@@ -122,7 +123,7 @@ inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return a * b + c;
 #endif
 }
-// c - a * b, likewise.
+// c - a * b, rounded once if the CPU has fused multiply-adds.
 inline Doubles multiply_subtract(Doubles a, Doubles b, Doubles c) {
 #if defined(__x86_64__) && PAIRSTEP_BYTES == 64
   return _mm512_fnmadd_pd(a, b, c);
@@ -133,7 +134,7 @@ inline Doubles multiply_subtract(Doubles a, Doubles b, Doubles c) {
 #endif
 }
 
-// Reductions by halves.
+// Half of the lanes, for reductions.
 typedef double HalfLanes __attribute__((vector_size(PAIRSTEP_BYTES / 2)));
 
 inline double largest_lane(Lanes v) {
@@ -150,7 +151,7 @@ inline double largest_lane(Lanes v) {
   }
 }
 
-// Bit k is set where lane k of a is above that of b.
+// Bit k is set if lane k of a is greater than lane k of b.
 inline unsigned above(Lanes a, Lanes b) {
 #if defined(__x86_64__) && PAIRSTEP_BYTES == 64
   return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ);
@@ -163,7 +164,7 @@ inline unsigned above(Lanes a, Lanes b) {
 #endif
 }
 
-// Bit k is set where lane k of a is that of b.
+// Bit k is set if lane k of a equals lane k of b.
 inline unsigned same(Lanes a, Lanes b) {
 #if defined(__x86_64__) && PAIRSTEP_BYTES == 64
   return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ);
@@ -176,29 +177,37 @@ inline unsigned same(Lanes a, Lanes b) {
 #endif
 }
 
-// Call visit(k) for every bit k that is set.
+// Call visit(k) for each bit k that is set.
 template <class Visit>
 inline void for_bits(unsigned bits, Visit visit) {
   for (; bits; bits &= bits - 1) visit(Index(std::countr_zero(bits)));
 }
 
+// The position of the largest score.
 struct Found {
   double value = -INFINITY;
-  Index index = -1;  // -1 where every score is -inf (or there is none)
+  Index index = -1;  // -1 if every score is -inf or there are no scores
 };
 
-// Blocks short enough to be rescanned cheaply, long enough to hide the reduction at their end.
-constexpr Index BLOCK = 256;
+struct SearchSettings {
+  // Positions per block of argmax. A block ends with a reduction over lanes, and the block with the
+  // largest score is scanned again: short enough for the second, long enough for the first.
+  static constexpr Index ARGMAX_BLOCK = 256;
+  // Up to this number of wanted positions, `top` keeps a heap.
+  static constexpr Index MAX_HEAP = 32;
+  // Vectors that `top` compares with its threshold at once. Most chunks are skipped.
+  static constexpr Index CHUNK_VECTORS = 8;
+};
 
-// The K largest-score positions of K scores in one pass, the first position on ties.
-// `rescore` must give the same scores again without side effects (`score` may store as it goes).
+// The positions of the largest of each of K scores in one pass; the first position on ties.
+// `rescore` must return the same scores again without side effects (`score` may store results).
 template <int K, class Score, class Rescore>
 inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
   std::array<Found, K> found;
   std::array<Index, K> block;
   block.fill(-1);
-  for (Index begin = 0; begin < n; begin += BLOCK) {
-    const Index end = std::min(begin + BLOCK, n);
+  for (Index begin = 0; begin < n; begin += SearchSettings::ARGMAX_BLOCK) {
+    const Index end = std::min(begin + SearchSettings::ARGMAX_BLOCK, n);
     std::array<Lanes, K> even, odd;
     for (int k = 0; k < K; ++k) even[k] = odd[k] = all<Lanes>(-INFINITY);
     Index p = begin;
@@ -229,7 +238,7 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
   for (int k = 0; k < K; ++k) {
     if (block[k] < 0) continue;
     Index p = block[k];
-    const Index end = std::min(p + BLOCK, n);
+    const Index end = std::min(p + SearchSettings::ARGMAX_BLOCK, n);
     unsigned bits = 0;
     for (; p + WIDTH <= end; p += WIDTH) {
       bits = same(rescore.template operator()<Lanes>(p)[k], all<Lanes>(found[k].value));
@@ -238,7 +247,7 @@ inline std::array<Found, K> argmax(Index n, Score score, Rescore rescore) {
     if (bits != 0) p += std::countr_zero(bits);
     else
       while (p + 1 < end && rescore.template operator()<double>(p)[k] != found[k].value) ++p;
-    found[k].index = std::min(p, end - 1);  // also where a score that is no number hides the best
+    found[k].index = std::min(p, end - 1);  // a NaN among the scores may hide the largest one
   }
   return found;
 }
@@ -248,17 +257,19 @@ inline std::array<Found, K> argmax(Index n, Score score) {
   return argmax<K>(n, score, score);
 }
 
-// The largest of scores that take long, if it is above `bar`: the first position on ties. Where
-// a score may be above the bar, which rises, the quick test excess(p, bar) must be above
-// `short_of`.
+// The position of the largest score above `threshold`, for scores that are expensive; the first
+// position on ties. The threshold rises to the largest score so far. If a score may be above it,
+// the cheap test excess(p, threshold) must be above `min_excess`.
 template <class Excess, class Score>
-inline Found argmax_above(double bar, Index n, Excess excess, double short_of, Score score) {
+inline Found argmax_above(double threshold, Index n, Excess excess, double min_excess,
+                          Score score) {
   Index best = -1;
-  const auto promising = [&](Index p)
-                             INLINED { return above(excess(p, bar), all<Lanes>(short_of)); };
+  const auto promising = [&](Index p) INLINED {
+    return above(excess(p, threshold), all<Lanes>(min_excess));
+  };
   const auto offer = [&](double value, Index p) INLINED {
-    if (!(value > bar)) return;
-    bar = value;
+    if (!(value > threshold)) return;
+    threshold = value;
     best = p;
   };
   const auto look = [&](Index p) INLINED {
@@ -271,19 +282,20 @@ inline Found argmax_above(double bar, Index n, Excess excess, double short_of, S
       for (const Index at : {p, p + WIDTH}) look(at);
   for (; p + WIDTH <= n; p += WIDTH) look(p);
   for (; p < n; ++p) offer(score.template operator()<double>(p), p);
-  return {bar, best};
+  return {threshold, best};
 }
 
-// The largest of what `search` finds in the parts of [0, n) that a crew shares, the first position
-// on ties: the same whoever shares them. search(begin, end) tells positions from `begin` on.
+// Run `search` on parts of [0, n) in parallel, and return the largest of the results; the first
+// position on ties. The result does not depend on the number of threads. search(begin, end) returns
+// positions relative to `begin`. Without a worker group, the calling thread searches all.
 template <int K, class Search>
-inline std::array<Found, K> shared(Crew* crew, Index n, Search search) {
-  if (!crew) return search(0, n);
+inline std::array<Found, K> shared(WorkerGroup* worker_group, Index n, Search search) {
+  if (!worker_group) return search(0, n);
   struct alignas(64) Parts {
     Search& search;
-    std::array<Found, K> found[Crew::MOST];
+    std::array<Found, K> found[WorkerGroup::MAX_THREADS];
   } parts{search, {}};
-  const Index count = crew->share(
+  const Index count = worker_group->run(
       n,
       [](void* context, Index part, Index begin, Index end) {
         Parts& all = *static_cast<Parts*>(context);
@@ -300,13 +312,13 @@ inline std::array<Found, K> shared(Crew* crew, Index n, Search search) {
   return best;
 }
 
-// A score as it is from position `begin` on.
+// A score with positions relative to `begin`.
 template <class Score>
 inline auto from(Index begin, Score score) {
   return [=]<class T>(Index p) INLINED { return score.template operator()<T>(begin + p); };
 }
 
-// Append to out[k] every position whose k-th score is above 0.
+// Append to out[k] each position whose k-th score is above 0.
 template <int K, class Score>
 inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score) {
   Index p = 0;
@@ -325,7 +337,7 @@ inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score
   }
 }
 
-// The `count` largest positions of each of K scores, best first, the first position on ties.
+// The positions of the `count` largest of each of K scores, largest first, first position on ties.
 template <int K, class Score>
 inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Score score) {
   for (auto* list : out) list->clear();
@@ -334,25 +346,26 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
   const auto better = [](const Entry& a, const Entry& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
   };
-  // A few are kept in a heap, the worst on top: the sharper the bar, the less is looked at twice.
-  // Of many, twice as many as are wanted are taken before the worse half goes, which is less work.
+  // If few positions are wanted, keep them in a heap with the smallest score on top. This gives the
+  // highest threshold, so the fewest chunks are scanned again. If many are wanted, collect twice as
+  // many and drop the smaller half, which is less work.
   const std::size_t wanted = std::size_t(count);
-  const bool few = count <= 32;
+  const bool use_heap = count <= SearchSettings::MAX_HEAP;
   std::array<std::vector<Entry>, K> best_of;
-  std::array<double, K> bar;
-  bar.fill(-INFINITY);
+  std::array<double, K> threshold;
+  threshold.fill(-INFINITY);
   const auto keep_wanted = [&](int k) {
     std::vector<Entry>& entries = best_of[k];
     if (entries.size() <= wanted) return;
     std::nth_element(entries.begin(), entries.begin() + (count - 1), entries.end(), better);
     entries.resize(wanted);
-    bar[k] = entries.back().first;
+    threshold[k] = entries.back().first;
   };
   const auto offer = [&](int k, double value, Index p) {
-    if (!(value > bar[k])) return;
+    if (!(value > threshold[k])) return;
     std::vector<Entry>& entries = best_of[k];
     entries.push_back({value, p});
-    if (!few) {
+    if (!use_heap) {
       if (entries.size() == 2 * wanted) keep_wanted(k);
       return;
     }
@@ -361,20 +374,20 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
       std::pop_heap(entries.begin(), entries.end(), better);
       entries.pop_back();
     }
-    if (entries.size() == wanted) bar[k] = entries.front().first;
+    if (entries.size() == wanted) threshold[k] = entries.front().first;
   };
-  constexpr Index BITE = 8 * WIDTH;
+  constexpr Index CHUNK = SearchSettings::CHUNK_VECTORS * WIDTH;
   Index p = 0;
-  for (; p + BITE <= n; p += BITE) {
+  for (; p + CHUNK <= n; p += CHUNK) {
     std::array<Lanes, K> best;
     for (int k = 0; k < K; ++k) best[k] = all<Lanes>(-INFINITY);
-    for (Index q = p; q < p + BITE; q += WIDTH) {
+    for (Index q = p; q < p + CHUNK; q += WIDTH) {
       const std::array<Lanes, K> a = score.template operator()<Lanes>(q);
       for (int k = 0; k < K; ++k) best[k] = maximum(a[k], best[k]);
     }
     for (int k = 0; k < K; ++k)
-      if (largest_lane(best[k]) > bar[k])
-        for (Index q = p; q < p + BITE; ++q) offer(k, score.template operator()<double>(q)[k], q);
+      if (largest_lane(best[k]) > threshold[k])
+        for (Index q = p; q < p + CHUNK; ++q) offer(k, score.template operator()<double>(q)[k], q);
   }
   for (; p < n; ++p) {
     const std::array<double, K> a = score.template operator()<double>(p);

@@ -1,5 +1,7 @@
-// What the hot code uses of the rest. Included before any target pragma, so that inline functions
-// of these headers are compiled for the baseline only: two versions of one would be an ODR trap.
+// The headers that the code of hot.inc needs. They are included before any target pragma, so that
+// their inline functions are compiled for the baseline only. Versions for different instruction
+// sets would violate the one-definition rule, and the linker could pick one that the CPU cannot
+// run.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +27,11 @@
 #endif
 
 #include "../core/certify.hpp"
-#include "../core/crew.hpp"
+#include "../core/worker_group.hpp"
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
 #include "../core/nested.hpp"
+#include "../core/policy.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"

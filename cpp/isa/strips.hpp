@@ -1,19 +1,23 @@
-// Products of matrices, a tile in registers at a time. A strip holds as many columns as a few
-// vectors are wide, one line of them per row; a group is a part of a strip. Included once per
-// instruction set; fused multiply-adds are used where the processor has them.
+// Matrix products, computed one register tile at a time. A strip is a copy of STRIP columns, stored
+// by rows: one line of STRIP numbers per row. A group is GROUP adjacent columns of a strip. A tile
+// is the product of a group with a strip. Included once per instruction set; uses fused
+// multiply-adds if the CPU has them.
+
+// The tile of GROUP x VECTORS accumulators, a line of the strip and a broadcast number fit into the
+// vector registers: 32 with AVX-512, 16 otherwise.
 
 constexpr Index VECTORS = PAIRSTEP_BYTES == 16 ? 2 : 3;
 constexpr Index STRIP = VECTORS * WIDTH;
 constexpr Index GROUP = PAIRSTEP_BYTES == 64 ? 8 : 4;
 static_assert(STRIP % GROUP == 0 && SIDE / 4 % STRIP == 0);
 
-// A line per member of a group, a column per member of a strip, or of its first V vectors.
+// One line per member of a group, one column per member of the first V vectors of a strip.
 template <Index V>
 struct Tile {
   Lanes at[GROUP][V];
 };
 
-// Call f with the number of vectors that hold so many columns of a strip.
+// Call f with the number of vectors that hold the given number of columns of a strip.
 template <class F>
 inline auto with_vectors(Index columns, F f) {
   if (columns <= WIDTH) return f(std::integral_constant<Index, 1>());
@@ -35,7 +39,8 @@ template <Index V>
     for (Index v = 0; v < V; ++v) store(to + g * stride + v * WIDTH, tile.at[g][v]);
 }
 
-// The inner products of a group, whose lines are `stride` apart, with a strip, over `depth` lines.
+// Inner products of a group with a strip over `depth` lines. The lines of the group are `stride`
+// apart.
 template <Index V>
 [[gnu::always_inline]] inline Tile<V> multiply(const double* group, Index stride,
                                                const double* strip, Index depth) {
@@ -66,21 +71,21 @@ template <Index V>
   return a;
 }
 
-// The numbers at some places after p.
+// The numbers at some offsets from p.
 template <Index... LANE>
 [[gnu::always_inline]] inline Lanes gather(const double* p, const Index* at,
                                            std::integer_sequence<Index, LANE...>) {
   return Lanes{p[at[LANE]]...};
 }
 
-// The rows [begin, end) of the columns from `first` on as strips, one after the other, scaled;
-// columns that fill the last tile are 0.
+// Copy the rows [begin, end) of `count` columns from `first` on to consecutive strips, with
+// scaling. Columns that pad the last tile are 0.
 void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
-  constexpr Index FILLED = std::max(GROUP, WIDTH);
-  const Index depth = end - begin, filled = (count + FILLED - 1) / FILLED * FILLED;
+  constexpr Index PADDING = std::max(GROUP, WIDTH);
+  const Index depth = end - begin, filled = (count + PADDING - 1) / PADDING * PADDING;
   const double* from = columns.data + begin * columns.down;
   const auto scale_of = [&](Index k) { return columns.scale ? columns.scale[begin + k] : 1.0; };
-  // What fills the last tile is the last column again, and does not count.
+  // Padding columns read the last column again, and `counts` masks them.
   Index at[SIDE], place[SIDE];
   double counts[SIDE];
   for (Index j = 0; j < filled; ++j) {
@@ -108,12 +113,13 @@ void pack(const Columns& columns, Index first, Index count, Index begin, Index e
   }
 }
 
+// See BlockProduct in dispatch.hpp.
 void multiply(const BlockProduct& job) {
   for (Index strip = 0; strip < job.columns; strip += STRIP) {
     const Index end = std::min(strip + STRIP, job.columns);
     const Index last = job.upper ? std::min(job.rows, end) : job.rows;
     for (Index i = 0; i < last; i += GROUP) {
-      // Whole vectors below the diagonal are left out.
+      // Skip whole vectors below the diagonal.
       const Index j = job.upper && i > strip ? strip + (i - strip) / WIDTH * WIDTH : strip;
       with_vectors(end - j, [&](auto vectors) {
         constexpr Index V = vectors();

@@ -1,14 +1,28 @@
-// Kernel values tile by tile: inner products of a few queries with a panel of columns, the kernel
-// function on them while they are in the first-level cache, and then what is to become of them.
-// Included once per instruction set.
+// Kernel values, computed tile by tile; see Tiles in oracles/points.hpp. A tile is a few queries
+// times a panel of columns: their inner products or squared distances, then the kernel function
+// while the tile is in the first-level cache, then the sums or copies that the job wants. Included
+// once per instruction set.
 
-// exp(x) = 2^n exp(r) with |r| <= log(2)/2: adding 1.5 * 2^(mantissa bits) rounds x / log(2) to n
-// and leaves n in the low bits, from where a shift carries it into the exponent.
+struct TileSettings {
+  // Queries per register tile of dense products. With three vectors of columns the accumulators fit
+  // into the vector registers: 32 with AVX-512, 16 otherwise.
+  static constexpr int DENSE_ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
+  static constexpr int DENSE_VECTORS = 3;
+  // Queries per tile of sparse products.
+  static constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;
+  // Queries per register tile of sums with several outputs.
+  static constexpr Index OUTPUT_ROWS = 8;
+};
+
+// exp(x) = 2^n exp(r) with |r| <= log(2)/2. Adding 1.5 * 2^(mantissa bits) rounds x / log(2) to the
+// integer n and leaves n in the low bits. A shift then moves n into the exponent.
 inline Floats exponential(Floats x) {
   typedef std::int32_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
-  constexpr float SMALLEST = -87.3f, MAGIC = 12582912.0f;
+  // Below SMALLEST the result is 0, and above LARGEST it is that of LARGEST: both are near the
+  // limits of the exponent.
+  constexpr float SMALLEST = -87.3f, LARGEST = 88.0f, MAGIC = 12582912.0f;
   const Floats zero = {};
-  const Floats at = x < SMALLEST ? zero + SMALLEST : (x > 88.0f ? zero + 88.0f : x);
+  const Floats at = x < SMALLEST ? zero + SMALLEST : (x > LARGEST ? zero + LARGEST : x);
   const Floats shifted = multiply_add(at, zero + 1.44269504f, zero + MAGIC);
   const Floats n = shifted - MAGIC;
   Floats r = multiply_add(n, zero - 0.693145752f, at);
@@ -31,9 +45,9 @@ inline Floats exponential(Floats x) {
 
 inline Doubles exponential(Doubles x) {
   typedef std::int64_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
-  constexpr double SMALLEST = -708.0, MAGIC = 6755399441055744.0;
+  constexpr double SMALLEST = -708.0, LARGEST = 709.0, MAGIC = 6755399441055744.0;
   const Doubles zero = {};
-  const Doubles at = x < SMALLEST ? zero + SMALLEST : (x > 709.0 ? zero + 709.0 : x);
+  const Doubles at = x < SMALLEST ? zero + SMALLEST : (x > LARGEST ? zero + LARGEST : x);
   const Doubles shifted = multiply_add(at, zero + 1.4426950408889634, zero + MAGIC);
   const Doubles n = shifted - MAGIC;
   Doubles r = multiply_add(n, zero - 0.693147180369123816490, at);
@@ -53,19 +67,20 @@ inline Doubles exponential(Doubles x) {
   return x < SMALLEST ? zero : value;
 }
 
-// tanh through exp; near zero, where that cancels, by its series.
+// tanh by exp or, below SERIES where the difference would cancel, by its power series.
 template <class V>
 inline V hyperbolic_tangent(V x) {
   using Real = std::remove_cvref_t<decltype(x[0])>;
+  constexpr Real SERIES = Real(0.15);
   const V size = x < 0 ? -x : x;
-  const V fall = exponential(-2 * size);
-  const V far = (1 - fall) / (1 + fall);
+  const V power = exponential(-2 * size);
+  const V far = (1 - power) / (1 + power);
   const V square = x * x;
   V series = V{};
   for (const double c : {-929569.0 / 638512875, 21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835,
                          -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0})
     series = multiply_add(series, square, V{} + Real(c));
-  return size < Real(0.15) ? x * series : (x < 0 ? -far : far);
+  return size < SERIES ? x * series : (x < 0 ? -far : far);
 }
 
 template <class Real>
@@ -84,7 +99,9 @@ void exponentials(const Real* x, Index n, Real* out) {
   }
 }
 
-// The kernel function on a row of inner products with columns; `square` is |query|^2.
+// Apply the kernel function to a row of inner products with the columns or, if
+// `kernel.differences`, of squared distances. `square` is |query|^2, and `squares` those of the
+// columns.
 template <class Real>
 inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* squares,
                          Real* values, Index count) {
@@ -100,13 +117,19 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
   const V none = {};
   const auto distance = [&](V dot, V other) {
     const V square_of_it = (other + square) - 2 * dot;
-    return square_of_it < 0 ? none : square_of_it;  // NaN stays what it is
+    return square_of_it < 0 ? none : square_of_it;  // keeps NaN
   };
   switch (kernel.name) {
     case KernelName::rbf:
+      if (kernel.differences) {
+        each([&](V apart, V) { return exponential(-gamma * apart); });
+        break;
+      }
       each([&](V dot, V other) { return exponential(-gamma * distance(dot, other)); });
       break;
-    case KernelName::squared_distance: each(distance); break;
+    case KernelName::squared_distance:
+      if (!kernel.differences) each(distance);
+      break;
     case KernelName::poly:
       each([&](V dot, V) {
         V base = gamma * dot + coef0, power = none + 1;
@@ -124,8 +147,9 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
   }
 }
 
-// Inner products of ROWS packed queries with some vectors of columns of a dense panel.
-template <class Real, int ROWS, int VECTORS>
+// Inner products of ROWS packed queries with VECTORS vectors of columns of a dense panel, or their
+// squared distances as sums of squared differences.
+template <class Real, int ROWS, int VECTORS, bool DISTANCES>
 inline void dense_dots(const Real* queries, const Real* panel, Index features, Real* out) {
   using V = typename Vector<Real>::type;
   constexpr Index WIDE = Vector<Real>::width, PANEL = Points<Real>::PANEL,
@@ -139,7 +163,14 @@ inline void dense_dots(const Real* queries, const Real* panel, Index features, R
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; ++r) {
       const V query = V{} + queries[k * BLOCK + r];
-      for (int v = 0; v < VECTORS; ++v) sum[r][v] = multiply_add(query, column[v], sum[r][v]);
+      for (int v = 0; v < VECTORS; ++v) {
+        if constexpr (DISTANCES) {
+          const V apart = query - column[v];
+          sum[r][v] = multiply_add(apart, apart, sum[r][v]);
+        } else {
+          sum[r][v] = multiply_add(query, column[v], sum[r][v]);
+        }
+      }
     }
   }
   for (int r = 0; r < ROWS; ++r)
@@ -147,23 +178,22 @@ inline void dense_dots(const Real* queries, const Real* panel, Index features, R
       std::memcpy(out + r * PANEL + v * WIDE, &sum[r][v], sizeof(V));
 }
 
-// Of as many queries as there are, up to ROWS, with three vectors of columns, or with one if that
-// holds all that there are.
-template <class Real, int ROWS>
+// The same for `count` queries, at most ROWS. Uses fewer rows if they suffice, and one vector of
+// columns instead of three if it holds all columns.
+template <class Real, int ROWS, bool DISTANCES>
 inline void some_dots(Index count, Index columns, const Real* queries, const Real* panel,
                       Index features, Real* out) {
   if constexpr (ROWS > 1) {
     if (2 * count <= ROWS)
-      return some_dots<Real, ROWS / 2>(count, columns, queries, panel, features, out);
+      return some_dots<Real, ROWS / 2, DISTANCES>(count, columns, queries, panel, features, out);
   }
-  if (columns <= Vector<Real>::width) dense_dots<Real, ROWS, 1>(queries, panel, features, out);
-  else dense_dots<Real, ROWS, 3>(queries, panel, features, out);
+  if (columns <= Vector<Real>::width)
+    dense_dots<Real, ROWS, 1, DISTANCES>(queries, panel, features, out);
+  else
+    dense_dots<Real, ROWS, TileSettings::DENSE_VECTORS, DISTANCES>(queries, panel, features, out);
 }
 
-// Queries that the sparse kernel takes at once.
-constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;
-
-// A square of values, 16 bytes wide, turned over: to[c][r] = from[r][c].
+// Transpose a square of values that is 16 bytes wide: to[c][r] = from[r][c].
 inline void transpose(const float* from, Index from_stride, float* to, Index to_stride) {
   typedef float Four __attribute__((vector_size(16)));
   const Four a = load_as<Four>(from), b = load_as<Four>(from + from_stride),
@@ -172,25 +202,27 @@ inline void transpose(const float* from, Index from_stride, float* to, Index to_
              cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
              ba = __builtin_shufflevector(a, b, 2, 6, 3, 7),
              dc = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  const Four turned[4] = {
+  const Four columns[4] = {
       __builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
       __builtin_shufflevector(ba, dc, 0, 1, 4, 5), __builtin_shufflevector(ba, dc, 2, 3, 6, 7)};
-  for (int k = 0; k < 4; ++k) std::memcpy(to + k * to_stride, &turned[k], sizeof(Four));
+  for (int k = 0; k < 4; ++k) std::memcpy(to + k * to_stride, &columns[k], sizeof(Four));
 }
 inline void transpose(const double* from, Index from_stride, double* to, Index to_stride) {
   typedef double Two __attribute__((vector_size(16)));
   const Two a = load_as<Two>(from), b = load_as<Two>(from + from_stride);
-  const Two turned[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
-  for (int k = 0; k < 2; ++k) std::memcpy(to + k * to_stride, &turned[k], sizeof(Two));
+  const Two columns[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
+  for (int k = 0; k < 2; ++k) std::memcpy(to + k * to_stride, &columns[k], sizeof(Two));
 }
 
-// Inner products of the scattered queries with the columns [begin, end) of sparse points.
+// Inner products of queries with the columns [begin, end) of sparse points. The queries are
+// scattered into a dense array with SPARSE_ROWS numbers per feature.
 template <class Real>
 inline void sparse_dots(const Real* scattered, const Points<Real>& points, Index begin, Index end,
                         Real* out) {
   using V = typename Vector<Real>::type;
-  constexpr Index WIDE = Vector<Real>::width, VECTORS = SPARSE_ROWS / WIDE,
-                  PANEL = Points<Real>::PANEL, SQUARE = 16 / sizeof(Real);
+  constexpr Index SPARSE_ROWS = TileSettings::SPARSE_ROWS, WIDE = Vector<Real>::width,
+                  VECTORS = SPARSE_ROWS / WIDE, PANEL = Points<Real>::PANEL,
+                  SQUARE = 16 / sizeof(Real);
   alignas(64) Real by_column[PANEL * SPARSE_ROWS];
   std::fill(by_column + (end - begin) * SPARSE_ROWS, std::end(by_column), Real(0));
   const Index* starts = points.starts();
@@ -210,7 +242,34 @@ inline void sparse_dots(const Real* scattered, const Points<Real>& points, Index
       transpose(by_column + c * SPARSE_ROWS + r, SPARSE_ROWS, out + r * PANEL + c, PANEL);
 }
 
-// As many values as make a vector of doubles.
+// Squared distances between sparse queries and the columns [begin, end) of sparse points, as sums
+// of squared differences. Both rows are sorted by feature and merged.
+template <class Real>
+inline void sparse_distances(const Points<Real>& queries, Index first, Index count,
+                             const Points<Real>& points, Index begin, Index end, Real* out) {
+  constexpr Index PANEL = Points<Real>::PANEL;
+  constexpr std::int32_t NONE = std::numeric_limits<std::int32_t>::max();
+  std::fill(out, out + count * PANEL, Real(0));
+  for (Index r = 0; r < count; ++r) {
+    const Index a_end = queries.starts()[first + r + 1];
+    for (Index c = begin; c < end; ++c) {
+      Index a = queries.starts()[first + r], b = points.starts()[c];
+      const Index b_end = points.starts()[c + 1];
+      Real sum = 0;
+      while (a < a_end || b < b_end) {
+        const std::int32_t left = a < a_end ? queries.columns()[a] : NONE,
+                           right = b < b_end ? points.columns()[b] : NONE;
+        Real apart = 0;
+        if (left <= right) apart = queries.values()[a++];
+        if (right <= left) apart -= points.values()[b++];
+        sum += apart * apart;
+      }
+      out[r * PANEL + c - begin] = sum;
+    }
+  }
+}
+
+// Load the values of one vector of doubles, converted to double.
 inline Doubles widen(const double* p) { return load_as<Doubles>(p); }
 inline Doubles widen(const float* p) {
   typedef float Half __attribute__((vector_size(PAIRSTEP_BYTES / 2)));
@@ -230,29 +289,59 @@ inline double weighted_sum(const Real* values, const double* weights, Index coun
   return sum;
 }
 
-// The sums over the columns of a tile, of each group apart.
+// totals[r * stride + o] += sum_c values[r * PANEL + c] weights[c * outputs + o] for R rows. The
+// order of summation, and so the rounding, does not depend on R.
+template <Index R, class Real>
+inline void add_outputs(const Real* values, const double* weights, Index columns, Index outputs,
+                        double* totals, Index stride) {
+  constexpr Index PANEL = Points<Real>::PANEL, WIDE = Vector<double>::width;
+  static_assert(OUTPUTS_STEP % WIDE == 0);
+  for (Index o = 0; o < outputs; o += WIDE) {
+    Doubles sums[R];
+    for (Index r = 0; r < R; ++r) sums[r] = load_as<Doubles>(totals + r * stride + o);
+    for (Index c = 0; c < columns; ++c) {
+      const Doubles weight = load_as<Doubles>(weights + c * outputs + o);
+#pragma GCC unroll 8
+      for (Index r = 0; r < R; ++r)
+        sums[r] = multiply_add(Doubles{} + double(values[r * PANEL + c]), weight, sums[r]);
+    }
+    for (Index r = 0; r < R; ++r) std::memcpy(totals + r * stride + o, &sums[r], sizeof sums[r]);
+  }
+}
+
+// Add the weighted sums over the columns of a tile, separately for each group of columns.
 template <class Real>
 inline void add_totals(const Tiles<Real>& job, Index first, Index count, Index panel,
                        const Real* values) {
-  constexpr Index PANEL = Points<Real>::PANEL;
-  const Index columns = job.columns->count();
-  const Index begin = panel * PANEL, end = std::min(begin + PANEL, columns);
+  constexpr Index PANEL = Points<Real>::PANEL, ROWS = TileSettings::OUTPUT_ROWS;
+  const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
   const std::vector<Index>& groups = *job.groups;
   Index g = std::upper_bound(groups.begin(), groups.end(), begin) - groups.begin() - 1;
   for (; g + 1 < Index(groups.size()) && groups[g] < end; ++g) {
     const Index from = std::max(begin, groups[g]), to = std::min(end, groups[g + 1]);
-    for (Index o = 0; o < job.outputs; ++o) {
-      double* totals = job.totals + (g * job.outputs + o) * job.stride + first;
-      for (Index r = 0; r < count; ++r)
-        totals[r] += weighted_sum(values + r * PANEL + (from - begin),
-                                  job.column_weights + o * columns + from, to - from);
+    const double* weights = job.column_weights + from * job.outputs;
+    double* totals = job.totals + first * job.stride + g * job.outputs;
+    const Real* some = values + (from - begin);
+    Index r = 0;
+    if (job.outputs == 1) {
+      for (; r < count; ++r)
+        totals[r * job.stride] += weighted_sum(some + r * PANEL, weights, to - from);
+      continue;
     }
+    for (; r + ROWS <= count; r += ROWS)
+      add_outputs<ROWS>(some + r * PANEL, weights, to - from, job.outputs, totals + r * job.stride,
+                        job.stride);
+    for (; r < count; ++r)
+      add_outputs<1>(some + r * PANEL, weights, to - from, job.outputs, totals + r * job.stride,
+                     job.stride);
   }
 }
 
-// What becomes of a tile of values: `values` has a row of PANEL columns per query.
+// Apply the kernel function to a tile, and add or copy the values as the job wants. `values` has a
+// row of PANEL columns per query.
 template <class Real>
-inline void deliver(const Tiles<Real>& job, Index first, Index count, Index panel, Real* values) {
+inline void finish_tile(const Tiles<Real>& job, Index first, Index count, Index panel,
+                        Real* values) {
   constexpr Index PANEL = Points<Real>::PANEL;
   const Index begin = panel * PANEL;
   const Real* squares = job.queries->squares();
@@ -278,9 +367,11 @@ inline void deliver(const Tiles<Real>& job, Index first, Index count, Index pane
   }
 }
 
+// Compute the tiles of the panels [first_panel, last_panel).
 template <class Real>
 void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
-  constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
+  constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK,
+                  SPARSE_ROWS = TileSettings::SPARSE_ROWS;
   const Index count = std::min(job.queries->count(), job.last_query),
               features = job.columns->features();
   if (job.columns->sparse()) {
@@ -295,20 +386,24 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
             scattered[Index(queries.columns()[e]) * SPARSE_ROWS + r] =
                 set ? queries.values()[e] : Real(0);
       };
-      scatter(true);
+      if (!job.kernel.differences) scatter(true);
       for (Index panel = first_panel; panel < last_panel; ++panel) {
         const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
-        sparse_dots(scattered, *job.columns, begin, end, values);
-        deliver(job, first, here, panel, values);
+        if (job.kernel.differences)
+          sparse_distances(queries, first, here, *job.columns, begin, end, values);
+        else sparse_dots(scattered, *job.columns, begin, end, values);
+        finish_tile(job, first, here, panel, values);
       }
-      scatter(false);
+      if (!job.kernel.differences) scatter(false);
     }
     job.queries->lines().give_back(scattered);
     return;
   }
-  constexpr int ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
-  constexpr Index THREE = 3 * Vector<Real>::width;
+  constexpr int ROWS = TileSettings::DENSE_ROWS;
+  constexpr Index COLUMNS = TileSettings::DENSE_VECTORS * Vector<Real>::width;
   alignas(64) Real values[BLOCK * PANEL];
+  const auto dots =
+      job.kernel.differences ? some_dots<Real, ROWS, true> : some_dots<Real, ROWS, false>;
   for (Index first = job.first_query; first < count; first += BLOCK) {
     const Index here = std::min(BLOCK, count - first);
     const Real* block = job.blocks + first * features;
@@ -316,16 +411,15 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       const Real* columns = job.columns->panel(panel);
       const Index wide = std::min(PANEL, job.columns->count() - panel * PANEL);
       if (wide < PANEL) std::fill(std::begin(values), std::end(values), Real(0));
-      for (Index c = 0; c < wide; c += THREE)
+      for (Index c = 0; c < wide; c += COLUMNS)
         for (Index r = 0; r < here; r += ROWS)
-          some_dots<Real, ROWS>(here - r, wide - c, block + r, columns + c, features,
-                                values + r * PANEL + c);
-      deliver(job, first, here, panel, values);
+          dots(here - r, wide - c, block + r, columns + c, features, values + r * PANEL + c);
+      finish_tile(job, first, here, panel, values);
     }
   }
 }
 
-// exp(-gamma distance), in float64 whatever the distances are kept in.
+// exp(-gamma distance), computed in float64 whatever the type of the distances.
 template <class Real>
 void rbf_of_distances(const Real* distances, double gamma, Index n, Real* out) {
   constexpr Index WIDE = Vector<double>::width;

@@ -11,12 +11,22 @@ namespace pairstep {
 
 namespace {
 
-// Newton steps at once, and, where they do not do, for each ridge on the way down to the problem's.
-constexpr int STEPS = 12, STEPS_EACH = 40, REFINEMENTS = 3;
-constexpr double MUCH_RIDGE = 1e6;
-constexpr double FLAT = 0.01;  // of the slope at the start of a line search
+struct DualNewtonSettings {
+  static constexpr int max_steps = 12;  // with the problem's own ridge; usually about five suffice
+  static constexpr double usual_steps = 5.0;  // for the estimate of the cost
+  // If these fail: start with first_ridge times the ridge and multiply by ridge_factor each time.
+  static constexpr double first_ridge = 1e6, ridge_factor = 0.1;
+  static constexpr int max_steps_per_ridge = 40;
+  static constexpr int refinements = 3;  // Newton steps in x that remove the rounding of the dual
+  static constexpr double final_slope = 0.01;  // ends a line search, relative to the first slope
+  static constexpr double slope_rounding = 1e-14;  // relative rounding error of a slope
+  // Diagonal entry of a group without free variables, relative to the entry with all of them free.
+  // It keeps the Hessian of the dual positive definite.
+  static constexpr double least_diagonal = 1e-12;
+};
 
-// Solves a symmetric system, its lower triangle given by columns, by Gauss steps with pivots.
+// Solve a symmetric system, given by the columns of its lower triangle, by Gaussian elimination
+// with partial pivoting.
 bool solve_indefinite(double* matrix, Index n, double* b) {
   for (Index c = 0; c < n; ++c)
     for (Index r = 0; r < c; ++r) matrix[c * n + r] = matrix[r * n + c];
@@ -40,12 +50,13 @@ bool solve_indefinite(double* matrix, Index n, double* b) {
   return true;
 }
 
-// Where a falling function is 0, or within `close` of it, from its value at 0 on: 1 if it is close
-// there, as it is once the free variables are the right ones. (Regula falsi, as Illinois has it.)
+// Find where a decreasing function is within `close` of 0, to the right of 0, by regula falsi with
+// the Illinois modification. `at_0` is its value at 0. The first trial, 1, is the root if the set
+// of free variables does not change on the way.
 template <class Function>
 double root_of(const Function& function, double at_0, double close) {
-  constexpr double FURTHEST = 1 << 20;
-  constexpr int ROUNDS = 40;
+  constexpr double FURTHEST = 1 << 20;  // end of the search for a negative value
+  constexpr int ROUNDS = 40;            // as many as bisection needs for 12 digits
   double low = 0.0, high = 1.0, above = at_0, below = function(high);
   while (below > close && high < FURTHEST) {
     low = high;
@@ -72,58 +83,58 @@ double root_of(const Function& function, double at_0, double close) {
   return at;
 }
 
-// With y = Ax - b as variables of their own, the Lagrangian of x and y falls apart into numbers:
+// With y = Ax - b as separate variables, the Lagrangian of x and y separates:
 //   x_i = clip((lambda_g - c_i - A_i'y) / ridge_i, lower_i, upper_i),
 // and the dual, concave and piecewise quadratic in (y, lambda), is
 //   -|y|^2/2 - b'y + lambda'totals + sum_i (ridge_i x_i / 2 + c_i + A_i'y - lambda_g) x_i.
-// Where squares have weights w, y is w (Ax - b) and the first term y'(y / w)/2. With some below 0
-// that is no longer concave; its saddle point is found by whole Newton steps, which change the free
-// variables until they are right, or fail.
+// If the squares have weights w, y is w (Ax - b) and the first term is y'(y / w)/2. Negative
+// weights make the function indefinite. Its saddle point is then found by full Newton steps, which
+// either reach the right set of free variables or fail.
 class Dual {
  public:
   Dual(const Ridged& problem, const Point& point, std::vector<double> y, std::vector<double> lambda,
-       Team& team)
+       ThreadPool& pool)
       : problem_(problem),
         point_(point),
-        team_(team),
+        pool_(pool),
         y_(std::move(y)),
         lambda_(std::move(lambda)),
         slopes_(std::size_t(point.n)),
         x_(slopes_.size()),
         hessian_(unknowns() * unknowns()) {}
 
-  // For the ridge times `scale`. Whether the maximum was found.
-  bool maximise(double scale, int steps) {
+  // Maximize the dual for the ridge times `scale`. Return whether the maximum was found.
+  bool maximize(double scale, int steps) {
     scale_ = scale;
     set_slopes(y_, lambda_, slopes_);
     for (Index i = 0; i < point_.n; ++i) slopes_[i] += problem_.c[i];
     set_x();
     for (int step = 0; step < steps; ++step) {
-      team_.pulse().beat();
-      if (team_.pulse().stopped()) return false;
-      set_rise();
+      pool_.interrupt().poll();
+      if (pool_.interrupt().stopped()) return false;
+      set_dual_gradient();
       set_hessian();
-      direction_ = rise_;
+      direction_ = dual_gradient_;
       if (!solve(direction_)) return false;
       const std::vector<char> before = free_;
-      const double length = advance();
-      if (length == 0.0) return true;  // nothing rises any more but by rounding
+      const double length = search_along_direction();
+      if (length == 0.0) return true;  // no further increase above rounding
       set_x();
       if (length == 1.0 && free_ == before) return true;
     }
     return false;
   }
 
-  // The point, without what rounding has put into it: of x_i, as a difference of prices that is
-  // divided by a small ridge. Newton steps on the free variables in x itself, by Woodbury's
-  // formula: with u = A dx and the gradient's part r that is left,
+  // Return x with its rounding errors removed. They come from the division of a difference of
+  // derivatives by a small ridge. Newton steps in x itself on the free variables correct them, by
+  // Woodbury's formula: with u = A dx and the remaining gradient r,
   //   dx = (r + dlambda - A'u) / ridge,
   // a system in (u, dlambda) with the Hessian of the dual.
   std::vector<double> refined() {
     set_hessian();
     const Index n = point_.n, m = rows();
     std::vector<double> y(y_.size()), gradient(x_.size()), step(x_.size());
-    for (int round = 0; round < REFINEMENTS; ++round) {
+    for (int round = 0; round < DualNewtonSettings::refinements; ++round) {
       for_rows([&](Index p, const double* row) {
         times_vector(row, 1, n, x_.data(), &y[p]);
         y[p] = (y[p] - problem_.b[p]) / inverse_weight(p);
@@ -163,7 +174,7 @@ class Dual {
 
   template <class Part>
   void for_rows(Part part) {
-    team_.run(rows(), [&](Index p) { part(p, problem_.A + p * point_.n); });
+    pool_.run(rows(), [&](Index p) { part(p, problem_.A + p * point_.n); });
   }
 
   template <class Part>
@@ -177,7 +188,7 @@ class Dual {
     for_groups([&](Index g, Index begin, Index end) {
       std::fill(slopes.begin() + begin, slopes.begin() + end, -lambda[g]);
     });
-    add_transposed(problem_.A, rows(), point_.n, y.data(), slopes.data(), team_);
+    add_transposed(problem_.A, rows(), point_.n, y.data(), slopes.data(), pool_);
   }
 
   void set_x() {
@@ -188,61 +199,60 @@ class Dual {
     }
   }
 
-  // The gradient of the dual.
-  void set_rise() {
-    rise_.assign(std::size_t(unknowns()), 0.0);
+  void set_dual_gradient() {
+    dual_gradient_.assign(std::size_t(unknowns()), 0.0);
     for_rows([&](Index p, const double* row) {
-      times_vector(row, 1, point_.n, x_.data(), &rise_[p]);
-      rise_[p] -= problem_.b[p] + inverse_weight(p) * y_[p];
+      times_vector(row, 1, point_.n, x_.data(), &dual_gradient_[p]);
+      dual_gradient_[p] -= problem_.b[p] + inverse_weight(p) * y_[p];
     });
     for_groups([&](Index g, Index begin, Index end) {
-      rise_[rows() + g] =
+      dual_gradient_[rows() + g] =
           problem_.totals[g] - std::accumulate(x_.begin() + begin, x_.begin() + end, 0.0);
     });
   }
 
-  // Minus its Hessian: the Gram matrix of the columns (A_i, -e_g) / sqrt(ridge_i) of the free
-  // variables, and the identity for y. Its lower triangle, by columns.
+  // Set minus the Hessian of the dual: the Gram matrix of the columns (A_i, -e_g) / sqrt(ridge_i)
+  // of the free variables, plus the inverse weights (1 without weights) on the diagonal for y. Only
+  // the lower triangle is set, by columns.
   void set_hessian() {
     const Index m = rows(), size = unknowns();
-    std::vector<Index> who;
+    std::vector<Index> free;
     std::vector<double> root;
     for (Index i = 0; i < point_.n; ++i) {
       if (!free_[i]) continue;
-      who.push_back(i);
+      free.push_back(i);
       root.push_back(1.0 / std::sqrt(ridge(i)));
     }
-    const Index count = Index(who.size());
+    const Index count = Index(free.size());
     Aligned scaled(std::max<Index>(m * count, 1)), block(m * m);
     std::fill_n(hessian_.data(), size * size, 0.0);
     for_rows([&](Index p, const double* row) {
       double* const to = scaled.data() + p * count;
-      for (Index k = 0; k < count; ++k) to[k] = root[k] * row[who[k]];
+      for (Index k = 0; k < count; ++k) to[k] = root[k] * row[free[k]];
       for (Index g = 0, k = 0; g < point_.n_groups; ++g) {
         const Index first = k;
-        while (k < count && who[k] < point_.starts[g + 1]) ++k;
-        double& own = hessian_[p * size + m + g];
-        times_vector(to + first, 1, k - first, root.data() + first, &own);
-        own *= -1.0;
+        while (k < count && free[k] < point_.starts[g + 1]) ++k;
+        double& entry = hessian_[p * size + m + g];
+        times_vector(to + first, 1, k - first, root.data() + first, &entry);
+        entry *= -1.0;
       }
     });
-    gram({scaled.data(), count, m, 1, count}, block.data(), team_);
+    gram({scaled.data(), count, m, 1, count}, block.data(), pool_);
     for (Index p = 0; p < m; ++p) {
       std::copy_n(block.data() + p * m + p, m - p, hessian_.data() + p * size + p);
       hessian_[p * size + p] += inverse_weight(p);
     }
     for_groups([&](Index g, Index begin, Index end) {
-      double all = 0.0, own = 0.0;
+      double of_all = 0.0, of_free = 0.0;
       for (Index i = begin; i < end; ++i) {
-        all += 1.0 / ridge(i);
-        if (free_[i]) own += 1.0 / ridge(i);
+        of_all += 1.0 / ridge(i);
+        if (free_[i]) of_free += 1.0 / ridge(i);
       }
-      // Where nobody of a group is free, a little of what all of them would add.
-      hessian_[(m + g) * (size + 1)] = own + 1e-12 * all;
+      hessian_[(m + g) * (size + 1)] = of_free + DualNewtonSettings::least_diagonal * of_all;
     });
   }
 
-  // Whether there is a finite solution, in place of b.
+  // Replace b by the solution of the Newton system. Return whether it is finite.
   bool solve(std::vector<double>& b) {
     const Index size = unknowns();
     Aligned factor(size * size);
@@ -256,20 +266,22 @@ class Dual {
     return std::all_of(b.begin(), b.end(), [](double d) { return std::isfinite(d); });
   }
 
-  // To where the dual is largest along the direction, or close to it. The length of the step.
-  double advance() {
+  // Move near the maximum of the dual along the direction. Return the length of the step.
+  double search_along_direction() {
     const Index m = rows();
-    const double first = std::inner_product(rise_.begin(), rise_.end(), direction_.begin(), 0.0);
+    const double first =
+        std::inner_product(dual_gradient_.begin(), dual_gradient_.end(), direction_.begin(), 0.0);
     std::vector<double> along(x_.size());
     set_slopes(direction_, {direction_.begin() + m, direction_.end()}, along);
-    double fixed = 0.0, bend = 0.0, size = 0.0;  // of the terms that do not depend on x
+    double fixed = 0.0, bend = 0.0;  // slope and curvature of the terms that do not depend on x
+    double size = 0.0;               // of the terms that depend on x
     for (Index p = 0; p < m; ++p) {
       fixed -= direction_[p] * (problem_.b[p] + inverse_weight(p) * y_[p]);
       bend += direction_[p] * inverse_weight(p) * direction_[p];
     }
     for (Index g = 0; g < point_.n_groups; ++g) fixed += direction_[m + g] * problem_.totals[g];
     for (Index i = 0; i < point_.n; ++i) size += std::abs(along[i] * x_[i]);
-    const double rounding = 1e-14 * (size + std::abs(fixed));
+    const double rounding = DualNewtonSettings::slope_rounding * (size + std::abs(fixed));
     if (!problem_.weight && first <= rounding) return 0.0;
     const auto slope = [&](double length) {
       double sum = fixed - length * bend;
@@ -278,7 +290,9 @@ class Dual {
       return sum;
     };
     const double length =
-        problem_.weight ? 1.0 : root_of(slope, first, std::max(FLAT * first, rounding));
+        problem_.weight
+            ? 1.0
+            : root_of(slope, first, std::max(DualNewtonSettings::final_slope * first, rounding));
     for (Index p = 0; p < m; ++p) y_[p] += length * direction_[p];
     for (Index g = 0; g < point_.n_groups; ++g) lambda_[g] += length * direction_[m + g];
     for (Index i = 0; i < point_.n; ++i) slopes_[i] += length * along[i];
@@ -287,10 +301,10 @@ class Dual {
 
   const Ridged& problem_;
   const Point& point_;
-  Team& team_;
+  ThreadPool& pool_;
   std::vector<double> y_, lambda_;
   std::vector<double> slopes_, x_;  // slopes = c + A'y - lambda
-  std::vector<double> rise_, direction_;
+  std::vector<double> dual_gradient_, direction_;
   std::vector<char> free_;
   Aligned hessian_;
   double scale_ = 1.0;
@@ -299,20 +313,21 @@ class Dual {
 }  // namespace
 
 double cost_of_dual_newton(Index m, Index n) {
-  constexpr double USUAL_STEPS = 5.0;
-  return USUAL_STEPS * double(n) * double(m) * (4.0 + 0.5 * double(m));
+  return DualNewtonSettings::usual_steps * double(n) * double(m) * (4.0 + 0.5 * double(m));
 }
 
 bool dual_newton(const Ridged& problem, const Point& point, const std::vector<double>& residual,
-                 const std::vector<double>& multiplier, std::vector<double>& x, Team& team) {
-  // With little ridge the dual is nearly a polyhedron, on which Newton's steps are short. With more
-  // it is round, and its maximum is a start for less.
-  for (const double first : {1.0, MUCH_RIDGE}) {
+                 const std::vector<double>& multiplier, std::vector<double>& x, ThreadPool& pool) {
+  // A small ridge makes the dual nearly piecewise linear, so that Newton steps are short. A larger
+  // ridge makes it smoother, and its maximum is a starting point for a smaller ridge.
+  using Settings = DualNewtonSettings;
+  for (const double first : {1.0, Settings::first_ridge}) {
     if (first > 1.0 && problem.weight) break;
-    Dual dual(problem, point, residual, multiplier, team);
+    Dual dual(problem, point, residual, multiplier, pool);
     bool found = false;
-    for (double scale = first; scale > 0.5; scale *= 0.1)
-      found = dual.maximise(scale, first > 1.0 ? STEPS_EACH : STEPS);
+    for (double scale = first; scale > 0.5; scale *= Settings::ridge_factor)
+      found =
+          dual.maximize(scale, first > 1.0 ? Settings::max_steps_per_ridge : Settings::max_steps);
     if (!found) continue;
     x = dual.refined();
     return true;

@@ -1,4 +1,4 @@
-// The kernel of some points with each other: the Hessian of a working set, or of all there are.
+// The kernel matrix of some points: the Hessian of a working set or of a whole dual.
 #pragma once
 
 #include <algorithm>
@@ -10,35 +10,38 @@
 
 namespace pairstep {
 
-// values[r * stride + c] = k(point r, point c), where a row has room for `stride` values. Each pair
-// once: some panels of columns with the rows from their own on, a few at a time, which are turned
-// over while they are in the cache.
+// Set values[r * stride + c] = k(point r, point c), where `stride` is the length of a row in
+// memory. Each pair of points is computed once. A job takes some panels of columns and the rows
+// from there on, a few rows at a time, and copies them to the transposed position while they are in
+// the cache.
 template <class Real, class Value>
 void kernel_block(const KernelFunction& kernel, const Points<Real>& some, Value* values,
-                  Index stride, Team& team) {
-  constexpr Index PANEL = Points<Real>::PANEL, ROWS = 4 * PANEL;
+                  Index stride, ThreadPool& pool) {
+  constexpr Index PANEL = Points<Real>::PANEL, ROWS = 4 * PANEL;  // at a time
   const Index q = some.count();
   const std::vector<Real> blocks = some.blocks();
-  over_panels(some, team, [&](Index first, Index last) {
+  over_panels(some, pool, [&](Index first, Index last) {
     const Index begin = first * PANEL, width = (last - first) * PANEL,
                 end = std::min(begin + width, q);
     Tiles<Real> job{kernel, &some, &some, blocks.data()};
     std::vector<Real*> lines(std::size_t(q), nullptr);
     job.rows = lines.data();
-    // Panels are written as a whole: not over the end of a row, nor as numbers of another type.
+    // Tiles write whole panels of Real. They write to a buffer if a panel exceeds the row or if the
+    // values have another type.
     bool in_place = false;
     if constexpr (std::is_same_v<Real, Value>) {
       in_place = begin + width <= stride;
       if (in_place)
         for (Index r = begin; r < q; ++r) lines[r] = values + r * stride;
     }
-    std::unique_ptr<Real[]> room;
+    std::unique_ptr<Real[]> buffer;
     if (!in_place) {
-      room = std::make_unique_for_overwrite<Real[]>(std::size_t(ROWS * width));
+      buffer = std::make_unique_for_overwrite<Real[]>(std::size_t(ROWS * width));
       job.first_column = begin;
-      for (Index r = begin; r < q; ++r) lines[r] = room.get() + (r - begin) % ROWS * width;
+      for (Index r = begin; r < q; ++r) lines[r] = buffer.get() + (r - begin) % ROWS * width;
     }
     for (Index top = begin; top < q; top += ROWS) {
+      pool.interrupt().poll();  // one job may take more than a second
       const Index bottom = std::min(top + ROWS, q);
       job.first_query = top;
       job.last_query = bottom;

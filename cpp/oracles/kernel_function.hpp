@@ -1,4 +1,4 @@
-// A kernel function, and how far its values can be trusted.
+// Kernel functions and bounds on the rounding errors of their values.
 #pragma once
 
 #include <cmath>
@@ -6,28 +6,33 @@
 
 namespace pairstep {
 
-// `squared_distance` is no kernel, but what `rbf` is an exponential of.
+// `squared_distance` is not a kernel; its exponential is `rbf`.
 enum class KernelName : int { linear, poly, rbf, sigmoid, precomputed, squared_distance };
 
 struct KernelFunction {
   KernelName name;
   double gamma, coef0;
   int degree;
+  // Whether squared distances are computed as sums of squared differences, in float64. Otherwise
+  // they are |x|^2 + |y|^2 - 2 x'y, which is faster but has the rounding error of the norms.
+  bool differences = false;
 };
 
-// How far off a kernel value may be by rounding in Real arithmetic, and how large it may be, for
-// points whose squared norms are at most `square`.
-struct Reach {
+// Bounds on the rounding error of a kernel value in Real arithmetic and on its absolute value, for
+// points with squared norms of at most `square`.
+struct KernelBounds {
   double error, largest;
 };
 template <class Real>
-Reach reach(const KernelFunction& kernel, double square) {
+KernelBounds kernel_bounds(const KernelFunction& kernel, double square) {
   const double grain = 4.0 * double(std::numeric_limits<Real>::epsilon());
-  // Products that underflow are off by their own size, however small the points are.
+  // Products that underflow have an error of their own size, however small the points are.
   const double size = square + double(std::numeric_limits<Real>::min()) / grain;
   const double gamma = std::abs(kernel.gamma), coef0 = std::abs(kernel.coef0);
   switch (kernel.name) {
-    case KernelName::rbf: return {grain * (1.0 + gamma * size), 1.0};
+    case KernelName::rbf:
+      if (kernel.differences) return {grain, 1.0};
+      return {grain * (1.0 + gamma * size), 1.0};
     case KernelName::sigmoid: return {grain * (1.0 + gamma * size + coef0), 1.0};
     case KernelName::linear: return {grain * size, square};
     case KernelName::poly:
@@ -37,18 +42,31 @@ Reach reach(const KernelFunction& kernel, double square) {
   }
 }
 
-// Whether float32 can hold the numbers on the way to a kernel value.
-inline bool fits_single(const KernelFunction& kernel, double square) {
-  constexpr double LARGEST = 1e30;
-  return square < LARGEST && std::abs(kernel.gamma) < LARGEST && std::abs(kernel.coef0) < LARGEST &&
-         reach<float>(kernel, square).largest < LARGEST;
+// Whether the rounding of squared norms of at most `square` could cause an error of more than
+// `allowed` in a weighted sum of kernel values that differences would avoid. `weight` is the sum of
+// the absolute weights.
+inline bool needs_differences(const KernelFunction& kernel, double square, double weight,
+                              double allowed) {
+  // Up to this value, the rounding of gamma times a squared norm is no larger than that of the
+  // exponential itself.
+  constexpr double NEAR = 8.0;
+  return kernel.name == KernelName::rbf && !(std::abs(kernel.gamma) * square <= NEAR) &&
+         !(kernel_bounds<double>(kernel, square).error * weight <= allowed);
 }
 
-// Whether kernel values in float32 keep enough digits to be worth a start.
+// Whether no intermediate result of a kernel value overflows in float32.
+inline bool fits_single(const KernelFunction& kernel, double square) {
+  constexpr double LARGEST = 1e30;  // leaves a margin for sums below the 3e38 of float32
+  return !kernel.differences && square < LARGEST && std::abs(kernel.gamma) < LARGEST &&
+         std::abs(kernel.coef0) < LARGEST && kernel_bounds<float>(kernel, square).largest < LARGEST;
+}
+
+// Whether kernel values in float32 have enough digits, about four, to begin a solve with them.
 inline bool single_will_do(const KernelFunction& kernel, double square) {
   if (kernel.name == KernelName::precomputed) return false;
-  const Reach values = reach<float>(kernel, square);
-  return fits_single(kernel, square) && values.error <= 1e-4 * values.largest;
+  constexpr double MAX_RELATIVE_ERROR = 1e-4;
+  const KernelBounds values = kernel_bounds<float>(kernel, square);
+  return fits_single(kernel, square) && values.error <= MAX_RELATIVE_ERROR * values.largest;
 }
 
 }  // namespace pairstep

@@ -19,20 +19,20 @@ std::size_t KernelMatrix<Real>::bytes(Index rows) {
 
 template <class Real>
 KernelMatrix<Real>::KernelMatrix(const KernelFunction& kernel, const DataMatrix& data,
-                                 const std::vector<Index>& rows, Team& team)
+                                 const std::vector<Index>& rows, ThreadPool& pool)
     : count_(Index(rows.size())), arena_(bytes(count_)) {
   const auto values = static_cast<Real*>(arena_.data());
   if (kernel.name == KernelName::precomputed) {
     data.for_dense([&](const auto* entries) {
-      team.run(count_, [&](Index r) {
+      pool.run(count_, [&](Index r) {
         const auto* row = entries + rows[r] * data.features;
         for (Index c = 0; c < count_; ++c) values[r * padded(count_) + c] = Real(row[rows[c]]);
       });
     });
     return;
   }
-  const Points<double> points(data, rows.data(), count_, &team);
-  kernel_block(kernel, points, values, padded(count_), team);
+  const Points<double> points(data, rows.data(), count_, &pool);
+  kernel_block(kernel, points, values, padded(count_), pool);
 }
 
 template <class Real>

@@ -1,6 +1,6 @@
-// The kernel matrix of some rows of the data as a whole: for problems of which it is a small part
-// of the work, or that share most of it. Values are computed in float64 and kept as Real; those of
-// a precomputed kernel are laid side by side in the order of the rows.
+// The whole kernel matrix of some rows of the data, for duals that share most of it or for which it
+// is a small part of the work. Values are computed in float64 and stored as Real. The values of a
+// precomputed kernel are copied, so that they are contiguous in the order of the rows.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,10 @@ template <class Real>
 class KernelMatrix {
  public:
   KernelMatrix(const KernelFunction& kernel, const DataMatrix& data, const std::vector<Index>& rows,
-               Team& team);
+               ThreadPool& pool);
 
-  // As a matrix at hand, in the order of the rows that it was made of. It has a few columns more
-  // than rows.
+  // The result as a dense matrix, in the order of `rows`. It has a few unused columns at the end,
+  // because tiles write whole panels.
   DataMatrix matrix() const;
 
   static std::size_t bytes(Index rows);

@@ -7,14 +7,14 @@ namespace pairstep {
 
 namespace {
 
-// sum_k weights[k] row[who[k]], in parts that need not wait for each other.
+// sum_k weights[k] row[indices[k]], in independent partial sums so that additions need not wait.
 template <class Entry>
-double sum_of(const Entry* row, const Index* who, const double* weights, Index count) {
+double gathered_sum(const Entry* row, const Index* indices, const double* weights, Index count) {
   double parts[4] = {};
   Index k = 0;
   for (; k + 4 <= count; k += 4)
-    for (Index p = 0; p < 4; ++p) parts[p] += weights[k + p] * double(row[who[k + p]]);
-  for (; k < count; ++k) parts[0] += weights[k] * double(row[who[k]]);
+    for (Index p = 0; p < 4; ++p) parts[p] += weights[k + p] * double(row[indices[k + p]]);
+  for (; k < count; ++k) parts[0] += weights[k] * double(row[indices[k]]);
   return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
@@ -24,18 +24,18 @@ template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const std::vector<Index>& starts,
                 const double* weights, Index outputs, const DataMatrix& column_data,
-                const std::vector<Index>& columns, double* sums, Index stride, Team& team) {
+                const std::vector<Index>& columns, double* sums, Index stride, ThreadPool& pool) {
   if (queries.empty() || columns.empty()) return;
   const Index groups = Index(starts.size()) - 1;
   if (kernel.name == KernelName::precomputed) {
     column_data.for_dense([&](const auto* entries) {
-      team.run(Index(columns.size()), [&](Index c) {
+      pool.run(Index(columns.size()), [&](Index c) {
         const auto* row = entries + columns[c] * column_data.features;
         std::vector<double> sum(std::size_t(outputs), 0.0);
         for (Index g = 0; g < groups; ++g) {
           if (outputs == 1) {
-            sums[g * stride + c] += sum_of(row, queries.data() + starts[g], weights + starts[g],
-                                           starts[g + 1] - starts[g]);
+            sums[g * stride + c] += gathered_sum(row, queries.data() + starts[g],
+                                                 weights + starts[g], starts[g + 1] - starts[g]);
             continue;
           }
           std::fill(sum.begin(), sum.end(), 0.0);
@@ -49,31 +49,32 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
     });
     return;
   }
-  constexpr Index AT_ONCE = 4096;  // bounds the memory of the packed points
+  // Queries and columns that are packed at a time, which bounds the memory of the packed points.
+  constexpr Index QUERIES = 4096, COLUMNS = 4 * QUERIES;
   std::vector<double> padded;
-  for (Index first = 0; first < Index(columns.size()); first += AT_ONCE * 4) {
-    const Index here = std::min(AT_ONCE * 4, Index(columns.size()) - first);
+  for (Index first = 0; first < Index(columns.size()); first += COLUMNS) {
+    const Index here = std::min(COLUMNS, Index(columns.size()) - first);
     const Points<Real> some(column_data, columns.data() + first, here);
     for (Index g = 0; g < groups; ++g) {
       padded.assign(outputs * some.padded(), 0.0);
-      for (Index q = starts[g]; q < starts[g + 1]; q += AT_ONCE) {
-        const Index count = std::min(AT_ONCE, starts[g + 1] - q);
-        Points<Real> asked(query_data, queries.data() + q, count);
+      for (Index q = starts[g]; q < starts[g + 1]; q += QUERIES) {
+        const Index count = std::min(QUERIES, starts[g + 1] - q);
+        Points<Real> packed(query_data, queries.data() + q, count);
         const double* weight = weights + q * outputs;
         const double one = 1.0;
-        if (kernel.name == KernelName::linear && outputs == 1) {
+        if (kernel.name == KernelName::linear && outputs == 1) {  // X (sum_r weights[r] x_r)
           std::vector<Index> all(count);
           std::iota(all.begin(), all.end(), 0);
-          asked = asked.combine(all, weight);
+          packed = packed.combine(all, weight);
           weight = &one;
         }
-        const std::vector<Real> blocks = asked.blocks();
-        Tiles<Real> job{kernel, &some, &asked, blocks.data()};
+        const std::vector<Real> blocks = packed.blocks();
+        Tiles<Real> job{kernel, &some, &packed, blocks.data()};
         job.weights = weight;
         job.outputs = outputs;
         job.sums = padded.data();
         job.stride = some.padded();
-        run_tiles(job, team);
+        run_tiles(job, pool);
       }
       for (Index o = 0; o < outputs; ++o)
         for (Index c = 0; c < here; ++c)
@@ -84,10 +85,10 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
 
 template void add_kernel<float>(const KernelFunction&, const DataMatrix&, const std::vector<Index>&,
                                 const std::vector<Index>&, const double*, Index, const DataMatrix&,
-                                const std::vector<Index>&, double*, Index, Team&);
+                                const std::vector<Index>&, double*, Index, ThreadPool&);
 template void add_kernel<double>(const KernelFunction&, const DataMatrix&,
                                  const std::vector<Index>&, const std::vector<Index>&,
                                  const double*, Index, const DataMatrix&, const std::vector<Index>&,
-                                 double*, Index, Team&);
+                                 double*, Index, ThreadPool&);
 
 }  // namespace pairstep

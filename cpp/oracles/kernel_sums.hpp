@@ -1,38 +1,39 @@
-// Sums of kernel values, tile by tile and shared out among threads: gradients and decisions.
+// Weighted sums of kernel values, which give gradients and decision functions. They are computed in
+// tiles by all threads; the kernel matrix is never stored.
 #pragma once
 
 #include <vector>
 
 #include "points.hpp"
-#include "../core/team.hpp"
+#include "../core/thread_pool.hpp"
 
 namespace pairstep {
 
-// Share the panels of some columns out among the team: work(first, last) on as many as stay in the
-// cache.
+// Call work(first, last) for ranges of panels that stay in the cache, on all threads.
 template <class Real, class Work>
-void over_panels(const Points<Real>& columns, Team& team, const Work& work) {
+void over_panels(const Points<Real>& columns, ThreadPool& pool, const Work& work) {
   const Index panels = columns.panels();
-  const Index fair = panels / (4 * team.size()) + 1;
+  constexpr Index PARTS_PER_THREAD = 4;  // evens out threads that are delayed
+  const Index fair = panels / (PARTS_PER_THREAD * pool.size()) + 1;
   const Index at_once = std::min(columns.panels_at_once(), fair);
-  team.run((panels + at_once - 1) / at_once,
+  pool.run((panels + at_once - 1) / at_once,
            [&](Index part) { work(part * at_once, std::min((part + 1) * at_once, panels)); });
 }
 
 template <class Real>
-void run_tiles(const Tiles<Real>& job, Team& team) {
-  over_panels(*job.columns, team,
+void run_tiles(const Tiles<Real>& job, ThreadPool& pool) {
+  over_panels(*job.columns, pool,
               [&](Index first, Index last) { isa().of<Real>().tiles(job, first, last); });
 }
 
-// sums[o * stride + c] += sum_r weights[r * outputs + o] k(query_r, column_c), in Real arithmetic.
-// (For a precomputed kernel the value is query_r's entry of row column_c of `columns`.) Queries
-// come in groups, group g from starts[g] on: each has `outputs` sums of its own, after those before
-// it.
+// For each group g of queries, which begins at starts[g], add
+//   sums[(g * outputs + o) * stride + c] += sum_r weights[r * outputs + o] k(query_r, column_c)
+// over the queries r of the group, in Real arithmetic. For a precomputed kernel, k(query_r,
+// column_c) is entry queries[r] of row columns[c] of `column_data`.
 template <class Real>
 void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
                 const std::vector<Index>& queries, const std::vector<Index>& starts,
                 const double* weights, Index outputs, const DataMatrix& column_data,
-                const std::vector<Index>& columns, double* sums, Index stride, Team& team);
+                const std::vector<Index>& columns, double* sums, Index stride, ThreadPool& pool);
 
 }  // namespace pairstep

@@ -1,5 +1,5 @@
-// Quadratics whose Hessian is a matrix at hand: dense rows of float64 or float32, which may be some
-// rows of a larger matrix (precomputed kernels), or sparse.
+// Oracle for quadratics with an explicit Hessian: a dense matrix of float64 or float32, of which
+// some rows and columns may be used (precomputed kernels), or a sparse matrix.
 #pragma once
 
 #include <algorithm>
@@ -7,23 +7,23 @@
 #include <vector>
 
 #include "points.hpp"
-#include "prices.hpp"
+#include "derivatives.hpp"
 
 namespace pairstep {
 
-// job(0), ..., job(count - 1), by the team if they read so many numbers that it is worth waking up.
+// Run job(0), ..., job(count - 1), on the pool's threads if the jobs read enough numbers.
 template <class Job>
-void run_if_worth(Team& team, double numbers, Index count, const Job& job) {
-  constexpr double WAKING = 1 << 18;
-  if (numbers > WAKING) return team.run(count, job);
+void run_if_worth(ThreadPool& pool, double numbers, Index count, const Job& job) {
+  constexpr double MIN_NUMBERS = 1 << 18;  // fewer are read faster than threads wake up
+  if (numbers > MIN_NUMBERS) return pool.run(count, job);
   for (Index k = 0; k < count; ++k) job(k);
 }
 
-// Some rows of a symmetric matrix, as runs of rows side by side: sums over them read its memory in
-// order.
+// Some rows of a symmetric matrix, as runs of consecutive rows. Sums over runs read contiguous
+// memory.
 class Runs {
  public:
-  // `rows`: null for the first `count` ones.
+  // `rows` may be null for the first `count` rows.
   Runs(const Index* rows, Index count) : count_(count) {
     for (Index i = 0; i < count; ++i) {
       const Index row = rows ? rows[i] : i;
@@ -34,10 +34,10 @@ class Runs {
     }
   }
 
-  // Whether rows are all over the matrix: then they are read one number at a time.
-  bool scattered() const { return SHORT * Index(runs_.size()) > count_; }
-  // Whether so many of the rows up to the last are among them that all can be read as fast.
-  bool close() const { return last_ < FAR * count_; }
+  // Whether runs are so short on average that entries are read one at a time.
+  bool scattered() const { return SHORT_RUN * Index(runs_.size()) > count_; }
+  // Whether the rows are so dense up to the last one that reading all rows is as fast.
+  bool close() const { return last_ < MAX_SPACING * count_; }
 
   // to[i] = from[row i]
   template <class Entry, class Real>
@@ -45,14 +45,14 @@ class Runs {
     for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
   }
 
-  // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(who[k], row i)
-  void add(const DataMatrix& matrix, const std::vector<Index>& who, const double* weights,
-           Index outputs, Team& team, double* sums) const {
+  // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(terms[k], row i)
+  void add(const DataMatrix& matrix, const std::vector<Index>& terms, const double* weights,
+           Index outputs, ThreadPool& pool, double* sums) const {
     if (runs_.size() > 1 && scattered() && close()) {
-      // Those between are summed up as well, and left out then: lines are read in order.
+      // Sum over all rows in order, and then keep only these.
       const Runs all(nullptr, last_ + 1);
       std::vector<double> every(std::size_t(outputs * all.count_), 0.0);
-      all.add(matrix, who, weights, outputs, team, every.data());
+      all.add(matrix, terms, weights, outputs, pool, every.data());
       for (Index o = 0; o < outputs; ++o)
         for (const Run& run : runs_)
           for (Index i = 0; i < run.count; ++i)
@@ -61,14 +61,14 @@ class Runs {
     }
     matrix.for_dense([&](const auto* entries) {
       using Real = std::remove_cvref_t<decltype(*entries)>;
-      const double work = double(who.size()) * double(count_ * outputs);
-      run_if_worth(team, work, (count_ + WIDTH - 1) / WIDTH, [&](Index part) {
+      const double work = double(terms.size()) * double(count_ * outputs);
+      run_if_worth(pool, work, (count_ + WIDTH - 1) / WIDTH, [&](Index part) {
         const auto before = [](const Run& run, Index at) { return run.at < at; };
         const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
                    end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
         if (scattered()) {
-          for (std::size_t k = 0; k < who.size(); ++k) {
-            const Real* line = entries + who[k] * matrix.features;
+          for (std::size_t k = 0; k < terms.size(); ++k) {
+            const Real* line = entries + terms[k] * matrix.features;
             for (Index o = 0; o < outputs; ++o)
               for (auto run = begin; run != end; ++run)
                 for (Index i = 0; i < run->count; ++i)
@@ -77,63 +77,66 @@ class Runs {
           }
           return;
         }
-        // With several outputs a piece of a few rows stays in the cache for all of them.
-        const Index all = Index(who.size()), at_once = outputs == 1 ? all : ROWS;
+        // With several outputs, a run of a few terms stays in the cache for all of them.
+        const Index all = Index(terms.size()), at_once = outputs == 1 ? all : TERMS;
         std::vector<const Real*> from;
-        std::vector<double> own;
+        std::vector<double> nonzero;
         for (auto run = begin; run != end; ++run)
           for (Index first = 0; first < all; first += at_once)
             for (Index o = 0; o < outputs; ++o) {
               from.clear();
-              own.clear();
+              nonzero.clear();
               for (Index k = first; k < std::min(first + at_once, all); ++k) {
                 const double weight = weights[k * outputs + o];
                 if (weight == 0) continue;
-                from.push_back(entries + who[k] * matrix.features + run->row);
-                own.push_back(weight);
+                from.push_back(entries + terms[k] * matrix.features + run->row);
+                nonzero.push_back(weight);
               }
-              isa().of<Real>().add_rows(from.data(), own.data(), Index(own.size()), 0, run->count,
-                                        sums + o * count_ + run->at);
+              isa().of<Real>().add_rows(from.data(), nonzero.data(), Index(nonzero.size()), 0,
+                                        run->count, sums + o * count_ + run->at);
             }
       });
     });
   }
 
  private:
-  static constexpr Index WIDTH = 512;  // sums that one thread goes over at once
-  static constexpr Index ROWS = 64;    // and rows, for one output after the other
-  static constexpr Index SHORT = 8;    // runs that are not worth a call each
-  static constexpr Index FAR = 8;      // rows from one to the next that cost more than to skip them
+  static constexpr Index WIDTH = 512;      // sums that one thread updates at a time
+  static constexpr Index TERMS = 64;       // terms that are added to one output after the other
+  static constexpr Index SHORT_RUN = 8;    // rows below which a run is not worth a call
+  static constexpr Index MAX_SPACING = 8;  // mean distance of rows below which all are read
 
   struct Run {
-    Index at, row, count;
+    Index at, row, count;  // position of the first one, its row in the matrix, number of rows
   };
 
-  Index count_, last_ = -1;  // the last row
-  std::vector<Run> runs_;    // none goes beyond a multiple of WIDTH
+  Index count_, last_ = -1;  // number of rows, largest row
+  std::vector<Run> runs_;    // split at multiples of WIDTH
 };
 
 // f(x) = x'Qx/2 + linear'x with Q_ij = matrix(rows[i], rows[j]).
 class MatrixOracle final : public LocalOracle {
  public:
-  // `relative`: whether the tolerance is relative to what cancels in the gradient. `known`: the
-  // gradient at the start, or null.
+  // `relative` says whether the tolerance is relative to the terms that cancel in the gradient. If
+  // it is absolute, the rounding error is estimated. `known` is the gradient at x, or null.
   MatrixOracle(const DataMatrix& matrix, const Index* rows, const double* linear,
-               const Point& point, bool relative, Team& team, const double* known = nullptr)
-      : LocalOracle(team),
+               const Point& point, bool relative, ThreadPool& pool, const double* known = nullptr)
+      : LocalOracle(pool),
         matrix_(matrix),
         rows_(rows),
         linear_(linear),
         relative_(relative),
-        prices_(point),
+        derivatives_(point),
+        noise_(relative ? 0 : point.n, [&](Index i) { return matrix.at(row(i), row(i)); }),
         runs_(rows, point.n) {
-    if (known) std::copy_n(known, point.n, prices_.gradient());
-    else verify();
+    if (known) std::copy_n(known, point.n, derivatives_.gradient());
+    else recompute_gradient();
   }
 
-  void survey(Index count, bool with_free, Survey& found) override {
-    prices_.survey(count, with_free, nullptr, found);
-    found.scale = relative_ ? cancelling(prices_.point(), prices_.gradient(), linear_) : 1.0;
+  void select_candidates(Index count, bool with_free, Candidates& found) override {
+    derivatives_.select_candidates(count, with_free, nullptr, found);
+    found.scale =
+        relative_ ? canceling_scale(derivatives_.point(), derivatives_.gradient(), linear_) : 1.0;
+    found.noise = relative_ ? 0.0 : noise_.at(derivatives_.point(), found);
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
     if (matrix_.starts) sparse_block(members, hessian);
@@ -143,32 +146,32 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, float* hessian) override {
     dense_block(members, hessian);
   }
-  void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {
-    for (const Index i : moved) prices_.enter(i);
+  void update_gradient(const std::vector<Index>& moved, const std::vector<double>& delta) override {
+    for (const Index i : moved) derivatives_.enter(i);
     add(moved, delta);
   }
-  void verify() override {
-    const Support support(prices_.point());
-    std::copy_n(linear_, prices_.count(), prices_.gradient());
-    add(support.accounts, support.weights);
+  void recompute_gradient() override {
+    const Support support(derivatives_.point());
+    std::copy_n(linear_, derivatives_.count(), derivatives_.gradient());
+    add(support.coordinates, support.weights);
   }
 
-  const double* gradient() { return prices_.gradient(); }
+  const double* gradient() { return derivatives_.gradient(); }
 
  private:
   Index row(Index i) const { return rows_ ? rows_[i] : i; }
 
-  // gradient += Q[:, who] weights
-  void add(const std::vector<Index>& who, const std::vector<double>& weights) {
-    double* gradient = prices_.gradient();
+  // gradient += Q[:, columns] weights
+  void add(const std::vector<Index>& columns, const std::vector<double>& weights) {
+    double* gradient = derivatives_.gradient();
     if (matrix_.starts) {  // symmetric: columns are rows
-      for (std::size_t k = 0; k < who.size(); ++k)
-        matrix_.each(who[k], [&](Index i, double value) { gradient[i] += weights[k] * value; });
+      for (std::size_t k = 0; k < columns.size(); ++k)
+        matrix_.each(columns[k], [&](Index i, double value) { gradient[i] += weights[k] * value; });
       return;
     }
     std::vector<Index> rows;
-    for (const Index i : who) rows.push_back(row(i));
-    runs_.add(matrix_, rows, weights.data(), 1, team(), gradient);
+    for (const Index i : columns) rows.push_back(row(i));
+    runs_.add(matrix_, rows, weights.data(), 1, pool(), gradient);
   }
 
   template <class Real>
@@ -179,7 +182,7 @@ class MatrixOracle final : public LocalOracle {
     const Runs columns(rows.data(), Index(q));
     const bool scattered = columns.scattered();
     matrix_.for_dense([&](const auto* entries) {
-      run_if_worth(team(), double(q) * double(q), Index(q), [&](Index a) {
+      run_if_worth(pool(), double(q) * double(q), Index(q), [&](Index a) {
         const auto* from = entries + rows[a] * matrix_.features;
         Real* to = hessian + a * Index(q);
         if (!scattered) return columns.copy(from, to);
@@ -190,7 +193,7 @@ class MatrixOracle final : public LocalOracle {
 
   void sparse_block(const std::vector<Index>& members, double* hessian) {
     const std::size_t q = members.size();
-    place_.resize(std::size_t(prices_.count()), -1);
+    place_.resize(std::size_t(derivatives_.count()), -1);
     for (std::size_t a = 0; a < q; ++a) place_[members[a]] = Index(a);
     std::fill_n(hessian, q * q, 0.0);
     for (std::size_t a = 0; a < q; ++a)
@@ -204,9 +207,10 @@ class MatrixOracle final : public LocalOracle {
   const Index* rows_;
   const double* linear_;
   const bool relative_;
-  Prices prices_;
+  Derivatives derivatives_;
+  const Noise noise_;  // empty if the tolerance is relative
   const Runs runs_;
-  std::vector<Index> place_;  // of an account among the members of a block
+  std::vector<Index> place_;  // of a variable among the members of a block, -1 if it is not one
 };
 
 }  // namespace pairstep

@@ -7,7 +7,7 @@ namespace pairstep {
 
 namespace {
 
-// Side by side, so that additions need not wait for each other.
+// Independent partial sums, so that additions need not wait for each other.
 constexpr Index LANES = 8;
 
 template <class Entry, class Term>
@@ -22,21 +22,22 @@ double sum_of(const Entry* entries, Index count, Term term) {
   return sum;
 }
 
-// The mean of some numbers and their squared distances from it; two sets are joined without the
-// squares of large numbers that cancel.
+// Mean of some numbers and sum of squared distances from it. Joining two sets (Chan, Golub and
+// LeVeque 1979) avoids the cancellation of large squares.
 struct Moments {
   double count = 0.0, mean = 0.0, squares = 0.0;
 
   void join(const Moments& other) {
     if (other.count == 0) return;
-    const double both = count + other.count, apart = other.mean - mean, share = other.count / both;
-    mean += apart * share;
-    squares += other.squares + apart * apart * count * share;
+    const double both = count + other.count, difference = other.mean - mean,
+                 fraction = other.count / both;
+    mean += difference * fraction;
+    squares += other.squares + difference * difference * count * fraction;
     count = both;
   }
 };
 
-// function(entries, count) for the stored entries of each row.
+// Call function(entries, count) with the stored entries of each row.
 template <class Function>
 void each_row(const DataMatrix& data, Function function) {
   for (Index row = 0; row < data.rows; ++row) {
@@ -58,7 +59,7 @@ Measures measure(const DataMatrix& data) {
                  mean = sum_of(entries, count, [](double x) { return x; }) / double(count);
     const auto distance = [&](double x) { return (x - mean) * (x - mean); };
     all.join({double(count), mean, sum_of(entries, count, distance)});
-    if (!(square <= largest)) largest = square;  // NaN stays
+    if (!(square <= largest)) largest = square;  // keeps NaN
   });
   all.join({double(data.rows) * double(data.features) - all.count, 0.0, 0.0});
   return {all.squares / all.count, largest};

@@ -1,4 +1,4 @@
-// What a kernel's parameters and limits ask of the data before a fit.
+// Statistics of the data that determine kernel parameters and arithmetic before a fit.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 namespace pairstep {
 
 struct Measures {
-  double variance;        // of all entries, zeros included
-  double largest_square;  // squared norm of a row
+  double variance;        // of all entries, including zeros
+  double largest_square;  // largest squared norm of a row
 };
 
 Measures measure(const DataMatrix& data);
 
-// The mean of the rows in the precision of float32, so that it is the same however the data are
-// stored, but in the range of float64.
+// The mean of the rows, rounded to 24 bits so that it is the same for data in float32 and float64,
+// but with the exponent range of float64.
 std::vector<double> rounded_mean(const DataMatrix& data);
 
 }  // namespace pairstep

@@ -1,4 +1,5 @@
-// Rows of a data matrix, laid out for the tile kernels (tiles.hpp).
+// Rows of a data matrix, packed for the kernel tiles (cpp/isa/tiles.hpp), which compute blocks of
+// kernel values.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +12,13 @@
 #include <new>
 #include <vector>
 
-#include "../core/team.hpp"
+#include "../core/thread_pool.hpp"
 #include "../isa/dispatch.hpp"
 #include "kernel_function.hpp"
 
 namespace pairstep {
 
-// The caller's matrix, dense rows of one of two types or CSR, and how its points are laid out.
+// The caller's matrix, dense in float64 or float32 or sparse (CSR), and how its rows are packed.
 struct DataMatrix {
   Index rows = 0, features = 0;
   const double* dense = nullptr;
@@ -26,74 +27,103 @@ struct DataMatrix {
   const std::int32_t* columns = nullptr;
   const double* values = nullptr;
 
-  bool lay_sparse = false;            // whatever the matrix is
-  std::vector<double> center;         // taken from every row, or empty: distances do not change
-  std::vector<std::int32_t> centred;  // the columns in which it is not zero
+  bool lay_sparse = false;             // whether points skip zeros, however the matrix is stored
+  std::vector<double> center;          // subtracted from every row, or empty
+  std::vector<std::int32_t> centered;  // the columns in which the center is not zero
 
-  // Skipping zeros pays where most entries are. The mean matters to distances alone, and only
-  // where norms are so large that their rounding is seen; around it far more digits are kept.
-  // A column that is filled in a share p < 1/2 of the rows is let alone where zeros are skipped:
-  // the mean, at best p of its entries' size, would fill it and save less than a bit.
+  // Choose the layout. Skipping zeros pays if most entries are zero. Subtracting the mean (null: do
+  // not) leaves distances unchanged and preserves many digits if norms are large compared with
+  // distances. In a sparse layout, the center is zero in columns that fewer than half of the rows
+  // fill: it would fill the column and save less than a bit.
   void lay_out(const KernelFunction& kernel, const double* mean) {
-    constexpr double SPARSE = 0.3;
-    const std::vector<double> filled = shares_filled();
-    const auto average = [&](auto share) {
+    const std::vector<double> filled = fractions_filled();
+    const auto average = [&](auto cost) {
       double sum = 0.0;
-      for (const double p : filled) sum += share(p);
+      for (const double p : filled) sum += cost(p);
       return features > 0 ? sum / double(features) : 1.0;
     };
     lay_sparse = average([](double p) { return p; }) < SPARSE;
-    if (!mean || (lay_sparse && single_will_do(kernel, largest_square(nullptr, rows)))) return;
-    lay_sparse = average([](double p) { return p < 0.5 ? p : 1.0; }) < SPARSE;
+    center.clear();
+    centered.clear();
+    if (!mean) return;
+    // Inner products depend on the origin, so all parts of the data must use the given center.
+    const bool as_given = kernel.name == KernelName::linear;
+    if (!as_given) {
+      if (lay_sparse && single_will_do(kernel, largest_square(nullptr, rows))) return;
+      lay_sparse = average([](double p) { return p < 0.5 ? p : 1.0; }) < SPARSE;
+    }
     center.assign(features, 0.0);
     for (Index k = 0; k < features; ++k)
-      if (mean[k] != 0 && !(lay_sparse && filled[k] < 0.5)) {
+      if (mean[k] != 0 && (as_given || !(lay_sparse && filled[k] < 0.5))) {
         center[k] = mean[k];
-        centred.push_back(std::int32_t(k));
+        centered.push_back(std::int32_t(k));
       }
+    if (as_given && double(centered.size()) > SPARSE * double(features)) lay_sparse = false;
   }
 
-  // As another matrix, so that points of both may meet.
+  // The origin for a linear kernel whose weights cancel: empty if the mean is close to 0, because
+  // centering would save no digits there. Otherwise the mean, but 0 in the columns that few rows
+  // of a sparse matrix fill.
+  std::vector<double> linear_center(std::vector<double> mean) const {
+    const std::vector<double> filled = fractions_filled();
+    double sum = 0.0;
+    for (const double p : filled) sum += p;
+    if (!is_far(mean.data(), filled)) return {};
+    if (!(sum < SPARSE * double(features))) return mean;
+    for (Index k = 0; k < features; ++k)
+      if (filled[k] < 0.5) mean[k] = 0.0;
+    return mean;
+  }
+
+  // center'(row - center)
+  long double center_product(Index row) const {
+    long double sum = 0.0L;
+    if (!center.empty())
+      each(row, [&](Index k, double value) { sum += static_cast<long double>(center[k]) * value; });
+    return sum;
+  }
+
+  // Use the layout of another matrix, which kernel values between points of both require.
   void lay_out_like(const DataMatrix& other) {
     lay_sparse = other.lay_sparse;
     center = other.center;
-    centred = other.centred;
+    centered = other.centered;
   }
 
   double at(Index row, Index k) const {
     return dense ? dense[row * features + k] : double(dense32[row * features + k]);
   }
 
-  // function(entries), of whichever type a dense matrix has.
+  // Call function(entries) with the dense entries in their type.
   template <class Function>
   void for_dense(Function function) const {
     if (dense) function(dense);
     else function(dense32);
   }
 
-  // function(feature, value) for the entries of a row; zeros may be left out.
+  // Call function(feature, value) for the centered entries of a row. Zeros may be skipped.
   template <class Function>
   void each(Index row, Function function) const {
-    const auto centered = [&](Index k, double value) {
+    const auto shifted = [&](Index k, double value) {
       return center.empty() ? value : value - center[k];
     };
     if (!starts) {
-      for (Index k = 0; k < features; ++k) function(k, centered(k, at(row, k)));
+      for (Index k = 0; k < features; ++k) function(k, shifted(k, at(row, k)));
       return;
     }
-    auto absent = centred.begin();
+    auto absent = centered.begin();
     const auto absent_before = [&](Index k) {
-      for (; absent != centred.end() && *absent < k; ++absent) function(*absent, -center[*absent]);
+      for (; absent != centered.end() && *absent < k; ++absent) function(*absent, -center[*absent]);
     };
     for (Index e = starts[row]; e < starts[row + 1]; ++e) {
       absent_before(columns[e]);
-      function(Index(columns[e]), centered(columns[e], values[e]));
-      if (absent != centred.end() && *absent == columns[e]) ++absent;
+      function(Index(columns[e]), shifted(columns[e], values[e]));
+      if (absent != centered.end() && *absent == columns[e]) ++absent;
     }
     absent_before(features);
   }
 
-  // The largest squared norm of some rows, or of all of them.
+  // The largest squared norm of the rows `which`, or of the first `count` rows if it is null.
   double largest_square(const Index* which, Index count) const {
     double largest = 0.0;
     for (Index p = 0; p < count; ++p) {
@@ -105,11 +135,25 @@ struct DataMatrix {
   }
 
  private:
-  // The share of rows in which each column is not zero; of a dense matrix as about a million
-  // entries tell.
-  std::vector<double> shares_filled() const {
+  static constexpr double SPARSE = 0.3;  // fraction of nonzeros below which zeros are skipped
+
+  // Whether the mean, in the columns that most rows fill, is so far from 0 compared with the rows'
+  // distances from it that inner products lose digits.
+  bool is_far(const double* mean, const std::vector<double>& filled) const {
+    constexpr double FAR = 100.0;  // ratio of squared lengths; one of 100 costs about a digit
+    double of_mean = 0.0, of_rows = 0.0;  // squared norms
+    for (Index k = 0; k < features; ++k)
+      if (filled[k] >= 0.5) of_mean += mean[k] * mean[k];
+    for (Index row = 0; row < rows; ++row)
+      each(row, [&](Index, double value) { of_rows += value * value; });
+    return of_mean > 0 && of_mean > FAR * (of_rows / double(rows) - of_mean);
+  }
+
+  // The fraction of rows in which each column is not zero, for a dense matrix estimated from about
+  // a million entries.
+  std::vector<double> fractions_filled() const {
     std::vector<double> filled(features, rows > 0 ? 0.0 : 1.0);
-    constexpr Index ENTRIES = 1'000'000, ROWS = 32;  // to look at, at least
+    constexpr Index ENTRIES = 1'000'000, ROWS = 32;  // to read at least, if there are as many
     const Index stride =
         starts ? 1 : std::max<Index>(1, std::min(rows * features / ENTRIES, rows / ROWS));
     Index seen = 0;
@@ -123,29 +167,30 @@ struct DataMatrix {
         });
     }
     if (seen > 0)
-      for (double& share : filled) share /= double(seen);
+      for (double& fraction : filled) fraction /= double(seen);
     return filled;
   }
 };
 
-// Memory in which the tiles spread out sparse queries, a line per feature: for each thread its own,
-// all zero while nobody has it. It is kept, for clearing it would cost more than its use, as long
-// as the points that it is for.
+// Buffers in which tiles store sparse queries densely, one line per feature and one buffer per
+// thread. A buffer is all zero while it is not in use, which its user ensures by clearing what it
+// has written. Buffers are kept as long as the points, because clearing a new one would cost more
+// than its use.
 template <class Real>
 class Lines {
  public:
-  static constexpr Index WIDTH = 32;  // queries at once: two vectors or more of them
+  static constexpr Index WIDTH = 32;  // queries at a time: at least two vectors
 
   explicit Lines(Index features) : size_(std::size_t(features) * WIDTH * sizeof(Real) + ALIGN) {}
 
   Real* take() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) {
-      all_.emplace_back(std::calloc(size_, 1), &std::free);  // pages that are not used cost nothing
+      all_.emplace_back(std::calloc(size_, 1), &std::free);  // untouched pages cost nothing
       void* memory = all_.back().get();
       if (!memory) throw std::bad_alloc();
-      std::size_t room = size_;
-      idle_.push_back(static_cast<Real*>(std::align(ALIGN, size_ - ALIGN, memory, room)));
+      std::size_t slack = size_;
+      idle_.push_back(static_cast<Real*>(std::align(ALIGN, size_ - ALIGN, memory, slack)));
     }
     Real* lines = idle_.back();
     idle_.pop_back();
@@ -164,18 +209,19 @@ class Lines {
   std::vector<Real*> idle_;
 };
 
-// Dense points lie in panels of PANEL columns, feature by feature, so that a vector of columns is
-// loaded at once; sparse ones as the rows of a CSR matrix.
+// Packed points. Dense points are stored in panels of PANEL points, feature by feature, so that a
+// vector load reads one feature of several points; sparse points as the rows of a CSR matrix.
 template <class Real>
 class Points {
  public:
-  static constexpr Index PANEL = 48;  // a multiple of every vector width times three
-  static constexpr Index BLOCK = 8;   // queries that are packed side by side
+  static constexpr Index PANEL = 48;  // a multiple of three vectors of any instruction set
+  static constexpr Index BLOCK = 8;   // queries that are packed together
 
   Points() = default;
 
-  // Some rows of a data matrix, in the order given; dense ones by the team, if there is one.
-  Points(const DataMatrix& data, const Index* rows, Index count, Team* team = nullptr)
+  // Pack some rows of a data matrix in the given order; on all threads if there is a pool and the
+  // layout is dense.
+  Points(const DataMatrix& data, const Index* rows, Index count, ThreadPool* pool = nullptr)
       : count_(count), features_(data.features), sparse_(data.lay_sparse) {
     squares_.assign(padded(), Real(0));
     if (sparse_) starts_.assign(1, 0);
@@ -192,12 +238,12 @@ class Points {
           pack([&](Index p) { return entries + rows[p] * features_; }, data.center, panel * PANEL);
         });
     };
-    if (team) team->run(panels(), pack_panel);
+    if (pool) pool->run(panels(), pack_panel);
     else
       for (Index panel = 0; panel < panels(); ++panel) pack_panel(panel);
   }
 
-  // Some of these points, in the order given.
+  // Some of these points, in the given order.
   Points take(const std::vector<Index>& chosen) const {
     Points other;
     other.count_ = Index(chosen.size());
@@ -226,7 +272,7 @@ class Points {
     return other;
   }
 
-  // The one point sum_p weight_p x_p.
+  // The single point sum_c weight[c] x_chosen[c].
   Points combine(const std::vector<Index>& chosen, const double* weight) const {
     std::vector<double> sum(features_, 0.0);
     for (std::size_t c = 0; c < chosen.size(); ++c) {
@@ -257,7 +303,7 @@ class Points {
     return other;
   }
 
-  // Points as queries: dense ones in blocks of BLOCK, feature by feature.
+  // The points as queries of tiles: dense points in blocks of BLOCK, feature by feature.
   std::vector<Real> blocks() const {
     if (sparse_) return {};
     static_assert(PANEL % BLOCK == 0);  // a block lies within a panel
@@ -284,12 +330,13 @@ class Points {
   const Real* values() const { return values_.data(); }
   Lines<Real>& lines() const { return *lines_; }
 
-  // Panels that together stay in the second-level cache while queries pass over them.
+  // The number of panels that stay in the second-level cache while queries are compared with them.
   Index panels_at_once() const {
+    constexpr double CACHE_BYTES = 300e3, SPARSE_ENTRY_BYTES = 12.0;
     const double each = sparse_ && count_ > 0
-                            ? 12.0 * double(columns_.size()) / double(count_) * PANEL
+                            ? SPARSE_ENTRY_BYTES * double(columns_.size()) / double(count_) * PANEL
                             : double(features_ * PANEL) * sizeof(Real);
-    return std::max<Index>(1, Index(300e3 / (each + 1.0)));
+    return std::max<Index>(1, Index(CACHE_BYTES / (each + 1.0)));
   }
 
  private:
@@ -310,7 +357,8 @@ class Points {
     }
   }
 
-  // A panel of sparse rows, which are spread out first: single numbers would go far apart.
+  // Pack a panel of sparse rows. They are made dense first, because writing their entries one by
+  // one to the panel would jump through memory.
   void pack_spread(const DataMatrix& data, const Index* rows, Index first) {
     std::vector<double> spread(std::size_t(std::min(PANEL, count_ - first) * features_), 0.0);
     const auto line = [&](Index p) { return spread.data() + (p - first) * features_; };
@@ -320,15 +368,15 @@ class Points {
     pack(line, data.center, first);
   }
 
-  // A panel of dense rows, of which `line` tells where they begin, a few features at a time so that
-  // what is written stays close.
+  // Pack a panel of dense rows, where line(p) is the beginning of row p. Only a few features are
+  // written at a time, so that the writes stay in the cache.
   template <class Line>
   void pack(const Line& line, const std::vector<double>& center, Index first) {
-    constexpr Index FEW = 8;
+    constexpr Index FEATURES = 8;  // at a time
     const Index last = std::min(first + PANEL, count_);
     double squares[PANEL] = {};
-    for (Index begin = 0; begin < features_; begin += FEW) {
-      const Index end = std::min(begin + FEW, features_);
+    for (Index begin = 0; begin < features_; begin += FEATURES) {
+      const Index end = std::min(begin + FEATURES, features_);
       for (Index p = first; p < last; ++p) {
         const auto* row = line(p);
         Real* to = values_.data() + place(p);
@@ -347,27 +395,32 @@ class Points {
   std::vector<Real> values_, squares_;
   std::vector<Index> starts_;
   std::vector<std::int32_t> columns_;
-  std::shared_ptr<Lines<Real>> lines_;  // of sparse points
+  std::shared_ptr<Lines<Real>> lines_;  // for sparse points
 };
 
-// Kernel values of queries (rows) with points (columns), for some of the panels of columns.
+// Several outputs are padded to a multiple of this, which fills the vectors of any instruction set.
+constexpr Index OUTPUTS_STEP = 8;
+
+// A job for the kernel tiles: kernel values of queries (rows) and points (columns).
 template <class Real>
 struct Tiles {
   KernelFunction kernel;
   const Points<Real>* columns;
   const Points<Real>* queries;
-  const Real* blocks;                                                     // queries->blocks()
-  Index first_query = 0, last_query = std::numeric_limits<Index>::max();  // the last is not meant
+  const Real* blocks;  // queries->blocks()
+  Index first_query = 0;
+  Index last_query = std::numeric_limits<Index>::max();  // exclusive
   Index first_column = 0;
-  // What becomes of the value of query r with column c:
-  Real* const* rows = nullptr;      // it is written to rows[r][c - first_column],
-  const double* weights = nullptr;  // and weights[r * outputs + o] times it is added to
-  double* sums = nullptr;           // sums[o * stride + c],
-  // or column_weights[o * columns->count() + c] times it is added to totals[s * stride + r], where
-  // s is o, after those of the groups of columns before that of c.
+  // The kernel value of query r and column c is stored in rows[r][c - first_column], unless rows[r]
+  // is null, and weights[r * outputs + o] times it is added to sums[o * stride + c].
+  Real* const* rows = nullptr;
+  const double* weights = nullptr;
+  double* sums = nullptr;
+  // Or column_weights[c * outputs + o] times it is added to totals[r * stride + g * outputs + o],
+  // where g is the group of column c. There is one output, or a multiple of OUTPUTS_STEP.
   const double* column_weights = nullptr;
   double* totals = nullptr;
-  const std::vector<Index>* groups = nullptr;  // where they begin, and the number of columns
+  const std::vector<Index>* groups = nullptr;  // where each group begins, and the number of columns
   Index outputs = 1, stride = 0;
 };
 

@@ -1,4 +1,5 @@
-// The rows of the kernel matrix that have been computed, within a bound on their memory.
+// A cache of computed kernel rows with a limit on its memory. It evicts the least recently used
+// row.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +13,14 @@ namespace pairstep {
 template <class Real>
 class RowCache {
  public:
-  // Rows of `length` values (a multiple of what the tiles write at once) for `count` positions.
+  // A cache for `count` positions, each with a row of `length` values, which must be a whole number
+  // of panels. The rows lie in the arena, whose size limits their number.
   RowCache(const Arena& arena, Index length, Index count) : arena_(&arena), length_(length) {
-    reach(count);
+    resize(count);
   }
 
-  // There are so many positions now, not fewer than before.
-  void reach(Index count) {
+  // Set the number of positions, which must not decrease.
+  void resize(Index count) {
     const std::size_t bytes = std::size_t(std::max<Index>(length_, 1)) * sizeof(Real);
     slot_of_.resize(std::size_t(count), -1);
     capacity_ = std::min(count, Index(arena_->bytes() / bytes));
@@ -29,15 +31,15 @@ class RowCache {
   bool holds(Index position) const { return slot_of_[position] >= 0; }
   const Real* row(Index position) const { return at(slot_of_[position]); }
 
-  // A new age begins: rows that are touched in it are not evicted in it.
+  // Begin a new age. Rows used in the current age are not evicted.
   void next_age() { ++age_; }
   void touch(Index position) { used_[slot_of_[position]] = age_; }
 
-  // Where to write the rows of these positions: null for those not worth keeping and those that
-  // there is no room for. The rows least recently used make way.
-  template <class Worth>
-  std::vector<Real*> claim(const std::vector<Index>& positions, Worth worth) {
-    const Index wanted = std::count_if(positions.begin(), positions.end(), worth);
+  // Return where to write the rows of these positions, none of which is in the cache. The pointer
+  // is null if should_keep(position) is false or if there is no space.
+  template <class Predicate>
+  std::vector<Real*> claim(const std::vector<Index>& positions, Predicate should_keep) {
+    const Index wanted = std::count_if(positions.begin(), positions.end(), should_keep);
     Index lacking = wanted - (capacity_ - Index(owner_.size()));
     std::vector<Index> vacant;
     if (lacking > 0) {
@@ -51,7 +53,7 @@ class RowCache {
     }
     std::vector<Real*> rows(positions.size(), nullptr);
     for (std::size_t k = 0; k < positions.size(); ++k) {
-      if (!worth(positions[k])) continue;
+      if (!should_keep(positions[k])) continue;
       Index slot = Index(owner_.size());
       if (!vacant.empty()) {
         slot = vacant.back();
@@ -75,8 +77,9 @@ class RowCache {
 
   const Arena* arena_;
   Index length_, capacity_, age_ = 0;
-  std::vector<Index> slot_of_;       // of a position, -1 if it has none
-  std::vector<Index> owner_, used_;  // of a slot: its position, and when it was last used
+  std::vector<Index> slot_of_;  // of each position, -1 if its row is not in the cache
+  std::vector<Index> owner_;    // position of each slot
+  std::vector<Index> used_;     // age in which each slot was last used
 };
 
 }  // namespace pairstep

@@ -1,7 +1,8 @@
-// Rows of a data matrix that lies elsewhere, kept in the order in which they came.
+// Copies of rows that other processes sent, in the order of their arrival, as one data matrix.
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "points.hpp"
@@ -10,8 +11,13 @@ namespace pairstep {
 
 class RowStore {
  public:
-  // All of these rows, of the same type and features as those before them.
+  // Append rows, which must have the type and the number of features of the rows before.
   void append(const DataMatrix& rows) {
+    const bool matches = !rows.starts == !data_.starts && !rows.dense == !data_.dense &&
+                         rows.features == data_.features;
+    if (data_.rows > 0 && !matches)
+      throw std::invalid_argument(
+          "rows must have the same storage type and number of features as the rows before");
     const std::size_t entries = std::size_t(rows.rows * rows.features);
     if (rows.starts) {
       const Index before = Index(columns_.size());

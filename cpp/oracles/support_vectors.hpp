@@ -1,4 +1,5 @@
-// Support vectors, laid out once for the decisions on any number of new rows.
+// Decision functions: support vectors, packed once for sums of kernel values at any number of new
+// rows.
 #pragma once
 
 #include <atomic>
@@ -8,13 +9,18 @@
 
 namespace pairstep {
 
-// Whether float32 keeps the error of every sum of kernel values of points of this squared norm
-// within `allowed`; `weight` is the largest sum of the sizes of weights.
+// The constant by which centering changes the weighted sums of inner products of `rows` with a
+// point, if the weights sum to 0: sum_k weights[k] center'(rows[k] - center).
+double center_offset(const DataMatrix& data, const Index* rows, const double* weights, Index count);
+
+// Whether float32 keeps the error of every weighted sum of kernel values within `allowed`. `square`
+// is the largest squared norm of a point and `weight` the largest sum of absolute weights.
 bool single_suffices(const KernelFunction& kernel, double square, double weight, double allowed);
 
 class SupportVectors {
  public:
-  // The data must stay where they are.
+  // The data must outlive this object. A linear kernel of centered data requires weights that sum
+  // to 0: sums of inner products then depend on the origin only by a constant.
   SupportVectors(const KernelFunction& kernel, DataMatrix data);
   ~SupportVectors();
   SupportVectors(const SupportVectors&) = delete;
@@ -23,29 +29,37 @@ class SupportVectors {
   Index count() const { return data_.rows; }
   const DataMatrix& data() const { return data_; }
 
-  // sums[(g * outputs + o) * X.rows + r] += sum_s weights[o * count + s] k(x_r, support_s) over the
-  // support vectors of group g, which begins at groups[g]; in float32 where that keeps their error
-  // within `allowed`. Neither the other rows nor the threads change the bits of a sum.
+  // Set sums[(r * G + g) * outputs + o] to sum_s weights[o * count + s] k(x_r, support_s) over the
+  // support vectors s of group g of G, which begins at groups[g]. Use float32 if that keeps the
+  // error within `allowed`. A sum has the same bits for any other rows in X and any number of
+  // threads.
   void decide(const double* weights, Index outputs, const std::vector<Index>& groups, DataMatrix X,
-              double allowed, double* sums, Team& team) const;
+              double allowed, double* sums, ThreadPool& pool) const;
 
  private:
   template <class Real>
-  using Kept = std::atomic<const Points<Real>*>;
+  using Packed = std::atomic<const Points<Real>*>;
 
-  // Without a lock, which a process forked meanwhile would wait for: threads may both lay them out.
+  // Pack the points on first use. There is no lock, because a process forked meanwhile would wait
+  // for it forever; two threads may both pack them, and one copy is kept.
   template <class Real>
-  const Points<Real>& points(Kept<Real>& kept) const;
+  const Points<Real>& points(Packed<Real>& packed, const DataMatrix& data) const;
 
   template <class Real>
-  void add(const Points<Real>& support, const double* weights, Index outputs,
-           const std::vector<Index>& groups, const DataMatrix& X, double* sums, Team& team) const;
+  void add(const KernelFunction& kernel, const Points<Real>& support, const double* weights,
+           Index outputs, const std::vector<Index>& groups, const DataMatrix& X, double* sums,
+           ThreadPool& pool) const;
+
+  void add_offsets(const double* weights, Index outputs, const std::vector<Index>& groups,
+                   Index rows, double* sums) const;
 
   const KernelFunction kernel_;
   const DataMatrix data_;
+  DataMatrix uncentered_;  // for distances from differences
   double largest_square_ = 0.0;
-  mutable Kept<float> single_ = nullptr;
-  mutable Kept<double> double_ = nullptr;
+  mutable Packed<float> single_ = nullptr;
+  mutable Packed<double> double_ = nullptr, for_differences_ = nullptr;
+  std::vector<long double> center_products_;  // center'(support_s - center), for a linear kernel
 };
 
 }  // namespace pairstep

@@ -1,4 +1,4 @@
-// Arrays as they cross from Python: what they must be, and how vectors go back.
+// NumPy arrays as arguments and results of the bindings, with checks of their shapes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,6 +29,7 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+// Return a NumPy array that takes over the memory of the vector.
 template <class T>
 nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
   auto* owned = new std::vector<T>(std::move(values));
@@ -42,37 +43,39 @@ nb::object to_numpy(std::vector<T>&& values) {
   return to_numpy(std::move(values), {size});
 }
 
-// A rule by its code.
+// Return the rule with this code.
 inline const Rule& rule_of(int code) {
-  require(code >= 0 && code < int(isa().rules.size()), "unknown rule");
+  require(code >= 0 && code < int(isa().rules.size()), "rule: unknown code");
   return isa().rules[std::size_t(code)];
 }
 
-// The groups of n accounts: starts goes from 0 to n and does not fall.
+// Require that `starts` divides n coordinates into groups: ascending from 0 to n.
 inline void require_starts(const Indices& starts, std::size_t n) {
   const std::size_t size = starts.shape(0);
   require(size >= 2 && starts(0) == 0 && std::size_t(starts(size - 1)) == n,
           "starts must go from 0 to n");
   for (std::size_t k = 1; k < size; ++k)
-    require(starts(k - 1) <= starts(k), "starts must not fall");
+    require(starts(k - 1) <= starts(k), "starts must be ascending");
 }
 
-// Limits of the groups' sums, where they share a total.
+// Require that the limits of the group sums, if any, have one entry per group.
 inline void require_limits(const Indices& starts, const std::optional<In>& low,
                            const std::optional<In>& high) {
-  require(low.has_value() == high.has_value(), "low and high must come together");
+  require(low.has_value() == high.has_value(), "low and high must be given together");
   require(!low || (low->shape(0) + 1 == starts.shape(0) && high->shape(0) + 1 == starts.shape(0)),
-          "there must be two limits per group");
+          "low and high must have one entry per group");
 }
 
-// Bounds of n accounts, and their sums: a total for each group, or limits for each and one total.
+// Require that bounds and sums fit n coordinates, and return the sums: one total per group, or one
+// total and limits of every group's sum.
 inline Sums require_sums(std::size_t n, const In& lower, const In& upper, const Indices& starts,
                          const In& totals, const std::optional<In>& low,
                          const std::optional<In>& high) {
-  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
+  require(lower.shape(0) == n && upper.shape(0) == n, "lower and upper must have the length of x");
   require_starts(starts, n);
   require_limits(starts, low, high);
-  require(totals.shape(0) == (low ? 1 : starts.shape(0) - 1), "there must be one total per group");
+  require(totals.shape(0) == (low ? 1 : starts.shape(0) - 1),
+          "totals must have one entry per group, or one entry if low and high are given");
   return {Index(starts.shape(0)) - 1, starts.data(), totals.data(), low ? low->data() : nullptr,
           low ? high->data() : nullptr};
 }

@@ -16,11 +16,12 @@ DataMatrix data_of(const nb::object& object) {
     data.features = features;
     require(data.rows >= 0 && starts(0) == 0 && columns.shape(0) == values.shape(0) &&
                 starts(data.rows) == Index(columns.shape(0)),
-            "starts must go from 0 to the number of values");
+            "starts of a CSR matrix must go from 0 to the number of values");
     for (Index r = 0; r < data.rows; ++r)
-      require(starts(r) <= starts(r + 1), "starts must not fall");
+      require(starts(r) <= starts(r + 1), "starts of a CSR matrix must be ascending");
     for (std::size_t e = 0; e < columns.shape(0); ++e)
-      require(columns(e) >= 0 && columns(e) < features, "column out of range");
+      require(columns(e) >= 0 && columns(e) < features,
+              "columns of a CSR matrix must be in range(features)");
     data.starts = starts.data();
     data.columns = columns.data();
     data.values = values.data();
@@ -41,7 +42,7 @@ DataMatrix data_for(const KernelFunction& kernel, const nb::object& object,
                     const std::optional<In>& center) {
   DataMatrix data = data_of(object);
   require(!center || Index(center->shape(0)) == data.features,
-          "center must have an entry per feature");
+          "center must have one entry per feature");
   if (kernel.name != KernelName::precomputed)
     data.lay_out(kernel, center ? center->data() : nullptr);
   return data;

@@ -1,4 +1,4 @@
-// Data matrices as they cross from Python.
+// Data matrices (dense or CSR) as arguments of the bindings.
 #pragma once
 
 #include <nanobind/stl/tuple.h>
@@ -11,10 +11,12 @@
 
 namespace pairstep {
 
-// A float64 matrix, a float32 matrix, or (starts, columns, values, features) of a CSR matrix.
+// Convert a float64 matrix, a float32 matrix, or the tuple (starts, columns, values, features) of a
+// CSR matrix. The result refers to the memory of the object.
 DataMatrix data_of(const nb::object& object);
 
-// The same, laid out for a kernel, around `center` where one is given and matters.
+// The same, prepared for a kernel. The rows are taken relative to `center` if one is given and the
+// kernel allows it.
 DataMatrix data_for(const KernelFunction& kernel, const nb::object& object,
                     const std::optional<In>& center);
 

@@ -1,4 +1,5 @@
-// Native work without the interpreter's lock, and back, also while the interpreter is closing.
+// Running native code without Python's global interpreter lock (GIL), and taking the lock again,
+// even while the interpreter shuts down.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,53 +8,54 @@
 #include <chrono>
 #include <thread>
 
-#include "../core/pulse.hpp"
+#include "../core/interrupt.hpp"
 
 namespace pairstep {
 
-// Python before 3.14 ends a daemon thread that asks for the lock of a closing interpreter by force,
-// in the middle of C++ frames, which aborts the process. Here such a thread waits for the process
-// to end, as it does in Python 3.14.
-class Closing {
+// Python before 3.14 terminates a daemon thread that requests the GIL during shutdown. This happens
+// in the middle of C++ frames and aborts the process. Here such a thread waits for the process to
+// end instead, as it does in Python 3.14.
+class Shutdown {
  public:
-  // Called with the lock, by the thread that closes the interpreter (atexit). Threads that are on
-  // their way in are let in first.
+  // Called with the GIL by the thread that shuts the interpreter down (atexit). Threads that are
+  // already taking the GIL get it first.
   static void begin() {
-    closer_ = std::this_thread::get_id();
-    closing_ = true;
+    owner_ = std::this_thread::get_id();
+    started_ = true;
     PyThreadState* state = PyEval_SaveThread();
-    while (entering_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (acquiring_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     PyEval_RestoreThread(state);
   }
 
-  static void enter(PyThreadState* state) {
-    ++entering_;
-    if (closing_ && std::this_thread::get_id() != closer_) {
-      --entering_;
+  // Take the GIL, or wait for the end of the process during shutdown.
+  static void acquire(PyThreadState* state) {
+    ++acquiring_;
+    if (started_ && std::this_thread::get_id() != owner_) {
+      --acquiring_;
       while (true) std::this_thread::sleep_for(std::chrono::hours(1));
     }
     PyEval_RestoreThread(state);
-    --entering_;
+    --acquiring_;
   }
 
  private:
-  static inline std::atomic<bool> closing_ = false;
-  static inline std::atomic<int> entering_ = 0;
-  static inline std::thread::id closer_;
+  static inline std::atomic<bool> started_ = false;
+  static inline std::atomic<int> acquiring_ = 0;
+  static inline std::thread::id owner_;
 };
 
-// Releases the lock for as long as it lives.
+// Releases the GIL for the lifetime of the object.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
-  ~WithoutGil() { Closing::enter(state_); }
+  ~WithoutGil() { Shutdown::acquire(state_); }
 
-  // Do something that needs the lock in between, on the same thread.
+  // Call a function with the GIL, on the same thread.
   template <class Function>
   void with_gil(Function function) {
-    Closing::enter(state_);
+    Shutdown::acquire(state_);
     try {
       function();
     } catch (...) {
@@ -67,26 +69,43 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-inline void answer_signals() {
+// Run Python's signal handlers, which may raise KeyboardInterrupt.
+inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
 }
 
-// Run native work, work(pulse, without), without the lock. Its pulse answers signals and then calls
-// `ask`, both with the lock.
+// Call work(interrupt, without) without the GIL. The interrupt check handles signals and then calls
+// `callback`, both with the GIL. It requests a stop after `seconds`.
 template <class Work>
-auto run_native(double seconds, const std::function<void(Pulse&)>& ask, Work work) {
+auto run_native(double seconds, const std::function<void(InterruptCheck&)>& callback, Work work) {
   WithoutGil without;
-  Pulse pulse(seconds, [&](Pulse& beating) {
+  InterruptCheck interrupt(seconds, [&](InterruptCheck& check) {
     without.with_gil([&] {
-      answer_signals();
-      if (ask) ask(beating);
+      check_signals();
+      if (callback) callback(check);
     });
   });
-  return work(pulse, without);
+  return work(interrupt, without);
 }
 template <class Work>
 auto run_native(Work work) {
   return run_native(std::numeric_limits<double>::infinity(), {}, work);
+}
+
+// The same for work whose partial result is useless: it is abandoned after `seconds`. Return
+// whether it was completed.
+template <class Work>
+bool run_native_in_time(double seconds, Work work) {
+  struct OutOfTime {};
+  const auto check_time = [&](InterruptCheck& interrupt) {
+    if (interrupt.elapsed() >= seconds) throw OutOfTime{};
+  };
+  try {
+    run_native(std::numeric_limits<double>::infinity(), check_time, work);
+  } catch (const OutOfTime&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace pairstep

@@ -1,5 +1,5 @@
-// The Python module: a few functions over arrays. Validation is Python's work; here only the
-// shapes that memory safety rests on are checked.
+// The Python module `pairstep._core`: types, constants and functions over arrays. Python validates
+// the input and explains errors to users. The checks here only guard memory safety.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,13 +13,14 @@
 #include "../core/certify.hpp"
 #include "../core/convex.hpp"
 #include "../core/feasible.hpp"
-#include "../engine/block_gear.hpp"
+#include "../engine/block_solver.hpp"
 #include "../core/inner.hpp"
 #include "../core/moving.hpp"
+#include "../core/policy.hpp"
 #include "../core/quadratic.hpp"
 #include "../core/row_sums.hpp"
 #include "../core/symmetry.hpp"
-#include "../core/team.hpp"
+#include "../core/thread_pool.hpp"
 #include "../isa/dispatch.hpp"
 #include "gil.hpp"
 #include "problem.hpp"
@@ -27,7 +28,7 @@
 using namespace pairstep;
 using namespace nb::literals;
 
-// By which threadpoolctl tells this library from others whose files are called `_core`.
+// threadpoolctl looks for this symbol to distinguish this library from others named `_core`.
 extern "C" NB_EXPORT const int pairstep_threads;
 extern "C" const int pairstep_threads = 1;
 
@@ -56,13 +57,13 @@ nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArra
                   Index turn) {
   const Point at = point.with(gradient);
   Choice chosen = choice.of(at.n, turn);
-  Move move;
-  run_native([&](Pulse& pulse, WithoutGil&) {
-    chosen.pulse = &pulse;
-    isa().propose(at, chosen, move);
+  Step step;
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    chosen.interrupt = &interrupt;
+    isa().propose(at, chosen, step);
   });
-  return nb::make_tuple(to_numpy(std::move(move.index)), to_numpy(std::move(move.delta)),
-                        move.decrease, move.suspect);
+  return nb::make_tuple(to_numpy(std::move(step.index)), to_numpy(std::move(step.delta)),
+                        step.decrease, step.suspect);
 }
 
 const double* linear_of(const std::optional<In>& linear, const Point& at) {
@@ -75,26 +76,48 @@ double scale(const PointArrays& point, const In& gradient, const std::optional<I
   return terms_of(at, linear_of(linear, at)).gradient;
 }
 
-nb::tuple certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear) {
+nb::tuple certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear,
+                   const std::optional<In>& totals) {
   const Point at = point.with(gradient);
+  require(!totals || Index(totals->shape(0)) == (at.nested() ? 1 : at.n_groups),
+          "totals must have one entry per group, or one entry if the groups are nested");
   const double* constant = linear_of(linear, at);
   Certificate certificate;
   Terms terms;
   {
     const WithoutGil without;
-    certificate = certify(at);
+    certificate = certify(at, totals ? totals->data() : nullptr);
     terms = terms_of(at, constant);
   }
   return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
                         terms.gradient, terms.objective,
-                        to_numpy(std::move(certificate.multiplier)));
+                        to_numpy(std::move(certificate.multiplier)), certificate.residual);
+}
+
+nb::tuple shared_costs_(const PointArrays& point, const In& linear) {
+  const Point at = point.with(linear);
+  const std::vector<SharedCost> shared = shared_costs(at, linear.data());
+  std::vector<double> levels(std::size_t(at.n)), sizes(std::size_t(at.n));
+  for (Index g = 0; g < at.n_groups; ++g)
+    for (Index i = at.starts[g]; i < at.starts[g + 1]; ++i) {
+      levels[i] = shared[g].level;
+      sizes[i] = shared[g].size_of(linear.data()[i]);
+    }
+  return nb::make_tuple(to_numpy(std::move(levels)), to_numpy(std::move(sizes)));
+}
+
+nb::tuple excess_(const PointArrays& point, const In& gradient, const In& allowance) {
+  const Point at = point.with(gradient);
+  require(Index(allowance.shape(0)) == at.n, "allowance must have the length of x");
+  const Excess excess = excess_over(at, allowance.data());
+  return nb::make_tuple(excess.violation, excess.allowed, excess.tolerance);
 }
 
 nb::object moving_(const PointArrays& point, const In& gradient, const In& multiplier,
                    double violation) {
   const Point at = point.with(gradient);
   require(!at.nested() && Index(multiplier.shape(0)) == at.n_groups,
-          "there must be a multiplier for each group");
+          "multiplier must have one entry per group, and the groups must not be nested");
   return to_numpy(moving(at, multiplier.data(), violation));
 }
 
@@ -106,26 +129,26 @@ Convex convex_along_(const Matrix& hessian, const std::optional<Indices>& index,
   std::vector<Index> members(index ? index->shape(0) : n);
   for (std::size_t k = 0; k < members.size(); ++k) {
     members[k] = index ? (*index)(k) : Index(k);
-    require(members[k] >= 0 && members[k] < n, "index out of range");
+    require(members[k] >= 0 && members[k] < n, "index must be in range(n)");
   }
   const WithoutGil without;
   return convex_along(hessian.data(), n, members, starts.data());
 }
 
-Index first_odd_(const In& lower, const In& upper, double limit) {
-  require(lower.shape(0) == upper.shape(0), "bounds must have one length");
-  return first_odd(lower.data(), upper.data(), Index(lower.shape(0)), limit);
+Index first_invalid_bound_(const In& lower, const In& upper, double limit) {
+  require(lower.shape(0) == upper.shape(0), "lower and upper must have the same length");
+  return first_invalid_bound(lower.data(), upper.data(), Index(lower.shape(0)), limit);
 }
 
-nb::list spans(const In& lower, const In& upper, const Indices& starts, const In& low,
-               const In& high) {
+nb::list sum_ranges(const In& lower, const In& upper, const Indices& starts, const In& low,
+                    const In& high) {
   require_sums(lower.shape(0), lower, upper, starts, low, {}, {});
-  require(low.shape(0) == high.shape(0), "there must be one range per group");
+  require(low.shape(0) == high.shape(0), "low and high must have one entry per group");
   nb::list result;
   for (std::size_t k = 0; k < low.shape(0); ++k) {
-    const Span span = span_of(lower.data() + starts(k), upper.data() + starts(k),
-                              starts(k + 1) - starts(k), low(k), high(k));
-    result.append(nb::make_tuple(span.least, span.most, span.miss));
+    const SumRange range = range_of_sum(lower.data() + starts(k), upper.data() + starts(k),
+                                        starts(k + 1) - starts(k), low(k), high(k));
+    result.append(nb::make_tuple(range.least, range.most, range.gap));
   }
   return result;
 }
@@ -141,23 +164,25 @@ nb::object project_(const In& y, const In& lower, const In& upper, const Indices
   return to_numpy(std::move(x));
 }
 
-nb::object fill_(const In& price, const In& curvature, const In& lower, const In& upper,
+nb::object fill_(const In& derivative, const In& curvature, const In& lower, const In& upper,
                  const Indices& starts, const In& totals, const std::optional<In>& low,
                  const std::optional<In>& high) {
-  const std::size_t n = price.shape(0);
-  require(curvature.shape(0) == n, "curvature must have the length of price");
+  const std::size_t n = derivative.shape(0);
+  require(curvature.shape(0) == n, "curvature must have the length of derivative");
   const Sums sums = require_sums(n, lower, upper, starts, totals, low, high);
   std::vector<double> x(n);
-  fill(price.data(), curvature.data(), lower.data(), upper.data(), sums, x.data());
+  fill(derivative.data(), curvature.data(), lower.data(), upper.data(), sums, x.data());
   return to_numpy(std::move(x));
 }
 
-void settle_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
-             const In& totals, const std::optional<In>& pivot, const std::optional<In>& low,
-             const std::optional<In>& high) {
+void restore_sums_(const InOut& x, const In& lower, const In& upper, const Indices& starts,
+                   const In& totals, const std::optional<In>& breakpoint,
+                   const std::optional<In>& low, const std::optional<In>& high) {
   const Sums sums = require_sums(x.shape(0), lower, upper, starts, totals, low, high);
-  require(!pivot || pivot->shape(0) == x.shape(0), "pivot must have the length of x");
-  settle(x.data(), lower.data(), upper.data(), sums, pivot ? pivot->data() : nullptr);
+  require(!breakpoint || breakpoint->shape(0) == x.shape(0),
+          "breakpoint must have the length of x");
+  restore_sums(x.data(), lower.data(), upper.data(), sums,
+               breakpoint ? breakpoint->data() : nullptr);
 }
 
 double two_coordinate_constant(const Matrix& hessian) {
@@ -169,15 +194,16 @@ double two_coordinate_constant(const Matrix& hessian) {
 template <class Array>
 nb::tuple asymmetry_(const Array& matrix, int threads) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
-  const Asymmetry found = run_native([&](Pulse& pulse, WithoutGil&) {
-    return asymmetry(matrix.data(), Index(matrix.shape(0)), threads, pulse);
+  const Asymmetry found = run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    return asymmetry(matrix.data(), Index(matrix.shape(0)), threads, interrupt);
   });
   return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
 }
 
 nb::tuple quadratic_(const Matrix& Q, const In& c, const In& x) {
   const std::size_t n = x.shape(0);
-  require(Q.shape(0) == n && Q.shape(1) == n && c.shape(0) == n, "Q must be n x n, c of length n");
+  require(Q.shape(0) == n && Q.shape(1) == n && c.shape(0) == n,
+          "Q must be n x n and c of length n, where n is the length of x");
   std::vector<double> gradient(n);
   double value = 0.0;
   {
@@ -204,41 +230,47 @@ double bare_pass(const std::vector<In>& arrays) {
     require(array.shape(0) == arrays[0].shape(0), "arrays must have the same length");
     pointers.push_back(array.data());
   }
-  require(!arrays.empty(), "no arrays");
+  require(!arrays.empty(), "arrays must not be empty");
   return isa().bare_pass(pointers.data(), Index(pointers.size()), Index(arrays[0].shape(0)));
 }
 
 double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices& indices) {
   const Index n = Index(gradient.shape(0));
   require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
+  constexpr double AMOUNT = 1e-9;  // of each step: small, so that the gradient stays finite
   double sum = 0.0;
   for (std::size_t k = 0; k + 1 < indices.shape(0); k += 2) {
     require(indices(k) >= 0 && indices(k) < n && indices(k + 1) >= 0 && indices(k + 1) < n,
-            "index out of range");
-    sum += isa().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1), 1e-9);
+            "index must be in range(n)");
+    sum +=
+        isa().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1), AMOUNT);
   }
   return sum;
 }
 
-nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matrix& x,
-                       const In& value, const In& lower, const In& upper, const Indices& starts,
-                       const std::optional<In>& low, const std::optional<In>& high, double tol,
-                       int threads) {
+nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const In& diagonal,
+                       const Matrix& x, const In& value, const In& lower, const In& upper,
+                       const Indices& starts, const std::optional<In>& low,
+                       const std::optional<In>& high, double tol, int threads) {
   const std::size_t count = x.shape(0), n = x.shape(1);
   for (const Matrix* each : {&gradient, &linear})
-    require(each->shape(0) == count && each->shape(1) == n, "gradients must be count x n");
-  require(value.shape(0) == count, "value must have length count");
-  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
+    require(each->shape(0) == count && each->shape(1) == n,
+            "gradient and linear must have the shape of x");
+  require(value.shape(0) == count, "value must have one entry per row of x");
+  require(diagonal.shape(0) == n, "diagonal must have one entry per column of x");
+  require(lower.shape(0) == n && upper.shape(0) == n,
+          "lower and upper must have one entry per column of x");
   require_starts(starts, n);
   require_limits(starts, low, high);
   std::vector<double> violation(count), bound(count);
   std::vector<std::uint8_t> optimal(count);
-  run_native([&](Pulse& pulse, WithoutGil&) {
-    constexpr Index CHUNK = 256;
-    const Index chunks = (Index(count) + CHUNK - 1) / CHUNK;
-    Team team(int(std::min<Index>(threads, chunks)), pulse);
-    team.run(chunks, [&](Index chunk) {
-      for (Index k = chunk * CHUNK; k < std::min((chunk + 1) * CHUNK, Index(count)); ++k) {
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    constexpr Index ROWS_PER_JOB = 256;  // enough to make up for starting the job
+    const Index jobs = (Index(count) + ROWS_PER_JOB - 1) / ROWS_PER_JOB;
+    ThreadPool pool(int(std::min<Index>(threads, jobs)), interrupt);
+    pool.run(jobs, [&](Index job) {
+      const Index end = std::min((job + 1) * ROWS_PER_JOB, Index(count));
+      for (Index k = job * ROWS_PER_JOB; k < end; ++k) {
         const Point point{Index(n),
                           Index(starts.shape(0)) - 1,
                           starts.data(),
@@ -253,7 +285,9 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const Matri
         const Certificate c = certify(point);
         violation[k] = c.violation;
         bound[k] = c.bound;
-        optimal[k] = is_optimal(c, terms_of(point, linear.data() + k * n), value.data()[k], tol);
+        optimal[k] =
+            verdict_of(point, {linear.data() + k * n, diagonal.data()}, c, value.data()[k], tol)
+                .optimal;
       }
     });
   });
@@ -268,7 +302,7 @@ Columns columns_of(const Strided& matrix) {
           matrix.stride(1)};
 }
 
-// NumPy's, for it has huge pages.
+// Allocated by NumPy, which uses huge pages.
 InOutMatrix new_matrix(Index rows, Index columns) {
   return nb::cast<InOutMatrix>(
       nb::module_::import_("numpy").attr("empty")(nb::make_tuple(rows, columns)));
@@ -277,15 +311,16 @@ InOutMatrix new_matrix(Index rows, Index columns) {
 InOutMatrix inner_(const Strided& left, const Strided& right, int threads) {
   require(left.shape(0) == right.shape(0), "left and right must have the same number of rows");
   const InOutMatrix product = new_matrix(Index(left.shape(1)), Index(right.shape(1)));
-  run_native([&](Pulse& pulse, WithoutGil&) {
-    Team team(threads, pulse);
-    inner(columns_of(left), columns_of(right), product.data(), team);
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(threads, interrupt);
+    inner(columns_of(left), columns_of(right), product.data(), pool);
   });
   return product;
 }
 
 const double* scale_of(const std::optional<In>& scale, const Strided& matrix) {
-  require(!scale || scale->shape(0) == matrix.shape(0), "there must be one scale per row");
+  require(!scale || scale->shape(0) == matrix.shape(0),
+          "left and right must have one entry per row");
   return scale ? scale->data() : nullptr;
 }
 
@@ -295,14 +330,15 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   const double *left_scale = scale_of(left, matrix), *right_scale = scale_of(right, matrix);
   if (columns) {
     for (std::size_t k = 0; k < columns->shape(0); ++k)
-      require((*columns)(k) >= 0 && (*columns)(k) < all.count, "column out of range");
+      require((*columns)(k) >= 0 && (*columns)(k) < all.count,
+              "columns must be valid column indices of matrix");
     all.count = Index(columns->shape(0));
     all.which = columns->data();
   }
   const InOutMatrix product = new_matrix(all.count, all.count);
-  run_native([&](Pulse& pulse, WithoutGil&) {
-    Team team(threads, pulse);
-    gram(all, left_scale, right_scale, product.data(), team);
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(threads, interrupt);
+    gram(all, left_scale, right_scale, product.data(), pool);
   });
   return product;
 }
@@ -312,14 +348,14 @@ nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In
   const std::size_t m = matrix.shape(0), n = matrix.shape(1);
   require((!factor || factor->shape(0) == m) && offset.shape(0) == m && weight.shape(0) == m &&
               x.shape(0) == n,
-          "factor, offset and weight must have a number per row, x one per column");
+          "factor, offset and weight must have one entry per row of matrix, x one per column");
   std::vector<double> gradient(n), root(m);
   double value = 0.0;
-  run_native([&](Pulse& pulse, WithoutGil&) {
-    Team team(threads, pulse);
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(threads, interrupt);
     value = row_sum({phi, matrix.data(), Index(m), Index(n), factor ? factor->data() : nullptr,
                      offset.data(), weight.data()},
-                    x.data(), gradient.data(), root.data(), team);
+                    x.data(), gradient.data(), root.data(), pool);
   });
   return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)));
 }
@@ -327,7 +363,8 @@ nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In
 template <class Product>
 nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, std::size_t to,
                           Product product) {
-  require(matrix.shape(from) == x.shape(0), "the vector does not fit the matrix");
+  require(matrix.shape(from) == x.shape(0),
+          "the vector must have the matching length of the matrix");
   std::vector<double> out(matrix.shape(to));
   {
     const WithoutGil without;
@@ -340,14 +377,15 @@ Steps steps_of(const Matrix& steps, const Matrix& changes, const In& along, cons
   const std::size_t count = steps.shape(0), n = steps.shape(1);
   require(changes.shape(0) == count && changes.shape(1) == n && along.shape(0) == count &&
               diagonal.shape(0) == n,
-          "steps and changes must be count x n, along of length count, the diagonal of n");
+          "steps and changes must be count x n, along of length count, diagonal of length n");
   return {Index(count), Index(n), steps.data(), changes.data(), along.data(), diagonal.data()};
 }
 
 nb::object divide_by_hessian_(const Matrix& steps, const Matrix& changes, const In& along,
                               const In& diagonal, const In& direction) {
   const Steps all = steps_of(steps, changes, along, diagonal);
-  require(direction.shape(0) == steps.shape(1), "direction must be of length n");
+  require(direction.shape(0) == steps.shape(1),
+          "direction must have one entry per column of steps");
   std::vector<double> result(direction.data(), direction.data() + direction.shape(0));
   {
     const WithoutGil without;
@@ -381,46 +419,59 @@ void cholesky_solve_(const Matrix& factor, const InOutMatrix& b) {
 
 }  // namespace
 
-void register_machines(nb::module_& m);       // machines.cpp
-void register_shares(nb::module_& m);         // shares.cpp
+void register_svm(nb::module_& m);            // svm.cpp
+void register_partitions(nb::module_& m);     // partitions.cpp
 void register_probabilities(nb::module_& m);  // probabilities.cpp
 void register_solvers(nb::module_& m);        // solvers.cpp
 
 namespace {
 
+void register_policy(nb::module_& m) {
+  nb::class_<NumericalPolicy> policy(
+      m, "NumericalPolicy",
+      "Thresholds that decide when a solve may stop and what counts as rounding error; see "
+      "cpp/core/policy.hpp for the reasons.");
+  policy.attr("gain_per_tol") = NumericalPolicy::gain_per_tol;
+  policy.attr("gradient_rounding") = NumericalPolicy::gradient_rounding;
+  policy.attr("sum_rounding") = NumericalPolicy::sum_rounding;
+  policy.attr("vanishing_scale") = NumericalPolicy::vanishing_scale;
+  policy.attr("base_patience") = NumericalPolicy::base_patience;
+  policy.def_static("patience", &NumericalPolicy::patience, "n"_a,
+                    "Return the iterations without progress after which a guided rule gives up.");
+}
+
 void register_types(nb::module_& m) {
-  nb::enum_<Step>(m, "Step", "The curvature that the length of a move is computed with.")
-      .value("model", Step::model)
-      .value("norm", Step::norm)
-      .value("lipschitz", Step::lipschitz)
-      .value("exact", Step::exact);
-  nb::enum_<Stop>(m, "Stop", "Why the greedy gear stopped.")
-      .value("converged", Stop::converged)
-      .value("out_of_iterations", Stop::out_of_iterations)
-      .value("out_of_time", Stop::out_of_time)
-      .value("no_progress", Stop::no_progress)
-      .value("unbounded", Stop::unbounded);
-  nb::enum_<BlockStop>(m, "BlockStop", "Why the block gear stopped.")
-      .value("optimal", BlockStop::optimal)
-      .value("max_iter", BlockStop::max_iter)
-      .value("stopped", BlockStop::stopped)
-      .value("imprecise", BlockStop::imprecise)
-      .value("unbounded", BlockStop::unbounded)
-      .value("paused", BlockStop::paused)
-      .value("leapt", BlockStop::leapt);
-  nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex where we look.")
+  nb::enum_<StepLength>(m, "StepLength", "Curvature used to compute the length of a step.")
+      .value("model", StepLength::model, "The step is taken as the rule proposes it.")
+      .value("norm", StepLength::norm, "A multiple of the squared 1-norm.")
+      .value("lipschitz", StepLength::lipschitz, "The coordinate-wise Lipschitz constants.")
+      .value("exact", StepLength::exact, "The Hessian: an exact line search for a quadratic.");
+  nb::enum_<StopReason>(m, "StopReason", "Why a native solver returned.")
+      .value("optimal", StopReason::optimal, "The violation is within the tolerance.")
+      .value("max_iter", StopReason::max_iter, "The iteration limit is reached.")
+      .value("stopped", StopReason::stopped, "The time limit has passed, or a callback stopped it.")
+      .value("stalled", StopReason::stalled, "No further progress is possible.")
+      .value("imprecise", StopReason::imprecise,
+             "The violation does not decrease any further in the oracle's arithmetic.")
+      .value("unbounded", StopReason::unbounded, "The objective seems to be unbounded below.")
+      .value("paused", StopReason::paused, "The requested rounds are done; call `run` again.")
+      .value("solved_directly", StopReason::solved_directly,
+             "Paused after a direct solve that left a violation, possibly rounding error.");
+  nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex on a subspace.")
       .value("no", Convex::no)
       .value("but_for_rounding", Convex::but_for_rounding)
       .value("yes", Convex::yes);
-  nb::enum_<RowFunction>(m, "RowFunction", "What is summed over the rows of a matrix.")
+  nb::enum_<RowFunction>(m, "RowFunction",
+                         "Scalar function that is summed over the rows of a matrix.")
       .value("minus_log", RowFunction::minus_log)
       .value("logistic", RowFunction::logistic);
-  nb::class_<PointArrays>(m, "Point", "A point in accounts; x is changed by who solves it.")
+  nb::class_<PointArrays>(m, "Point",
+                          "A point of a problem and its constraints; solvers change x in place.")
       .def(nb::init<InOut, In, In, std::optional<In>, std::optional<In>, Indices, std::optional<In>,
                     std::optional<In>>(),
-           "x"_a.noconvert(), "lower"_a, "upper"_a, "kink"_a.none(), "pivot"_a.none(), "starts"_a,
-           "low"_a.none() = nb::none(), "high"_a.none() = nb::none());
-  nb::class_<ChoiceArrays>(m, "Choice", "How a rule is to choose.")
+           "x"_a.noconvert(), "lower"_a, "upper"_a, "l1"_a.none(), "breakpoint"_a.none(),
+           "starts"_a, "low"_a.none() = nb::none(), "high"_a.none() = nb::none());
+  nb::class_<ChoiceArrays>(m, "Choice", "A selection rule and its inputs.")
       .def(nb::init<int, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
            "lipschitz"_a.none(), "generator"_a.none());
 }
@@ -429,100 +480,116 @@ void register_types(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions over arrays, and solves that can be paused.";
-  nb::set_leak_warnings(false);  // a daemon thread may hold a solve when the interpreter closes
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Closing::begin));
+  nb::set_leak_warnings(false);  // a daemon thread may hold a solve during shutdown
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Shutdown::begin));
+  register_policy(m);
   register_types(m);
   register_solvers(m);
-  m.def("rules", &rules, "Every rule: its names, and what is known of it.");
-  m.def("propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
-        "The move a rule chooses: (indices, delta, decrease, suspect), where suspect is the index "
-        "of a coordinate that is outside its bounds or not finite, or -1.");
+  m.def("rules", &rules, "Return all rules as (names, properties).");
+  m.def(
+      "propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
+      "Return the step that a rule chooses: (indices, delta, decrease, suspect), where suspect is "
+      "the index of a coordinate that is outside its bounds or not finite, or -1.");
   m.def("moving", &moving_, "point"_a, "gradient"_a, "multiplier"_a, "violation"_a,
-        "The accounts that would trade at prices near the present ones.");
-  m.def("certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
-        "KKT violation, Frank-Wolfe gap, the same nearby, the size of the terms that cancel in the "
-        "gradient and in the objective, multiplier per group (under one total: its own first).");
+        "Return the coordinates that are likely to change in the next steps.");
+  m.def("shared_costs", &shared_costs_, "point"_a, "linear"_a,
+        "Return the common part of a linear term and the sizes of the entries without it, one "
+        "number each per coordinate.");
+  m.def("excess", &excess_, "point"_a, "gradient"_a, "allowance"_a,
+        "Return the KKT violation if each derivative may be wrong by its allowance, the allowances "
+        "of the pair with this violation, and those of the pair with the largest violation without "
+        "allowances.");
+  m.def(
+      "certify", &certify_, "point"_a, "gradient"_a, "linear"_a.none() = nb::none(),
+      "totals"_a.none() = nb::none(),
+      "Return the KKT violation, the Frank-Wolfe gap, the gap near the point, the size of the "
+      "terms that cancel in the gradient and in the objective, the multipliers (of the groups; "
+      "for nested groups, that of the total first), and the effect of the rounding of the sums on "
+      "the objective.");
   m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
-        "The size of the terms that cancel in the gradient.");
-  m.def("convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
-        "Is a quadratic convex along all moves of these accounts (None: of all) within their "
-        "groups?");
-  m.def("first_odd", &first_odd_, "lower"_a, "upper"_a, "limit"_a,
-        "The first account whose bounds leave no number between them or are finite and not below "
-        "the limit in size, or -1.");
-  m.def("spans", &spans, "lower"_a, "upper"_a, "starts"_a, "low"_a, "high"_a,
-        "Per group: the sums of the lower and of the upper bounds, and by how much they miss the "
-        "range from low to high.");
+        "Return the size of the terms that cancel in the gradient.");
+  m.def(
+      "convex_along", &convex_along_, "hessian"_a, "index"_a.none(), "starts"_a,
+      "Return whether a quadratic is convex along all steps of these coordinates (None: all) that "
+      "keep the sum of each group.");
+  m.def("first_invalid_bound", &first_invalid_bound_, "lower"_a, "upper"_a, "limit"_a,
+        "Return the first coordinate with lower > upper, a NaN, or a finite bound that is at least "
+        "`limit` in size; -1 if there is none.");
+  m.def("sum_ranges", &sum_ranges, "lower"_a, "upper"_a, "starts"_a, "low"_a, "high"_a,
+        "Return for each group the sums of the lower and of the upper bounds, and the distance of "
+        "this range from [low, high].");
   m.def("project", &project_, "y"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
-        "The feasible point nearest to y.");
-  m.def("fill", &fill_, "price"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
+        "Return the feasible point nearest to y.");
+  m.def("fill", &fill_, "derivative"_a, "curvature"_a, "lower"_a, "upper"_a, "starts"_a, "totals"_a,
         "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
-        "A feasible point with few accounts between their bounds, the cheapest filled first.");
-  m.def("settle", &settle_, "x"_a.noconvert(), "lower"_a, "upper"_a, "starts"_a, "totals"_a,
-        "pivot"_a.none() = nb::none(), "low"_a.none() = nb::none(), "high"_a.none() = nb::none(),
-        "Absorb the rounding of each sum into a free coordinate, in place.");
+        "Return a feasible point with few coordinates between their bounds, raising those with the "
+        "smallest cost first.");
+  m.def("restore_sums", &restore_sums_, "x"_a.noconvert(), "lower"_a, "upper"_a, "starts"_a,
+        "totals"_a, "breakpoint"_a.none() = nb::none(), "low"_a.none() = nb::none(),
+        "high"_a.none() = nb::none(),
+        "Absorb the rounding error of each sum into a free coordinate, in place.");
   m.def("two_coordinate_constant", &two_coordinate_constant, "hessian"_a,
-        "max_ij (H_ii + H_jj - 2 H_ij) / 2.");
+        "Return max_ij (H_ii + H_jj - 2 H_ij) / 2.");
   m.def("asymmetry", &asymmetry_<Matrix32>, "matrix"_a.noconvert(), "threads"_a);
   m.def("asymmetry", &asymmetry_<Matrix>, "matrix"_a, "threads"_a,
-        "(max |M_ij - M_ji|, max |M_ij| or NaN where an entry is not finite, i, j, and "
-        "min M_ii + M_jj - 2 M_ij).");
-  m.def("quadratic", &quadratic_, "Q"_a, "c"_a, "x"_a, "x'Qx/2 + c'x and its gradient.");
-  m.def("times", &times, "matrix"_a, "x"_a, "Symmetric matrix times vector, by rows.");
-  m.def("bare_pass", &bare_pass, "arrays"_a, "Read every element once: the floor of a rule.");
+        "Return max |M_ij - M_ji|, max |M_ij| (NaN if an entry is not finite), the indices i, j of "
+        "the first maximum, and min M_ii + M_jj - 2 M_ij.");
+  m.def("quadratic", &quadratic_, "Q"_a, "c"_a, "x"_a, "Return x'Qx/2 + c'x and its gradient.");
+  m.def("times", &times, "matrix"_a, "x"_a, "Return a symmetric matrix times a vector.");
+  m.def("bare_pass", &bare_pass, "arrays"_a,
+        "Read every element once. Its time is a lower bound on the time of a rule.");
   m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,
-        "Gradient updates by pairs of rows: the floor of the greedy gear.");
-  m.attr("GAIN") = GAIN;
-  m.attr("GRAIN") = GRAIN;
-  m.attr("ROUNDED") = ROUNDED;
-  m.def(
-      "certify_rows", &certify_rows, "gradient"_a, "linear"_a, "x"_a, "value"_a, "lower"_a,
-      "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a, "threads"_a,
-      "For each row a violation, a bound, and whether it is optimal as `Task.is_optimal` has it.");
+        "Update the gradient with pairs of rows. Its time is a lower bound on the time of the "
+        "coordinate-descent solver.");
+  m.def("certify_rows", &certify_rows, "gradient"_a, "linear"_a, "diagonal"_a, "x"_a, "value"_a,
+        "lower"_a, "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a,
+        "threads"_a,
+        "Return for each row of x the violation, the bound, and whether it is certainly optimal.");
   m.def("inner", &inner_, "left"_a, "right"_a, "threads"_a,
-        "left' right, with the same bits for any number of threads.");
+        "Return left' right, with the same bits for any number of threads.");
   m.def("gram", &gram_, "matrix"_a, "columns"_a.none(), "threads"_a, "left"_a.none() = nb::none(),
         "right"_a.none() = nb::none(),
-        "The inner products of columns (None: of all), with the same bits for any number of "
-        "threads; the rows scaled by `left` on one side and by `right` on the other.");
+        "Return the inner products of columns (None: of all), with the same bits for any number of "
+        "threads. The rows are scaled by `left` on one side and by `right` on the other.");
   m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "factor"_a.none(), "offset"_a, "weight"_a, "x"_a,
         "threads"_a,
-        "f(x) = sum_i weight_i phi(a_i'x + offset_i), its gradient, and the roots of "
-        "weight_i phi''; only f where it is infinite.");
+        "Return f(x) = sum_i weight_i phi(factor_i a_i'x + offset_i), its gradient, and the square "
+        "roots of weight_i factor_i^2 phi''. If f(x) is infinite, only it is valid.");
   m.def(
       "largest",
       [](const In& values) { return isa().largest(values.data(), Index(values.shape(0))); },
-      "values"_a, "The largest size of a number; NaN where one is not finite.");
+      "values"_a, "Return the largest absolute value; NaN if a number is not finite.");
   m.def(
       "dot",
       [](const In& a, const In& b) {
-        require(a.shape(0) == b.shape(0), "a and b must be of one length");
-        double sum = 0.0;
-        times_vector(a.data(), 1, Index(a.shape(0)), b.data(), &sum);
-        return sum;
+        require(a.shape(0) == b.shape(0), "a and b must have the same length");
+        return dot(a.data(), b.data(), Index(a.shape(0)));
       },
-      "a"_a, "b"_a, "a'b; a BLAS would wake its threads for it, and leave them spinning.");
+      "a"_a, "b"_a,
+      "Return a'b. Unlike a BLAS, this wakes no threads that keep spinning afterwards.");
   m.def("divide_by_hessian", &divide_by_hessian_, "steps"_a, "changes"_a, "along"_a, "diagonal"_a,
-        "direction"_a, "The inverse of a Hessian by BFGS times a vector.");
+        "direction"_a, "Return the inverse of a BFGS Hessian times a vector.");
   m.def("factor_hessian", &factor_hessian_, "steps"_a, "changes"_a, "along"_a, "diagonal"_a,
-        "F for which a Hessian by BFGS is diag(diagonal) + F' diag(1, -1, 1, -1, ...) F.");
+        "Return F for which a BFGS Hessian is diag(diagonal) + F' diag(1, -1, 1, -1, ...) F.");
   m.def(
       "times_vector",
       [](const Matrix& A, const In& x) { return vector_product(A, x, 1, 0, times_vector); }, "A"_a,
-      "x"_a, "A x.");
+      "x"_a, "Return A x.");
   m.def(
       "transposed_times_vector",
       [](const Matrix& A, const In& r) {
         return vector_product(A, r, 0, 1, transposed_times_vector);
       },
-      "A"_a, "r"_a, "A' r.");
+      "A"_a, "r"_a, "Return A' r.");
   m.def("cholesky", &cholesky_, "matrix"_a.noconvert(),
-        "Factorise U'U = matrix in place, U on and above the diagonal; False if the matrix is not "
-        "positive definite.");
+        "Factorize U'U = matrix in place, with U on and above the diagonal. Return False if the "
+        "matrix is not positive definite.");
   m.def("cholesky_solve", &cholesky_solve_, "factor"_a, "b"_a.noconvert(),
         "Solve U'U x = b in place for each row of b.");
-  m.def("instruction_set", [] { return std::string(isa().name); }, "The instruction set in use.");
+  m.def(
+      "instruction_set", [] { return std::string(isa().name); },
+      "Return the name of the instruction set in use.");
   m.def(
       "instruction_sets",
       [] {
@@ -530,12 +597,12 @@ NB_MODULE(_core, m) {
         for (const char* name : instruction_sets()) names.emplace_back(name);
         return names;
       },
-      "The instruction sets this processor can run.");
+      "Return the names of the instruction sets that this CPU supports.");
   m.def(
       "use_instruction_set",
       [](const std::string& name) { return use_instruction_set(name.c_str()); }, "name"_a,
-      "Choose an instruction set by name; False if this processor cannot run it.");
-  register_machines(m);
-  register_shares(m);
+      "Choose an instruction set by name. Return False if this CPU does not support it.");
+  register_svm(m);
+  register_partitions(m);
   register_probabilities(m);
 }

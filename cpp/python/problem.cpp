@@ -2,21 +2,21 @@
 
 namespace pairstep {
 
-PointArrays::PointArrays(InOut x, In lower, In upper, std::optional<In> kink,
-                         std::optional<In> pivot, Indices starts, std::optional<In> low,
+PointArrays::PointArrays(InOut x, In lower, In upper, std::optional<In> l1,
+                         std::optional<In> breakpoint, Indices starts, std::optional<In> low,
                          std::optional<In> high)
     : x(x),
       lower(lower),
       upper(upper),
-      kink(kink),
-      pivot(pivot),
+      l1(l1),
+      breakpoint(breakpoint),
       starts(starts),
       low(low),
       high(high) {
   const std::size_t n = x.shape(0);
-  require(lower.shape(0) == n && upper.shape(0) == n, "bounds must have the length of x");
-  require(!kink || (pivot && kink->shape(0) == n && pivot->shape(0) == n),
-          "kink and pivot must have the length of x");
+  require(lower.shape(0) == n && upper.shape(0) == n, "lower and upper must have the length of x");
+  require(!l1 || (breakpoint && l1->shape(0) == n && breakpoint->shape(0) == n),
+          "l1 and breakpoint must have the length of x");
   require_starts(starts, n);
   require_limits(starts, low, high);
 }
@@ -29,8 +29,8 @@ Point PointArrays::with(const double* gradient) const {
                x.data(),
                lower.data(),
                upper.data(),
-               kink ? kink->data() : nullptr,
-               kink ? pivot->data() : nullptr,
+               l1 ? l1->data() : nullptr,
+               l1 ? breakpoint->data() : nullptr,
                low ? low->data() : nullptr,
                low ? high->data() : nullptr};
 }
@@ -43,8 +43,10 @@ Point PointArrays::with(const In& gradient) const {
 ChoiceArrays::ChoiceArrays(int rule, double alpha, std::optional<In> lipschitz,
                            nb::object generator)
     : rule(&rule_of(rule)), alpha(alpha), lipschitz(lipschitz), generator(generator) {
-  require(!this->rule->draws || !generator.is_none(), "this rule needs a random generator");
-  require(!this->rule->weighted || lipschitz, "this rule needs lipschitz");
+  require(!this->rule->draws || !generator.is_none(),
+          "generator: this rule needs a random generator");
+  require(!this->rule->weighted || lipschitz,
+          "lipschitz: this rule needs coordinate-wise Lipschitz constants");
 }
 
 Choice ChoiceArrays::of(Index n, Index turn) const {

@@ -1,4 +1,4 @@
-// What solvers are given, as Python holds it: structs of arrays, each with the native view of it.
+// Problem data as Python holds it: structs of NumPy arrays that convert to the native structs.
 #pragma once
 
 #include <nanobind/stl/optional.h>
@@ -9,15 +9,15 @@
 
 namespace pairstep {
 
-// A point of a problem in accounts; x is changed in place by who solves it.
+// A point and its constraints (`Point`). Solvers change x in place.
 struct PointArrays {
   InOut x;
   In lower, upper;
-  std::optional<In> kink, pivot;
+  std::optional<In> l1, breakpoint;
   Indices starts;
-  std::optional<In> low, high;  // limits of the groups' sums, where they share a total
+  std::optional<In> low, high;  // limits of the group sums if the groups are nested
 
-  PointArrays(InOut x, In lower, In upper, std::optional<In> kink, std::optional<In> pivot,
+  PointArrays(InOut x, In lower, In upper, std::optional<In> l1, std::optional<In> breakpoint,
               Indices starts, std::optional<In> low, std::optional<In> high);
 
   Index n() const { return Index(x.shape(0)); }
@@ -25,7 +25,7 @@ struct PointArrays {
   Point with(const In& gradient) const;
 };
 
-// How a rule is to choose; the generator is NumPy's own.
+// A rule and its inputs (`Choice`). The generator is the capsule of a NumPy bit generator, or None.
 struct ChoiceArrays {
   const Rule* rule;
   double alpha;

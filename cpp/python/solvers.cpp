@@ -1,4 +1,5 @@
-// The part of the Python module that solves: the greedy gear, the block gear over oracles, batches.
+// Bindings for the solvers: coordinate descent on an explicit Hessian, the block solver over
+// oracles, batches, and small dense problems.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,7 +12,7 @@
 #include <utility>
 
 #include "../engine/batch.hpp"
-#include "../engine/block_gear.hpp"
+#include "../engine/block_solver.hpp"
 #include "../engine/small.hpp"
 #include "../engine/start.hpp"
 #include "../isa/dispatch.hpp"
@@ -26,40 +27,47 @@ using namespace nb::literals;
 
 namespace {
 
-// A run of the greedy gear, with the arrays it works on.
+nb::tuple ray_of(const Step& step) {
+  return nb::make_tuple(to_numpy(std::vector<Index>(step.index)),
+                        to_numpy(std::vector<double>(step.delta)));
+}
+
+// A run of the coordinate-descent solver with the arrays it works on.
 class GreedySolve {
  public:
   GreedySolve(Matrix hessian, const PointArrays& point, In gradient, double value,
-              ChoiceArrays choice, Step step, double one_norm_constant, Index patience, bool finish,
-              bool record)
+              ChoiceArrays choice, StepLength step, double one_norm_constant, Index patience,
+              bool newton_phase, bool record)
       : hessian_(hessian),
         point_(point),
         choice_(choice),
-        gradient_(point.n()) {  // a copy, for it is to start on a cache line
+        gradient_(point.n()) {  // a copy that starts on a cache line
     const Index n = point.n();
     require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
-    require(step != Step::lipschitz || choice.lipschitz, "this step needs lipschitz");
-    gear_ = isa().greedy(
-        {hessian.data(), choice.of(n, 0), step, one_norm_constant, patience, finish, record}, n);
-    gear_->begin(at(gradient), value);
+    require(step != StepLength::lipschitz || choice.lipschitz,
+            "step=lipschitz needs a choice with lipschitz");
+    solver_ = isa().greedy(
+        {hessian.data(), choice.of(n, 0), step, one_norm_constant, patience, newton_phase, record},
+        n);
+    solver_->begin(at(gradient), value);
   }
 
-  void renew(const In& gradient, double value) { gear_->renew(at(gradient), value); }
+  void renew(const In& gradient, double value) { solver_->renew(at(gradient), value); }
 
-  Stop run(double threshold, Index max_iter, double seconds) {
-    return run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
-      return gear_->run(threshold, max_iter, pulse);
+  StopReason run(double threshold, Index max_iter, double seconds) {
+    return run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil&) {
+      return solver_->run(threshold, max_iter, interrupt);
     });
   }
 
-  GreedyRun& gear() { return *gear_; }
+  GreedyRun& solver() { return *solver_; }
 
   nb::object take_history() {
     std::vector<double> rows;
-    for (const Record& r : gear_->history)
+    for (const Record& r : solver_->history)
       rows.insert(rows.end(), {r.value, r.violation, double(r.moved), double(r.interior), r.time});
-    const std::size_t count = gear_->history.size();
-    gear_->history.clear();
+    const std::size_t count = solver_->history.size();
+    solver_->history.clear();
     return to_numpy(std::move(rows), {count, 5});
   }
 
@@ -74,10 +82,10 @@ class GreedySolve {
   PointArrays point_;
   ChoiceArrays choice_;
   Aligned gradient_;
-  std::unique_ptr<GreedyRun> gear_;
+  std::unique_ptr<GreedyRun> solver_;
 };
 
-// An oracle over arrays, which it keeps alive.
+// A native oracle and the Python arrays it reads, which this struct keeps alive.
 struct NativeOracle {
   std::unique_ptr<LocalOracle> oracle;
   nb::object arrays;
@@ -87,9 +95,9 @@ struct NativeOracle {
 template <class Make>
 NativeOracle native_oracle(nb::object arrays, int threads, Make make) {
   std::unique_ptr<LocalOracle> oracle =
-      run_native([&](Pulse& pulse, WithoutGil&) -> std::unique_ptr<LocalOracle> {
-        Team team(threads, pulse);
-        return make(team);
+      run_native([&](InterruptCheck& interrupt, WithoutGil&) -> std::unique_ptr<LocalOracle> {
+        ThreadPool pool(threads, interrupt);
+        return make(pool);
       });
   return {std::move(oracle), std::move(arrays), threads};
 }
@@ -104,11 +112,12 @@ NativeOracle gram_oracle(const nb::object& A, const In& b, const In& ridge, cons
               Index(b.shape(0)) == m,
           "A must be m x n, b of length m, ridge, c and x of length n");
   require(!weight || (!data.starts && Index(weight->shape(0)) == m),
-          "weight must have length m, and A be dense");
-  return native_oracle(nb::make_tuple(A, weight, b, ridge, c, point), threads, [&](Team& team) {
-    return std::make_unique<GramOracle>(data, weight ? weight->data() : nullptr, b.data(),
-                                        ridge.data(), c.data(), point.with(nullptr), team);
-  });
+          "weight must have length m, and only a dense A can have weights");
+  return native_oracle(
+      nb::make_tuple(A, weight, b, ridge, c, point), threads, [&](ThreadPool& pool) {
+        return std::make_unique<GramOracle>(data, weight ? weight->data() : nullptr, b.data(),
+                                            ridge.data(), c.data(), point.with(nullptr), pool);
+      });
 }
 
 NativeOracle matrix_oracle(const nb::object& Q, const In& linear, const PointArrays& point,
@@ -117,38 +126,41 @@ NativeOracle matrix_oracle(const nb::object& Q, const In& linear, const PointArr
   require(
       data.rows == data.features && data.rows == point.n() && Index(linear.shape(0)) == data.rows,
       "Q must be n x n, linear and x of length n");
-  return native_oracle(nb::make_tuple(Q, linear, point), threads, [&](Team& team) {
+  return native_oracle(nb::make_tuple(Q, linear, point), threads, [&](ThreadPool& pool) {
     return std::make_unique<MatrixOracle>(data, nullptr, linear.data(), point.with(nullptr), true,
-                                          team);
+                                          pool);
   });
 }
 
-// A Python object that answers the four questions; see pairstep.solve.oracle.
+// An oracle implemented by a Python object; see pairstep.solve.oracle for the protocol.
 class PythonOracle final : public Oracle {
  public:
   PythonOracle(nb::object object, Index n) : object_(std::move(object)), n_(n) {}
 
-  void lend(WithoutGil& without) { without_ = &without; }
+  // Must be called before each run: the oracle's methods take the GIL through this object.
+  void set_gil(WithoutGil& without) { without_ = &without; }
 
-  void survey(Index count, bool with_free, Survey& found) override {
+  void select_candidates(Index count, bool with_free, Candidates& found) override {
     without_->with_gil([&] {
-      const nb::object answer = object_.attr("survey")(count, with_free);
-      std::tuple<Indices, In, double> exact;
-      std::tuple<Indices, In, double, double> rounded;
-      if (nb::try_cast(answer, exact)) rounded = std::tuple_cat(exact, std::tuple(0.0));
-      else if (!nb::try_cast(answer, rounded))
-        throw nb::type_error("survey must give (accounts, their gradients, scale)");
-      const auto& [accounts, gradient, scale, noise] = rounded;
-      require(accounts.shape(0) == gradient.shape(0),
-              "survey must give a gradient for each account");
-      found.accounts.assign(accounts.data(), accounts.data() + accounts.shape(0));
+      const nb::object answer = object_.attr("select_candidates")(count, with_free);
+      // The fourth entry, the noise of the gradient, is optional.
+      std::tuple<Indices, In, double> without_noise;
+      std::tuple<Indices, In, double, double> with_noise;
+      if (nb::try_cast(answer, without_noise))
+        with_noise = std::tuple_cat(without_noise, std::tuple(0.0));
+      else if (!nb::try_cast(answer, with_noise))
+        throw nb::type_error("select_candidates must return (indices, their gradients, scale)");
+      const auto& [coordinates, gradient, scale, noise] = with_noise;
+      require(coordinates.shape(0) == gradient.shape(0),
+              "select_candidates must return one gradient per index");
+      found.coordinates.assign(coordinates.data(), coordinates.data() + coordinates.shape(0));
       found.gradient.assign(gradient.data(), gradient.data() + gradient.shape(0));
       found.scale = scale;
       found.noise = noise;
-      for (const Index i : found.accounts)
-        require(i >= 0 && i < n_, "survey names an account out of range");
+      for (const Index i : found.coordinates)
+        require(i >= 0 && i < n_, "select_candidates returned an index out of range");
       for (const double g : found.gradient)
-        require(std::isfinite(g), "survey gives a gradient that is not finite");
+        require(std::isfinite(g), "select_candidates returned a gradient that is not finite");
     });
   }
   void block(const std::vector<Index>& members, bool, double* hessian) override {
@@ -161,29 +173,30 @@ class PythonOracle final : public Oracle {
       }
       Matrix block;
       if (!nb::try_cast(object_.attr("block")(to_numpy(copy(members))), block))
-        throw nb::type_error("block must give a matrix");
-      require(block.shape(0) == q && block.shape(1) == q, "block must be square, a row per member");
+        throw nb::type_error("block must return a float64 matrix");
+      require(block.shape(0) == q && block.shape(1) == q,
+              "block must return a square matrix with one row per index");
       std::copy_n(block.data(), q * q, hessian);
     });
   }
-  void advance(const std::vector<Index>& moved, const std::vector<double>& delta) override {
+  void update_gradient(const std::vector<Index>& moved, const std::vector<double>& delta) override {
     without_->with_gil(
-        [&] { object_.attr("advance")(to_numpy(copy(moved)), to_numpy(copy(delta))); });
+        [&] { object_.attr("update_gradient")(to_numpy(copy(moved)), to_numpy(copy(delta))); });
   }
-  void verify() override {
-    without_->with_gil([&] { object_.attr("verify")(); });
+  void recompute_gradient() override {
+    without_->with_gil([&] { object_.attr("recompute_gradient")(); });
   }
-  Index shrink(const std::vector<Market>& markets) override {
+  Index shrink(const std::vector<MultiplierInterval>& intervals) override {
     Index left = 0;
     without_->with_gil([&] {
       if (!nb::hasattr(object_, "shrink")) return;
-      std::vector<double> prices;
-      for (const Market& market : markets) {
-        prices.push_back(market.dearest);
-        prices.push_back(market.cheapest);
+      std::vector<double> derivatives;
+      for (const MultiplierInterval& interval : intervals) {
+        derivatives.push_back(interval.max_left);
+        derivatives.push_back(interval.min_right);
       }
-      left =
-          nb::cast<Index>(object_.attr("shrink")(to_numpy(std::move(prices), {markets.size(), 2})));
+      left = nb::cast<Index>(
+          object_.attr("shrink")(to_numpy(std::move(derivatives), {intervals.size(), 2})));
     });
     return left;
   }
@@ -202,42 +215,43 @@ class PythonOracle final : public Oracle {
   WithoutGil* without_ = nullptr;
 };
 
-// A run of the block gear, with the oracle it asks.
+// A run of the block solver with its oracle.
 class BlockSolve {
  public:
   BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, int rule, bool eager,
              std::size_t block_bytes)
       : kept_(oracle), point_(point), totals_(totals) {
     require(totals.shape(0) == (point.low ? 1 : point.starts.shape(0) - 1),
-            "there must be one total per group");
+            "totals must have one entry per group, or one entry if the groups are nested");
     if (nb::isinstance<NativeOracle>(oracle)) native_ = nb::cast<NativeOracle*>(oracle);
     else python_ = std::make_unique<PythonOracle>(oracle, point.n());
-    Oracle& asked = native_ ? static_cast<Oracle&>(*native_->oracle) : *python_;
-    gear_ = std::make_unique<BlockGear>(asked, point.with(nullptr),
-                                        BlockTask{.totals = totals.data(),
-                                                  .rule = &rule_of(rule),
-                                                  .eager = eager,
-                                                  .block_bytes = block_bytes});
+    Oracle& used = native_ ? static_cast<Oracle&>(*native_->oracle) : *python_;
+    solver_ = std::make_unique<BlockSolver>(used, point.with(nullptr),
+                                            BlockTask{.totals = totals.data(),
+                                                      .rule = &rule_of(rule),
+                                                      .eager = eager,
+                                                      .block_bytes = block_bytes});
   }
 
-  BlockStop run(double tol, Index max_iter, Index rounds, double seconds) {
-    BlockStop stop{};
-    with_threads(seconds, [&](Team& team) { stop = gear_->run(tol, max_iter, rounds, team); });
+  StopReason run(double tol, Index max_iter, Index rounds, double seconds) {
+    StopReason stop{};
+    with_threads(seconds,
+                 [&](ThreadPool& pool) { stop = solver_->run(tol, max_iter, rounds, pool); });
     return stop;
   }
   void conclude() {
-    with_threads(INFINITY, [&](Team&) { gear_->conclude(); });
+    with_threads(INFINITY, [&](ThreadPool&) { solver_->conclude(); });
   }
-  BlockGear& gear() { return *gear_; }
+  BlockSolver& solver() { return *solver_; }
 
  private:
   template <class Work>
   void with_threads(double seconds, Work work) {
-    run_native(seconds, {}, [&](Pulse& pulse, WithoutGil& without) {
-      Team team(native_ ? native_->threads : 1, pulse);
-      if (native_) native_->oracle->lend(team);
-      else python_->lend(without);
-      work(team);
+    run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil& without) {
+      ThreadPool pool(native_ ? native_->threads : 1, interrupt);
+      if (native_) native_->oracle->lend(pool);
+      else python_->set_gil(without);
+      work(pool);
     });
   }
 
@@ -246,7 +260,7 @@ class BlockSolve {
   In totals_;
   NativeOracle* native_ = nullptr;
   std::unique_ptr<PythonOracle> python_;
-  std::unique_ptr<BlockGear> gear_;
+  std::unique_ptr<BlockSolver> solver_;
 };
 
 nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
@@ -260,11 +274,11 @@ nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, co
   std::vector<double> x(count * n);
   std::vector<Index> iterations(count);
   std::vector<char> solved(count);
-  run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
+  run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil&) {
     solve_batch({hessian.data(), linear.data(), start.data(), totals.data(), Index(n),
                  sums.n_groups, Index(count), starts.data(), lower.data(), upper.data(), sums.low,
                  sums.high, tol, max_iter, threads, x.data(), iterations.data(), solved.data()},
-                pulse);
+                interrupt);
   });
   return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)),
                         to_numpy(std::vector<std::uint8_t>(solved.begin(), solved.end())));
@@ -274,15 +288,17 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                       const In& start, const In& lower, const In& upper, double total, double tol,
                       Index max_iter, double most_squares, double seconds, int threads) {
   const std::size_t m = A.shape(0), n = A.shape(1), count = B.shape(1);
-  require(Index(n) <= FEW && B.shape(0) == m, "A must have few columns, and the rows of B");
+  require(Index(n) <= MAX_FEW_COLUMNS && B.shape(0) == m,
+          "A must have few columns, and the rows of B");
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
   for (const In* each : {&ridge, &start, &lower, &upper})
-    require(each->shape(0) == n, "ridge, start and bounds must have length n");
+    require(each->shape(0) == n,
+            "ridge, start, lower and upper must have one entry per column of A");
   std::vector<double> x(n * count), value(count), violation(count), bound(count);
   std::vector<Index> iterations(count);
   std::vector<char> state(count);
   std::vector<std::uint8_t> optimal(count);
-  run_native(seconds, {}, [&](Pulse& pulse, WithoutGil&) {
+  run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil&) {
     solve_few_columns({.A = A.data(),
                        .B = B.data(),
                        .m = Index(m),
@@ -305,7 +321,7 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .iterations = iterations.data(),
                        .state = state.data(),
                        .optimal = optimal.data()},
-                      pulse);
+                      interrupt);
   });
   return nb::make_tuple(to_numpy(std::move(x), {n, count}), to_numpy(std::move(value)),
                         to_numpy(std::move(iterations)),
@@ -318,7 +334,8 @@ nb::object small_start(const Matrix& hessian, const In& linear, const In& lower,
                        double total, double tol) {
   const std::size_t n = linear.shape(0);
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
-  require(n > 0 && lower.shape(0) == n && upper.shape(0) == n, "bounds must have length n");
+  require(n > 0 && lower.shape(0) == n && upper.shape(0) == n,
+          "lower and upper must have the length of linear");
   std::vector<double> x(n);
   const Small problem{hessian.data(), linear.data(), lower.data(), upper.data(),
                       Index(n),       total,         tol};
@@ -330,16 +347,17 @@ nb::object small_start(const Matrix& hessian, const In& linear, const In& lower,
   return found ? to_numpy(std::move(x)) : nb::none();
 }
 
-// A number, if it is one.
+// Read a Python float or int. Return false if it is anything else or too large.
 bool take_number(nb::handle given, double& number) {
   if (!PyFloat_Check(given.ptr()) && !PyLong_CheckExact(given.ptr())) return false;
   number = PyFloat_AsDouble(given.ptr());
   if (!PyErr_Occurred()) return true;
-  PyErr_Clear();  // an integer beyond all floats
+  PyErr_Clear();  // an integer too large for a double
   return false;
 }
 
-// n numbers: an array of them, or one that stands for all. False if it is anything else.
+// Read n numbers from an array of length n or from one number that stands for all of them. Return
+// false if it is anything else.
 bool take_numbers(nb::handle given, std::size_t n, std::vector<double>& numbers) {
   In array;
   if (double number; take_number(given, number)) numbers.assign(n, number);
@@ -349,22 +367,22 @@ bool take_numbers(nb::handle given, std::size_t n, std::vector<double>& numbers)
   return true;
 }
 
-// A square matrix by rows or by columns, which is the same for the symmetric: others are refused
-// later. Null if it is anything else.
+// Return the entries of a square float64 matrix, stored by rows or by columns, or null if it is
+// anything else. For a symmetric matrix the order is the same; `solve_small` checks the symmetry.
 const double* take_symmetric(nb::handle given, std::size_t& n) {
   const auto take = [&](auto array) -> const double* {
     if (!nb::try_cast(given, array, false) || array.shape(0) != array.shape(1)) return nullptr;
     n = array.shape(0);
-    return array.data();  // which `given` keeps alive
+    return array.data();  // `given` keeps the memory alive
   };
   const double* rows = take(Matrix());
   return rows ? rows : take(MatrixByColumns());
 }
 
-nb::handle numpy_empty;  // kept, for it takes longer to look up than to call
+nb::handle numpy_empty;  // stored, because looking it up takes longer than calling it
 
-// A new array of NumPy's own, for few numbers: `to_numpy` shares memory, which takes longer to
-// arrange.
+// Copy few numbers into a new NumPy array. This is faster than `to_numpy`, which has to set up an
+// owner for the memory it passes on.
 nb::object copied(const std::vector<double>& values) {
   nb::object array = numpy_empty(values.size());
   Py_buffer memory;
@@ -379,7 +397,7 @@ nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower,
   std::vector<double> linear, low, high;
   std::size_t n = 0;
   const double* const hessian = take_symmetric(Q, n);
-  if (!hessian || Index(n) > SMALL) return nb::none();
+  if (!hessian || Index(n) > MAX_SMALL_VARIABLES) return nb::none();
   Small problem{hessian, nullptr, nullptr, nullptr, Index(n), 0.0, 0.0};
   if (!take_numbers(c, n, linear) || !take_numbers(lower, n, low) ||
       !take_numbers(upper, n, high) || !take_number(total, problem.total) ||
@@ -394,75 +412,85 @@ nb::object small(nb::handle Q, nb::handle c, nb::handle total, nb::handle lower,
     answer = solve_small(problem);
   }
   if (!answer) return nb::bool_(false);
-  const Certificate& sure = answer->certificate;
+  const Certificate& certificate = answer->certificate;
   return nb::make_tuple(copied(answer->x), copied(answer->gradient), answer->value,
-                        answer->iterations, sure.violation, answer->tolerance, sure.bound,
-                        sure.multiplier[0]);
+                        answer->iterations, certificate.violation, answer->tolerance,
+                        certificate.bound, certificate.multiplier[0]);
 }
 
 }  // namespace
 
 void register_solvers(nb::module_& m) {
   numpy_empty = nb::object(nb::module_::import_("numpy").attr("empty")).release();
-  nb::class_<GreedySolve>(m, "GreedySolve",
-                          "A run of the greedy gear; x of its point changes in place.")
-      .def(nb::init<Matrix, const PointArrays&, In, double, ChoiceArrays, Step, double, Index, bool,
-                    bool>(),
+  nb::class_<GreedySolve>(
+      m, "GreedySolve", "A run of the coordinate-descent solver; x of its point changes in place.")
+      .def(nb::init<Matrix, const PointArrays&, In, double, ChoiceArrays, StepLength, double, Index,
+                    bool, bool>(),
            "hessian"_a, "point"_a, "gradient"_a, "value"_a, "choice"_a, nb::kw_only(), "step"_a,
-           "one_norm_constant"_a, "patience"_a, "finish"_a, "record"_a)
+           "one_norm_constant"_a, "patience"_a, "newton_phase"_a, "record"_a)
       .def("renew", &GreedySolve::renew, "gradient"_a, "value"_a,
-           "Go on with a gradient that was computed anew.")
-      .def("run", &GreedySolve::run, "threshold"_a, "max_iter"_a, "seconds"_a,
-           "Until the violation is at most the threshold.")
-      .def("take_history", &GreedySolve::take_history, "The rows recorded since the last call.")
-      .def_prop_ro("iterations", [](GreedySolve& s) { return s.gear().iterations; })
-      .def_prop_ro("value", [](GreedySolve& s) { return s.gear().value; })
-      .def_prop_ro("violation", [](GreedySolve& s) { return s.gear().violation; })
-      .def_prop_ro("least_curvature", [](GreedySolve& s) { return s.gear().least_curvature; })
+           "Continue with a recomputed gradient and value.")
+      .def(
+          "run", &GreedySolve::run, "threshold"_a, "max_iter"_a, "seconds"_a,
+          "Iterate until the violation is at most `threshold`, `iterations` reaches `max_iter`, or "
+          "`seconds` have passed.")
+      .def("take_history", &GreedySolve::take_history,
+           "Return the rows (value, violation, moved, interior, seconds) recorded since the last "
+           "call.")
+      .def_prop_ro("iterations", [](GreedySolve& s) { return s.solver().iterations; })
+      .def_prop_ro("value", [](GreedySolve& s) { return s.solver().value; })
+      .def_prop_ro("violation", [](GreedySolve& s) { return s.solver().violation; })
+      .def_prop_ro("least_curvature", [](GreedySolve& s) { return s.solver().least_curvature; })
+      .def_prop_ro("ray", [](GreedySolve& s) { return ray_of(s.solver().ray); })
       .def_prop_ro("curved", [](GreedySolve& s) {
-        return nb::make_tuple(s.gear().curved[0], s.gear().curved[1]);
+        return nb::make_tuple(s.solver().curved[0], s.solver().curved[1]);
       });
 
-  nb::class_<NativeOracle>(m, "Oracle", "What the block gear asks, answered by native code.");
-  m.def(
-      "gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
-      "weight"_a.none() = nb::none(),
-      "weight'(Ax - b)^2/2 + ridge'x^2/2 + c'x; a sparse A is given by the rows of its transpose, "
-      "and has no weights.");
+  nb::class_<NativeOracle>(m, "Oracle", "A native oracle for the block solver.");
+  m.def("gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
+        "weight"_a.none() = nb::none(),
+        "Return the oracle of weight'(Ax - b)^2/2 + ridge'x^2/2 + c'x. A sparse A is given by the "
+        "rows "
+        "of its transpose and cannot have weights.");
   m.def("matrix_oracle", &matrix_oracle, "Q"_a, "linear"_a, "point"_a, "threads"_a,
-        "x'Qx/2 + linear'x, Q dense or by sparse rows.");
+        "Return the oracle of x'Qx/2 + linear'x, with Q dense or sparse by rows.");
   nb::class_<BlockSolve>(m, "BlockSolve",
-                         "A run of the block gear; x of its point changes in place.")
+                         "A run of the block solver; x of its point changes in place.")
       .def(nb::init<const nb::object&, const PointArrays&, In, int, bool, std::size_t>(),
            "oracle"_a, "point"_a, "totals"_a, "rule"_a, "eager"_a,
            "block_bytes"_a = BlockTask{}.block_bytes)
       .def("run", &BlockSolve::run, "tol"_a, "max_iter"_a, "rounds"_a, "seconds"_a,
-           "Until the violation, verified, is within the tolerance.")
-      .def("conclude", &BlockSolve::conclude, "Make the sums exact and verify.")
-      .def_prop_ro("iterations", [](BlockSolve& s) { return s.gear().iterations; })
-      .def_prop_ro("moved", [](BlockSolve& s) { return s.gear().moved; })
-      .def_prop_ro("violation", [](BlockSolve& s) { return s.gear().violation; })
-      .def_prop_ro("scale", [](BlockSolve& s) { return s.gear().scale; })
-      .def_prop_ro("least_curvature", [](BlockSolve& s) { return s.gear().least_curvature; });
+           "Iterate until the violation of a recomputed gradient is within the tolerance or a "
+           "limit is "
+           "reached.")
+      .def("conclude", &BlockSolve::conclude,
+           "Restore the sums exactly and recompute the gradient.")
+      .def_prop_ro("iterations", [](BlockSolve& s) { return s.solver().iterations; })
+      .def_prop_ro("moved", [](BlockSolve& s) { return s.solver().moved; })
+      .def_prop_ro("violation", [](BlockSolve& s) { return s.solver().violation; })
+      .def_prop_ro("scale", [](BlockSolve& s) { return s.solver().scale; })
+      .def_prop_ro("ray", [](BlockSolve& s) { return ray_of(s.solver().ray); })
+      .def_prop_ro("least_curvature", [](BlockSolve& s) { return s.solver().least_curvature; });
 
   m.def("batch", &batch, "hessian"_a, "linear"_a, "start"_a, "lower"_a, "upper"_a, "starts"_a,
         "totals"_a, "low"_a.none() = nb::none(), "high"_a.none() = nb::none(), nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
-        "Solve many quadratics with one Hessian: (x, iterations, solved), a row per problem.");
+        "Solve many quadratics with one Hessian. Return (x, iterations, solved), one row per "
+        "problem.");
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
         "threads"_a,
         "Least squares for each column of B, few of A: (x, value, iterations, state, violation, "
         "bound, optimal).");
-  m.attr("FEW") = FEW;
+  m.attr("MAX_FEW_COLUMNS") = MAX_FEW_COLUMNS;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);
-  m.attr("SMALL") = SMALL;
+  m.attr("MAX_SMALL_VARIABLES") = MAX_SMALL_VARIABLES;
   m.def("small_start", &small_start, "hessian"_a, "linear"_a, "lower"_a, "upper"_a, "total"_a,
         "tol"_a, "Where `small` begins; None where the Hessian is not convex along the sum.");
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
-        "A small dense quadratic at once: (x, gradient, value, iterations, violation, tolerance, "
-        "bound, "
-        "multiplier); False where it needs a closer look, None where it is in another form.");
+        "Solve a small dense quadratic in one call. Return (x, gradient, value, iterations, "
+        "violation, tolerance, bound, multiplier), False if the general solver has to decide, or "
+        "None if the arguments have another form.");
 }

@@ -1,16 +1,16 @@
-"""The directive `benchmark`: a table, and a plot where one is wanted, from a committed JSON file.
+"""The directive `benchmark`: a table, and optionally a plot, from a committed JSON file.
 
     ```{benchmark} qp
     ```
 
-shows ``docs/benchmarks/qp.json``, which says what was measured, by which command, at which commit,
-on which machine and when:
+shows ``docs/benchmarks/qp.json``, which records the measurement, its command, commit, machine and
+date:
 
 - ``title``, ``command``, ``commit``, ``machine``, ``date``: strings;
-- ``columns`` and ``rows``: the table, a list of cells (strings or numbers) per row;
-- ``note``, optional: what must be known of these figures, in Markdown;
-- ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, bars of a column by name,
-  on a logarithmic scale, with a line at 1.
+- ``columns`` and ``rows``: the table, one list of cells (strings or numbers) per row;
+- ``note``, optional: remarks on the numbers, in Markdown;
+- ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, one bar
+  per row on a logarithmic scale, with a line at 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
-from picture import in_both_looks
+from picture import light_and_dark
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -36,14 +36,14 @@ BAR = {"light": "#0067A5", "dark": "#5EB1E6"}
 
 
 def shown(cell: Any) -> str:
-    """A cell of a table; thousands apart."""
+    """Format a cell; a space separates thousands."""
     if isinstance(cell, int):
         return f"{cell:,}".replace(",", " ")
     return "" if cell is None else str(cell)
 
 
 def table(benchmark: dict[str, Any]) -> list[str]:
-    """The lines of a table in Markdown, numbers to the right."""
+    """Lines of a Markdown table, with numbers aligned right."""
     columns, rows = benchmark["columns"], benchmark["rows"]
     numeric = [
         all(isinstance(row[k], int | float | None) for row in rows) for k in range(len(columns))
@@ -56,7 +56,7 @@ def table(benchmark: dict[str, Any]) -> list[str]:
 
 
 def draw(benchmark: dict[str, Any], look: str, out: Path) -> None:
-    """Bars of one column, for a light page or a dark one."""
+    """Draw the bars of one column, for light or dark pages."""
     plot = benchmark["plot"]
     name, bar = (benchmark["columns"].index(plot[key]) for key in ("name", "bar"))
     rows = [row for row in benchmark["rows"] if isinstance(row[bar], int | float)][::-1]
@@ -79,12 +79,12 @@ def draw(benchmark: dict[str, Any], look: str, out: Path) -> None:
 
 
 class Benchmark(SphinxDirective):
-    """Table, plot and origin of one benchmark."""
+    """Show the table, the plot and the origin of a benchmark."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Read the file anew: the page depends on it."""
+        """Read the file, and register it as a dependency of the page."""
         name = self.arguments[0]
         path = FOLDER / f"{name}.json"
         self.env.note_dependency(str(path))
@@ -96,7 +96,7 @@ class Benchmark(SphinxDirective):
             draw(benchmark, "light", pictures / f"{name}.svg")
             draw(benchmark, "dark", pictures / f"{name}-dark.svg")
             alt = f"{benchmark['plot']['label']}, by {benchmark['plot']['name']}"
-            lines += in_both_looks(f"/_build/benchmarks/{name}.svg", alt)
+            lines += light_and_dark(f"/_build/benchmarks/{name}.svg", alt)
         origin = (
             f"`{benchmark['command']}` · commit {benchmark['commit']} · {benchmark['machine']} · "
             f"{benchmark['date']}"
@@ -108,6 +108,6 @@ class Benchmark(SphinxDirective):
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Tell sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("benchmark", Benchmark)
     return {"parallel_read_safe": True}

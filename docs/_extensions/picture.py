@@ -1,7 +1,7 @@
-"""The directive `picture`: an image on light pages, its dark version on dark ones, and a caption.
+"""The directive `picture`: an image with a dark version for dark pages, and a caption.
 
     ```{picture} /_build/paper/figure1.svg
-    What it shows.
+    Caption.
     ```
 
 shows ``figure1.svg`` or ``figure1-dark.svg``.
@@ -17,28 +17,28 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 
-def in_both_looks(path: str, alt: str) -> list[str]:
-    """The lines in Markdown that show an image, or its dark version."""
+def light_and_dark(path: str, alt: str) -> list[str]:
+    """Lines of Markdown that show an image on light pages and its dark version on dark pages."""
     light = PurePosixPath(path)
     dark = light.with_stem(f"{light.stem}-dark")
     return [
         line
-        for look, image in (("light", light), ("dark", dark))
-        for line in (f"```{{image}} {image}", f":class: only-{look}", f":alt: {alt}", "```", "")
+        for mode, image in (("light", light), ("dark", dark))
+        for line in (f"```{{image}} {image}", f":class: only-{mode}", f":alt: {alt}", "```", "")
     ]
 
 
 class Picture(SphinxDirective):
-    """An image in both looks; its caption is also what it is called where it is not seen."""
+    """An image with a light and a dark version; the caption is also its alternative text."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Write it in Markdown."""
+        """Generate the Markdown and parse it."""
         caption = " ".join(self.content)
         alt = caption.replace("`", "").replace("*", "")
-        lines = [*in_both_looks(self.arguments[0], alt), ":::{div} caption", caption, ":::"]
+        lines = [*light_and_dark(self.arguments[0], alt), ":::{div} caption", caption, ":::"]
         source, line = self.get_source_info()
         holder = nodes.container()
         self.state.nested_parse(StringList(lines, source), line, holder)
@@ -46,6 +46,6 @@ class Picture(SphinxDirective):
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Tell sphinx of the directive."""
+    """Register the directive."""
     app.add_directive("picture", Picture)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Minimise smooth functions whose variables add up to a fixed total and stay within bounds."""
+"""Minimize smooth functions whose variables sum to a fixed total and stay within bounds."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -8,8 +8,8 @@ from .extras import needed
 from .objectives import (
     DOptimal,
     FactorModel,
-    Kinked,
     KLDivergence,
+    L1Penalized,
     LeastSquares,
     LogGrowth,
     Logistic,
@@ -19,7 +19,7 @@ from .objectives import (
     Smooth,
 )
 from .result import BatchResult, History, Progress, Result, Status
-from .rules import Move, propose
+from .rules import Step, propose
 from .solve import Frontier, efficient_frontier, from_qp, minimize, path, simplex_lstsq, solve_qp
 
 if TYPE_CHECKING:
@@ -36,12 +36,11 @@ __all__ = [
     "History",
     "KLDivergence",
     "KernelMeanMatching",
-    "Kinked",
+    "L1Penalized",
     "LeastSquares",
     "LogGrowth",
     "Logistic",
     "MixtureLikelihood",
-    "Move",
     "Progress",
     "Quadratic",
     "Result",
@@ -50,6 +49,7 @@ __all__ = [
     "SimplexRegressor",
     "Smooth",
     "Status",
+    "Step",
     "SumBox",
     "efficient_frontier",
     "from_qp",
@@ -60,7 +60,7 @@ __all__ = [
     "solve_qp",
 ]
 
-# Loaded when asked for: scikit-learn is an extra, and takes longer to import than all the rest.
+# Loaded on first use: scikit-learn is optional, and importing it takes longer than all the rest.
 _ESTIMATORS = {"SimplexRegressor": "simplex", "KernelMeanMatching": "kernel_mean_matching"}
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-class Step(Enum):
+class StepLength(Enum):
     model = 0
     norm = 1
     lipschitz = 2
@@ -20,21 +20,15 @@ class RowFunction(Enum):
     minus_log = 0
     logistic = 1
 
-class Stop(Enum):
-    converged = 0
-    out_of_iterations = 1
-    out_of_time = 2
-    no_progress = 3
-    unbounded = 4
-
-class BlockStop(Enum):
+class StopReason(Enum):
     optimal = 0
     max_iter = 1
     stopped = 2
-    imprecise = 3
-    unbounded = 4
-    paused = 5
-    leapt = 6
+    stalled = 3
+    imprecise = 4
+    unbounded = 5
+    paused = 6
+    solved_directly = 7
 
 class Convex(Enum):
     no = 0
@@ -48,14 +42,24 @@ class KernelName(Enum):
     sigmoid = 3
     precomputed = 4
 
+# The values and their reasons are in cpp/core/policy.hpp.
+class NumericalPolicy:
+    gain_per_tol: float
+    gradient_rounding: float
+    sum_rounding: float
+    vanishing_scale: float
+    base_patience: int
+    @staticmethod
+    def patience(n: int) -> int: ...
+
 class Point:
     def __init__(
         self,
         x: Array,
         lower: Array,
         upper: Array,
-        kink: Array | None,
-        pivot: Array | None,
+        l1: Array | None,
+        breakpoint: Array | None,
         starts: Indices,
         low: Array | None = None,
         high: Array | None = None,
@@ -75,14 +79,14 @@ class GreedySolve:
         value: float,
         choice: Choice,
         *,
-        step: Step,
+        step: StepLength,
         one_norm_constant: float,
         patience: int,
-        finish: bool,
+        newton_phase: bool,
         record: bool,
     ) -> None: ...
     def renew(self, gradient: Array, value: float) -> None: ...
-    def run(self, threshold: float, max_iter: int, seconds: float) -> Stop: ...
+    def run(self, threshold: float, max_iter: int, seconds: float) -> StopReason: ...
     def take_history(self) -> Array: ...
     @property
     def iterations(self) -> int: ...
@@ -93,8 +97,11 @@ class GreedySolve:
     @property
     def least_curvature(self) -> float: ...
     @property
+    def ray(self) -> tuple[Indices, Array]: ...
+    @property
     def curved(self) -> tuple[int, int]: ...
 
+# A native oracle, made by `gram_oracle` or `matrix_oracle`.
 class Oracle: ...
 
 class BlockSolve:
@@ -107,7 +114,7 @@ class BlockSolve:
         eager: bool,
         block_bytes: int = ...,
     ) -> None: ...
-    def run(self, tol: float, max_iter: int, rounds: int, seconds: float) -> BlockStop: ...
+    def run(self, tol: float, max_iter: int, rounds: int, seconds: float) -> StopReason: ...
     def conclude(self) -> None: ...
     @property
     def iterations(self) -> int: ...
@@ -119,9 +126,13 @@ class BlockSolve:
     def scale(self) -> float: ...
     @property
     def least_curvature(self) -> float: ...
+    @property
+    def ray(self) -> tuple[Indices, Array]: ...
 
 class Kernel:
-    def __init__(self, name: KernelName, gamma: float, coef0: float, degree: int) -> None: ...
+    def __init__(
+        self, name: KernelName, gamma: float, coef0: float, degree: int, differences: bool = False
+    ) -> None: ...
 
 class Dual:
     def __init__(
@@ -141,11 +152,11 @@ class Library:
     def fill_block(self, places: Indices, exact: bool, threads: int, out: Array) -> None: ...
     def take(self, places: Indices) -> Any: ...
 
-class Share:
+class Partition:
     def __init__(self, X: object, center: Array | None, kernel: Kernel, threads: int) -> None: ...
     def begin(
         self,
-        accounts: Indices,
+        coordinates: Indices,
         rows: Indices,
         linear: Array,
         point: Point,
@@ -154,13 +165,15 @@ class Share:
         single: bool,
     ) -> tuple[float, float]: ...
     def append(self, X: object) -> None: ...
-    def introduce(self, accounts: Indices, slots: Indices) -> None: ...
-    def advance(self, movers: Indices, x: Array, free: NDArray[np.bool_]) -> None: ...
-    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array]: ...
-    def verify(self, markets: Array, margin: float, anew: bool) -> tuple[int, float]: ...
-    def markets(self) -> Array: ...
-    def active(self, markets: Array) -> int: ...
-    def shrink(self, markets: Array) -> None: ...
+    def introduce(self, coordinates: Indices, slots: Indices) -> None: ...
+    def update_gradient(self, movers: Indices, x: Array, free: NDArray[np.bool_]) -> None: ...
+    def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array]: ...
+    def recompute_gradient(
+        self, intervals: Array, margin: float, restart: bool
+    ) -> tuple[int, float]: ...
+    def intervals(self) -> Array: ...
+    def active(self, intervals: Array) -> int: ...
+    def shrink(self, intervals: Array) -> None: ...
     def unshrink(self) -> None: ...
     def gradient(self) -> Array: ...
 
@@ -180,12 +193,14 @@ def propose(
 ) -> tuple[Indices, Array, float, int]: ...
 def moving(point: Point, gradient: Array, multiplier: Array, violation: float) -> Indices: ...
 def certify(
-    point: Point, gradient: Array, linear: Array | None = None
-) -> tuple[float, float, float, float, float, Array]: ...
+    point: Point, gradient: Array, linear: Array | None = None, totals: Array | None = None
+) -> tuple[float, float, float, float, float, Array, float]: ...
+def excess(point: Point, gradient: Array, allowance: Array) -> tuple[float, float, float]: ...
+def shared_costs(point: Point, linear: Array) -> tuple[Array, Array]: ...
 def scale(point: Point, gradient: Array, linear: Array | None) -> float: ...
 def convex_along(hessian: Array, index: Indices | None, starts: Indices) -> Convex: ...
-def first_odd(lower: Array, upper: Array, limit: float) -> int: ...
-def spans(
+def first_invalid_bound(lower: Array, upper: Array, limit: float) -> int: ...
+def sum_ranges(
     lower: Array, upper: Array, starts: Indices, low: Array, high: Array
 ) -> list[tuple[float, float, float]]: ...
 def project(
@@ -198,7 +213,7 @@ def project(
     high: Array | None = None,
 ) -> Array: ...
 def fill(
-    price: Array,
+    derivative: Array,
     curvature: Array,
     lower: Array,
     upper: Array,
@@ -207,13 +222,13 @@ def fill(
     low: Array | None = None,
     high: Array | None = None,
 ) -> Array: ...
-def settle(
+def restore_sums(
     x: Array,
     lower: Array,
     upper: Array,
     starts: Indices,
     totals: Array,
-    pivot: Array | None = None,
+    breakpoint: Array | None = None,
     low: Array | None = None,
     high: Array | None = None,
 ) -> None: ...
@@ -260,6 +275,7 @@ def few_columns(
 def certify_rows(
     gradient: Array,
     linear: Array,
+    diagonal: Array,
     x: Array,
     value: Array,
     lower: Array,
@@ -272,7 +288,7 @@ def certify_rows(
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 
-SMALL: int
+MAX_SMALL_VARIABLES: int
 
 def small_start(
     hessian: Array, linear: Array, lower: Array, upper: Array, total: float, tol: float
@@ -281,12 +297,9 @@ def small(
     Q: object, c: object, total: object, lower: object, upper: object, tol: object
 ) -> tuple[Array, Array, float, int, float, float, float, float] | Literal[False] | None: ...
 
-FEW: int
+MAX_FEW_COLUMNS: int
 UNSOLVED: int
 INVALID: int
-GRAIN: float
-GAIN: float
-ROUNDED: float
 
 class SupportVectors:
     def __init__(self, kernel: Kernel, support: object, center: Array | None) -> None: ...
@@ -299,6 +312,10 @@ class SupportVectors:
         allowed: float,
         starts: Indices | None = None,
     ) -> None: ...
+
+def pair_decisions(sums: Array, intercept: Array, classes: int, threads: int) -> Array: ...
+def vote(pairs: Array, classes: int, threads: int) -> Indices: ...
+def one_vs_rest(pairs: Array, classes: int, threads: int) -> Array: ...
 
 class Arenas:
     def __init__(self) -> None: ...
@@ -319,16 +336,28 @@ def solve_duals(
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: Arenas | None = None,
-) -> list[tuple[BlockStop, int, float, float, float, list[float]]]: ...
+) -> list[tuple[StopReason, int, float, float, float, float, list[float]]]: ...
+
+SAMPLE_GROWTH: int
+SAMPLE_MIN_SIZE: int
+SAMPLE_TOLERANCE_FACTOR: float
+SAMPLE_MIN_AT_BOUND: float
+
 def squared_distances(
-    X: object, center: Array | None, rows: Indices, single: bool, threads: int
-) -> NDArray[np.floating[Any]]: ...
+    X: object,
+    center: Array | None,
+    rows: Indices,
+    single: bool,
+    threads: int,
+    seconds: float = ...,
+) -> NDArray[np.floating[Any]] | None: ...
 def rbf_of_distances(
     distances: NDArray[np.floating[Any]],
     gamma: float,
     out: NDArray[np.floating[Any]],
     threads: int,
-) -> None: ...
+    seconds: float = ...,
+) -> bool: ...
 def kernel_matrix(
     kernel: Kernel,
     X: object,
@@ -336,7 +365,8 @@ def kernel_matrix(
     rows: Indices,
     single: bool,
     threads: int,
-) -> NDArray[np.floating[Any]]: ...
+    seconds: float = ...,
+) -> NDArray[np.floating[Any]] | None: ...
 
 class RowSum:
     def __init__(self, rows: Indices, weights: Array, columns: Indices, sums: Array) -> None: ...
@@ -344,6 +374,21 @@ class RowSum:
 def add_matrix_rows(matrix: object, jobs: Sequence[RowSum], threads: int) -> None: ...
 def measure(X: object) -> tuple[float, float]: ...
 def rounded_mean(X: object) -> Array: ...
+def examine(
+    X: object,
+    center: Array | None,
+    kernel: Kernel,
+    dual: Dual,
+    tol: float,
+    threads: int,
+) -> tuple[float, float]: ...
+def needs_differences(
+    kernel: Kernel, X: object, center: Array | None, weight: float, allowed: float
+) -> bool: ...
+def linear_center(X: object) -> Array | None: ...
+def center_offset(
+    kernel: Kernel, X: object, center: Array, rows: Indices, weights: Array
+) -> float: ...
 def float32_rounding(kernel: Kernel, square: float) -> float | None: ...
 def add_kernel(
     kernel: Kernel,

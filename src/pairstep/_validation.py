@@ -1,4 +1,4 @@
-"""Checks of arguments. Every message names the argument and the offending numbers."""
+"""Checks of arguments. Every error message names the argument and the offending numbers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from . import _core
 
 Array = NDArray[np.float64]
 
-# Products of three numbers, as in x'Qx, and squares of A'b stay finite up to these sizes. A bound
-# of at least the first is none.
+# Largest size of a number in an argument: products of three such numbers, as in x'Qx, stay finite
+# in float64. A bound of at least this size counts as infinite.
 LARGE = 1e100
-LARGE_FACTOR = 1e50  # for what is squared on the way: A, b, F and weights
+LARGE_FACTOR = 1e50  # the same for numbers that are squared: A, b, F and coefficients
 
 
 def array(name: str, value: ArrayLike, ndim: int) -> Array:
-    """`value` as a contiguous float64 array of the given number of dimensions."""
+    """Return `value` as a contiguous float64 array of the given number of dimensions."""
     raw = as_given(name, value)
     if raw.dtype != np.float64 and raw.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got an array of dtype {raw.dtype}")
@@ -31,7 +31,7 @@ def array(name: str, value: ArrayLike, ndim: int) -> Array:
 
 
 def as_given(name: str, value: ArrayLike) -> NDArray[Any]:
-    """`value` as an array of whatever it holds."""
+    """Return `value` as an array of any dtype."""
     try:
         return np.asarray(value)
     except ValueError as error:  # ragged nested lists
@@ -40,7 +40,7 @@ def as_given(name: str, value: ArrayLike) -> NDArray[Any]:
 
 def require_finite(name: str, values: Array, limit: float = math.inf) -> None:
     """Raise if any entry is NaN, infinite, or beyond the limit in size."""
-    # One pass without a temporary.
+    # The native function makes one pass without a temporary array.
     flat = values.reshape(-1)
     if _core.largest(flat) <= limit:
         return
@@ -55,8 +55,17 @@ def require_finite(name: str, values: Array, limit: float = math.inf) -> None:
 
 
 def too_large(name: str, value: float, limit: float) -> str:
-    """What to say of a number beyond the limit."""
-    return f"{name} = {value:g} is beyond {limit:g} in size, where products overflow: scale it down"
+    """Return the message for a number beyond the limit."""
+    number, most = numbers_for_message(value, limit)
+    return f"{name} = {number} is beyond {most} in size, where products overflow: scale it down"
+
+
+def numbers_for_message(*values: Any, digits: str = "g") -> list[str]:
+    """Format numbers for a message, with all digits if different ones would look alike."""
+    numbers = [float(value) for value in values]
+    printed = [f"{number:{digits}}" for number in numbers]
+    collide = len(set(printed)) < len(set(numbers))
+    return [repr(number) for number in numbers] if collide else printed
 
 
 def vector(
@@ -66,7 +75,7 @@ def vector(
     infinite: bool = False,
     limit: float = math.inf,
 ) -> Array:
-    """`value` as a vector, of length n if given."""
+    """Return `value` as a vector, of length n if given."""
     result = array(name, value, 1)
     if n is not None:
         of_length(name, result, n)
@@ -78,14 +87,23 @@ def vector(
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """A copy that nobody can change."""
+    """Return a read-only copy."""
     result = values.copy()
     result.flags.writeable = False
     return result
 
 
+def read_only(value: Any) -> Any:
+    """Return a read-only view of an array; anything else unchanged."""
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
 def of_length(name: str, values: Array, n: int) -> Array:
-    """`values` if there are n of them."""
+    """Return `values`, after checking that there are n of them."""
     if len(values) != n:
         raise ValueError(f"{name} must have length {n}, got {len(values)}")
     return values
@@ -98,14 +116,14 @@ def require_no_nan(name: str, values: Array) -> None:
 
 
 def number_or_vector(name: str, value: ArrayLike) -> float | Array:
-    """`value` as a float that is not NaN, or as a vector that nobody can change, not checked."""
+    """Return a number as a float, after checking it for NaN, or an array as a read-only vector."""
     if isinstance(value, (int, float)) or as_given(name, value).ndim == 0:
         return finite_number(name, value, infinite=True)
     return frozen(array(name, value, 1))
 
 
 def full_array(name: str, value: ArrayLike, n: int) -> Array:
-    """`value` as an array of length n, a number standing for n equal entries; not checked."""
+    """Return `value` as an array of length n; a number is repeated. Entries are not checked."""
     if isinstance(value, (int, float)) or np.ndim(value) == 0:
         return np.full(n, finite_number(name, value, infinite=True))
     return of_length(name, array(name, value, 1), n)
@@ -114,7 +132,7 @@ def full_array(name: str, value: ArrayLike, n: int) -> Array:
 def full_vector(
     name: str, value: ArrayLike, n: int, infinite: bool = False, limit: float = math.inf
 ) -> Array:
-    """`value` as a vector of length n, a number standing for n equal entries."""
+    """Return `value` as a vector of length n; a number is repeated."""
     result = full_array(name, value, n)
     if infinite:
         require_no_nan(name, result)
@@ -124,7 +142,7 @@ def full_vector(
 
 
 def finite_number(name: str, value: object, infinite: bool = False) -> float:
-    """`value` as a float, not NaN, and finite unless `infinite`."""
+    """Return `value` as a float that is not NaN, and finite unless `infinite`."""
     if type(value) is not float:
         raw = np.asarray(value)
         if raw.ndim != 0 or raw.dtype.kind not in "fiub":
@@ -136,14 +154,26 @@ def finite_number(name: str, value: object, infinite: bool = False) -> float:
 
 
 def positive_number(name: str, value: float) -> float:
-    """`value` if it is above 0."""
+    """Return `value`, after checking that it is above 0."""
     if not value > 0:
         raise ValueError(f"{name} must be positive, got {value:g}")
     return value
 
 
+def unexpected_keywords(function: str, given: Iterable[str]) -> TypeError:
+    """Return the error for keyword arguments that a function does not have."""
+    name = next(iter(given))
+    if name == "weights":
+        return TypeError(
+            f"{function} has no argument 'weights': use coefficients= for the coefficients of the "
+            "constraint; pass current holdings as x0= to start from them, or as center= with l1= "
+            "to stay close to them"
+        )
+    return TypeError(f"{function} got an unexpected keyword argument {name!r}")
+
+
 def choice(name: str, value: object, options: Iterable[str]) -> str:
-    """`value` if it is one of the options; otherwise an error that suggests the nearest."""
+    """Return `value` if it is one of the options; otherwise raise and suggest the nearest."""
     if isinstance(value, str) and value in options:
         return value
     near = difflib.get_close_matches(str(value), list(options), n=1, cutoff=0.4)

@@ -1,11 +1,11 @@
-"""Libraries that only a part of pairstep needs: imported when it is used."""
+"""Optional libraries, imported on first use."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-# Of each library its name for pip, and our extra that has it.
+# The name of each library for pip, and the extra of pairstep that installs it.
 EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
@@ -17,7 +17,7 @@ EXTRAS = {
 
 
 def needed(module: str, by: str) -> Any:
-    """Import a module; where it is missing, say who needs it and how to install it."""
+    """Import a module; if it is missing, say what needs it and how to install it."""
     library = module.partition(".")[0]
     try:
         return import_module(module)

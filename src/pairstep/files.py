@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic file writes: a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ Place = str | os.PathLike[str] | BinaryIO
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` once all of it is on the disk.
+    """Open a file for writing that replaces `path` once all of it is on disk.
 
-    Until then, and after an error, what was at `path` is untouched. What is no regular file, such
-    as a pipe or a device, cannot be replaced and is written to as it is.
+    Until then, and after an error, the old file is untouched. A path that is not a regular file,
+    such as a pipe or a device, cannot be replaced and is written to directly.
     """
-    final = Path(os.path.realpath(path))  # a link stays, and what it leads to is replaced
+    final = Path(os.path.realpath(path))  # a link is kept, and its target is replaced
     if final.exists() and not final.is_file():
         with final.open("wb") as file:
             yield file
         return
-    # In the same folder, for only there is a file put in place in one step; made with the user's
-    # own mask of permissions.
+    # In the same directory, because a rename is atomic only there; created with the user's umask.
     beside = final.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from None  # not of a name of ours
+        raise type(error)(
+            error.errno, error.strerror, str(path)
+        ) from None  # not the temporary name
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -43,12 +44,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _remember(final.parent)
+    _sync(final.parent)
 
 
 @contextmanager
 def writing(place: Place) -> Iterator[BinaryIO]:
-    """A file to write to: a new one that takes the place of a path, or the open one given."""
+    """Open a path for an atomic write, or return the open file given."""
     if isinstance(place, (str, os.PathLike)):
         with replacing(place) as file:
             yield file
@@ -58,7 +59,7 @@ def writing(place: Place) -> Iterator[BinaryIO]:
 
 @contextmanager
 def reading(place: Place) -> Iterator[BinaryIO]:
-    """A file to read from: that at a path, or the open one given."""
+    """Open a path for reading, or return the open file given."""
     if isinstance(place, (str, os.PathLike)):
         with open(place, "rb") as file:
             yield file
@@ -67,15 +68,15 @@ def reading(place: Place) -> Iterator[BinaryIO]:
 
 
 def write_at_once(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file atomically."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def _remember(folder: Path) -> None:
-    """Write down that a folder has a file of this name; not every system knows of such a thing."""
+def _sync(directory: Path) -> None:
+    """Flush a directory entry to disk, if the system supports it."""
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -1,20 +1,23 @@
-"""A property that is computed once."""
+"""A cached property without locks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# To a type checker `kept` is a property, which is what a protocol may ask for.
+from ._validation import read_only
+
+# For type checkers `kept` is a property, which protocols may require.
 if TYPE_CHECKING:
     kept = property
 else:
 
     class kept:
-        """Compute on first use, then keep in the instance.
+        """Compute on first use, then store in the instance.
 
         functools.cached_property holds one lock per class in Python 3.11: threads wait for each
-        other's Hessians, and a child forked meanwhile waits for ever. Here two threads may both
-        compute; each leaves the same value.
+        other, and a process forked in the meantime deadlocks. Here two threads may both compute the
+        value, and both store the same one. Arrays are read-only, because changing one would change
+        later results.
         """
 
         def __init__(self, compute):
@@ -27,6 +30,6 @@ else:
         def __get__(self, instance: Any, owner: Any = None):
             if instance is None:
                 return self
-            value = self.compute(instance)
+            value = read_only(self.compute(instance))
             instance.__dict__[self.name] = value
             return value

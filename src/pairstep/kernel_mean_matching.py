@@ -1,4 +1,4 @@
-"""Weights that make one sample look like another, for scikit-learn."""
+"""Kernel mean matching: sample weights under covariate shift, for scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from sklearn.utils.validation import validate_data
 
 from ._validation import Array, finite_number
 from .result import Result, Status
-from .solve.budget import solve_qp
+from .solve.qp import solve_qp
 from .solve.task import NOT_CONVEX
 from .svm.kernels import center_of, gamma_of
 
 
 class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
-    """Weights of a training sample that make its kernel mean that of a target sample.
+    """Weights of a training sample that match its kernel mean with that of a target sample.
 
-    For learning under covariate shift: fit any model with ``sample_weight=weights_``. The weights
-    w minimise the distance of the weighted training mean to the target mean in the space of the
-    kernel,
+    For learning under covariate shift: fit any model with ``sample_weight=weights_``. The weights w
+    minimize the distance between the weighted training mean and the target mean in the feature
+    space of the kernel,
 
         w'Kw / 2 - kappa'w,    kappa_i = n / n_target * sum_j k(x_i, target_j),
 
-    within ``0 <= w <= upper_bound`` and ``n (1 - eps) <= sum(w) <= n (1 + eps)``, both held
-    exactly. K is the whole kernel matrix of the training sample: memory grows as its square.
+    subject to ``0 <= w <= upper_bound`` and ``n (1 - eps) <= sum(w) <= n (1 + eps)``, which hold
+    exactly. K is the full kernel matrix of the training sample, so memory grows with its square.
 
     Parameters
     ----------
@@ -41,33 +41,33 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         "precomputed": then X is the kernel matrix of the training sample, and X_target that of
         the target samples (rows) with the training samples (columns).
     gamma : "scale", "auto" or float
-        Of the rbf, polynomial, sigmoid, laplacian and chi2 kernels: "scale" is
-        ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``.
+        Parameter of the rbf, polynomial, sigmoid, laplacian and chi2 kernels: "scale" is
+        ``1 / (n_features * X.var())`` and "auto" is ``1 / n_features``.
     degree, coef0 : float
-        Of the polynomial and sigmoid kernels.
+        Parameters of the polynomial and sigmoid kernels.
     upper_bound : float
-        The largest weight, often called B.
+        The largest weight, often called B in the literature.
     eps : float, optional
-        How far the mean weight may be from 1, ``(sqrt(n) - 1) / sqrt(n)`` by default.
+        Largest distance of the mean weight from 1; ``(sqrt(n) - 1) / sqrt(n)`` by default.
     tol : float
         Tolerance of the solver, as in `minimize`.
     max_iter : int, optional
-        At most so many iterations, as in `minimize`.
+        Maximum number of iterations, as in `minimize`.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_samples,)
-        One per training sample.
+        One weight per training sample.
     result_ : Result
-        What is known of the solution.
+        The solver's result.
     n_iter_ : int
-        Iterations of the solver, at least 1 as scikit-learn counts them.
+        Number of iterations of the solver, at least 1 as scikit-learn requires.
     gamma_ : float
         The gamma that was used.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of str
-        Their names, where X has them.
+        Names of the columns, if X has names.
 
     References
     ----------
@@ -111,27 +111,27 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any = None, *, X_target: Any = None) -> Self:
-        """Find the weights.
+        """Compute the weights.
 
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
             The training sample.
         y : object
-            Ignored; here by convention.
+            Ignored; present by convention.
         X_target : array_like or sparse array of shape (n_target, n_features), optional
-            The target sample. By default X, which is matched by weights of 1.
+            The target sample. By default X, for which the weights are 1.
 
         Returns
         -------
         KernelMeanMatching
-            Itself.
+            The fitted estimator.
         """
         if X_target is None and np.ndim(y) == 2:
             raise ValueError("y is ignored: give the target sample as fit(X, X_target=...)")
         checks = {"accept_sparse": self._sparse_formats, "dtype": np.float64}
-        # What is found is written to a copy, which takes this one's place in one step: a fit that
-        # is refused or interrupted leaves the weights and all else as they were.
+        # Results are written to a copy, which replaces this object in one step. So a fit that fails
+        # or is interrupted leaves the estimator unchanged.
         fitted = copy.copy(self)
         X = validate_data(fitted, X, **checks)
         X_target = X if X_target is None else validate_data(fitted, X_target, reset=False, **checks)
@@ -144,7 +144,9 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         if eps < 0:
             raise ValueError(f"eps must not be negative, got {eps:g}")
 
-        if self.kernel == "rbf":  # distances do not depend on the origin; near it they are exact
+        if (
+            self.kernel == "rbf"
+        ):  # distances do not depend on the origin, and rounding is least near 0
             origin = center_of(X)
             X, X_target = _moved(X, origin), _moved(X_target, origin)
         sums = (
@@ -155,8 +157,8 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
             fitted._kernel(X, X), -kappa, total=(n * (1 - eps), n * (1 + eps)),
             upper=self.upper_bound, tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
-        # A kernel given as a matrix, or sigmoid, need not be positive semidefinite: then a
-        # stationary point is all that is promised, and reached.
+        # A precomputed or sigmoid kernel may be indefinite. Then only a stationary point can be
+        # expected, so do not warn.
         if result.status != Status.OPTIMAL and NOT_CONVEX not in result.message:
             warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
         fitted.result_ = result
@@ -183,7 +185,7 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
 
 
 def _moved(X: Any, origin: Array) -> Any:
-    """X minus `origin` in every row; a sparse X stays so where the origin is 0."""
+    """Return X minus `origin` in every row; a sparse X stays sparse if the origin is 0."""
     if not scipy.sparse.issparse(X):
         return X - origin
     return X - type(X)(np.ones((X.shape[0], 1))) @ type(X)(origin[None])

@@ -1,17 +1,18 @@
-"""Labels: Series and DataFrames in, in any order; weights with the same labels out.
+"""Labels: pandas and polars objects in, in any order; weights with the same labels out.
 
-Every argument that may come from pandas or polars goes through `aligned`, with an `Axis` for each
-of its dimensions. The first argument that has labels names the axis; those that follow are brought
-into its order, and arrays without labels are taken to be in it.
+Every argument that may be a pandas or polars object passes through `aligned`, with one `Axis` per
+dimension. The first argument with labels names the axis. Later arguments are reordered to match it,
+and arrays without labels are assumed to be in its order.
 
-- A pandas Series is labelled by its index, a DataFrame by its index and its columns. The index that
-  pandas gives by default, 0, 1, ..., labels as any other does.
-- A polars DataFrame is labelled by its columns. It has no labels for rows: those of a square matrix
-  are in the order of its columns, others in the order in which they stand. One of a single row, as
-  `mean()` gives it, is a vector labelled by its columns. A polars Series has a name but no labels:
-  it is taken as an array.
+- A pandas Series is labeled by its index, a DataFrame by its index and its columns. The default
+  index 0, 1, ... is treated like any other.
+- A polars DataFrame is labeled by its columns. It has no row labels: the rows of a square matrix
+  are in the order of its columns, other rows are in the order given. A DataFrame with a single row,
+  as returned by `mean()`, is a vector labeled by its columns. A polars Series has a name but no
+  labels, so it is treated as an array.
+- A dict is labeled by its keys.
 
-Neither library is imported here unless it was loaded by who passed one of its objects.
+Pandas and polars are imported here only if the caller has imported them to create the arguments.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Labels = Any  # a pandas Index, or the list of a polars DataFrame's columns
+# A pandas Index, the list of a polars DataFrame's columns, or the tuple of a dict's keys.
+Labels = Any
 PLAIN = frozenset({np.ndarray, float, int, type(None), list, tuple})
 
 
 class Axis:
-    """One dimension of a problem: its variables, its observations. Named by who has labels first.
+    """One dimension of a problem, such as its variables or its observations.
 
     Attributes
     ----------
-    labels : pandas.Index, list or None
-        None until an argument has some.
+    labels : pandas.Index, list, tuple or None
+        None until an argument has labels.
     source : str
-        The name of that argument.
+        The name of the argument that the labels come from.
     """
 
     __slots__ = ("labels", "source")
@@ -46,33 +48,37 @@ class Axis:
 
     @classmethod
     def of(cls, *parts: object) -> Axis:
-        """The variables of the first of the objectives and constraints that has labels."""
+        """Return the variables of the first objective or constraint that has labels."""
         axis = cls()
         for part in parts:
             variables = getattr(part, "variables", None)
-            if isinstance(variables, Axis):  # objectives may be anybody's
+            if isinstance(
+                variables, Axis
+            ):  # a user's objective may have any attribute of this name
                 axis.adopt(variables)
         return axis
 
     def adopt(self, other: Axis) -> None:
-        """Take the labels of another axis in the same order, if this one has none."""
+        """Take the labels of another axis, which is in the same order, if this one has none."""
         if self.labels is None:
             self.labels, self.source = other.labels, other.source
 
     @property
     def names(self) -> tuple[Any, ...] | None:
-        """The labels, to be compared."""
+        """The labels as a tuple, for comparisons."""
         return None if self.labels is None else tuple(self.labels)
 
     def order(self, name: str, labels: Labels) -> NDArray[np.int64] | None:
-        """Where the entries of an argument so labelled are to be taken from; None: as they stand.
+        """Return the permutation that brings an argument into the order of this axis.
+
+        None means that the argument is already in order.
 
         Parameters
         ----------
         name : str
-            The argument's, for the message where the labels differ.
-        labels : pandas.Index or list
-            Those of the argument. An axis without labels takes them.
+            Name of the argument, for error messages.
+        labels : pandas.Index, list or tuple
+            Labels of the argument. An axis without labels takes them.
         """
         if self.labels is None:
             self.labels, self.source = labels, name
@@ -89,25 +95,29 @@ class Axis:
 
 
 def aligned(name: str, value: Any, *axes: Axis) -> Any:
-    """`value` in the order of the axes' labels, as an array; as it is if it is none of a frame.
+    """Return `value` as an array in the order of the axes' labels.
+
+    A value without labels is returned unchanged.
 
     Parameters
     ----------
     name : str
-        What the argument is called.
+        Name of the argument.
     value : object
         The argument.
     *axes : Axis
-        One for each dimension that it should have; the same twice for a square matrix.
+        One for each expected dimension; the same axis twice for a square matrix.
     """
     if type(value) in PLAIN:
         return value
+    if isinstance(value, dict) and len(axes) == 1:
+        return _from_dict(name, value, axes[0])
     frame = _read(value, len(axes))
     if frame is None:
         return value
     array, labels = frame
     if array.ndim != len(axes):
-        return array  # whoever checks its shape says so
+        return array  # the caller checks the shape and raises
     if labels[0] is None and axes[0] is axes[-1]:
         labels = [labels[-1]] * len(axes)
     for k in reversed(range(len(axes))):  # columns first: they name the variables
@@ -117,15 +127,27 @@ def aligned(name: str, value: Any, *axes: Axis) -> Any:
     return array
 
 
+def _from_dict(name: str, value: dict[Any, Any], axis: Axis) -> Any:
+    """Return the values of a dict in the order of the axis; other keys are ignored."""
+    if axis.labels is None:
+        axis.labels, axis.source = tuple(value), name
+        return list(value.values())
+    own = list(axis.labels)
+    missing = [label for label in own if label not in value]
+    if missing:
+        raise ValueError(f"{_first_three(own, set(value))} not in {name}")
+    return [value[label] for label in own]
+
+
 def point_of(part: object, x: Any) -> NDArray[np.float64]:
-    """A point that an objective is asked about, in the order of its labels."""
+    """Return a point as an array in the order of an objective's labels."""
     if type(x) is not np.ndarray:
         x = aligned("x", x, Axis.of(part))
     return np.asarray(x, float)
 
 
 def by_label(value: Any) -> Any:
-    """A frame as a mapping: a pandas DataFrame by its rows, one of polars by its columns."""
+    """Return a frame as a dict: a pandas DataFrame by its rows, a polars one by its columns."""
     frame = _read(value, 2)
     if frame is None or frame[0].ndim != 2:
         return value
@@ -135,11 +157,12 @@ def by_label(value: Any) -> Any:
     )
 
 
-def labelled(values: NDArray[np.float64], variables: Axis, columns: Axis | None = None) -> Any:
-    """Weights as they came: with the labels of their variables, and of the columns of a batch.
+def labeled(values: NDArray[np.float64], variables: Axis, items: Axis | None = None) -> Any:
+    """Return weights with the labels of their variables; a matrix has one row per item.
 
-    A pandas Series or DataFrame, a polars DataFrame with a column per variable and a row per
-    vector, or `values` themselves where the variables have no labels.
+    The result is a pandas Series or DataFrame, or a polars DataFrame with one column per variable
+    and one row per item. It is `values` itself if the variables have no labels. Labels that come
+    from a dict give pandas objects if pandas is installed.
     """
     labels = variables.labels
     if labels is None:
@@ -147,16 +170,21 @@ def labelled(values: NDArray[np.float64], variables: Axis, columns: Axis | None 
     if isinstance(labels, list):
         import polars
 
-        return polars.DataFrame(np.atleast_2d(values.T).copy(), schema=labels, orient="row")
-    import pandas
+        return polars.DataFrame(np.atleast_2d(values).copy(), schema=labels, orient="row")
+    try:
+        import pandas
+    except ImportError:
+        return values
 
-    if columns is None:
-        return pandas.Series(values.copy(), index=labels, name="weight")
-    return pandas.DataFrame(values.copy(), index=labels, columns=columns.labels)
+    index = list(labels) if isinstance(labels, tuple) else labels
+    if values.ndim == 1:
+        return pandas.Series(values.copy(), index=index, name="weight")
+    rows = None if items is None else items.labels
+    return pandas.DataFrame(values.copy(), index=rows, columns=index)
 
 
 def _read(value: Any, ndim: int) -> tuple[NDArray[Any], list[Labels]] | None:
-    """What a frame holds, and the labels of each dimension; None for anything else."""
+    """Return the entries of a frame and the labels of each dimension; None for anything else."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(value, (pandas.Series, pandas.DataFrame)):
         return _values(value), list(value.axes)
@@ -167,7 +195,7 @@ def _read(value: Any, ndim: int) -> tuple[NDArray[Any], list[Labels]] | None:
 
 
 def _values(frame: Any) -> NDArray[Any]:
-    """The entries of a pandas object; numbers of its own types, which know what is missing, too."""
+    """Return the entries of a pandas object, with NaN for missing values of nullable dtypes."""
     array = np.asarray(frame)
     if array.dtype != object:
         return array
@@ -181,7 +209,7 @@ def _difference(source: str, own: Sequence[Any], name: str, given: Sequence[Any]
         if len(set(labels)) < len(labels):
             twice = next(label for k, label in enumerate(labels) if label in labels[:k])
             return f"{name} cannot be aligned: {argument} has the label {twice!r} twice"
-    # Columns are read first: where an argument differs from itself, its rows do.
+    # Columns are read first, so if a matrix differs from itself, its rows differ from its columns.
     there = ("its columns", "its rows") if name == source else (source, name)
     missing = [
         f"{_first_three(labels, others)} not in {where}"
@@ -194,6 +222,6 @@ def _difference(source: str, own: Sequence[Any], name: str, given: Sequence[Any]
 
 def _first_three(labels: Sequence[Any], others: set[Any]) -> str:
     missing = [label for label in labels if label not in others]
-    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    more = ", ..." if len(missing) > 3 else ""
     shown = ", ".join(repr(label) for label in missing[:3])
     return f"{shown}{more} {'is' if len(missing) == 1 else 'are'}"

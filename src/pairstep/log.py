@@ -1,6 +1,6 @@
-"""What is told of work under way: to the logger "pairstep", and to the screen if `verbose` asks.
+"""Progress lines: sent to the logger "pairstep", and printed if `verbose` is set.
 
-Lines have the level INFO, so that nothing is said by default. `verbose=True` prints the same lines,
+Lines have the level INFO, so nothing is shown by default. ``verbose=True`` prints the same lines,
 as scikit-learn's estimators do.
 """
 
@@ -10,16 +10,16 @@ import logging
 
 logger = logging.getLogger("pairstep")
 
-EVERY = 1.0  # seconds between two lines of one solve
+SECONDS_BETWEEN_LINES = 1.0  # of one solve
 
 
-def heard(verbose: bool) -> bool:
-    """Whether anybody listens."""
+def is_enabled(verbose: bool) -> bool:
+    """Return whether a line would be printed or logged."""
     return bool(verbose) or logger.isEnabledFor(logging.INFO)
 
 
-def tell(line: str, verbose: bool) -> None:
-    """Say a line."""
+def write(line: str, verbose: bool) -> None:
+    """Log a line, and print it if `verbose`."""
     logger.info("%s", line)
     if verbose:
         print(f"[pairstep] {line}", flush=True)

@@ -1,4 +1,4 @@
-"""What a solve returns."""
+"""Results of a solve, its status and its history."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from numpy.typing import NDArray
 from . import show
 from ._validation import Array
 from .kept import kept
-from .labels import Axis, labelled
+from .labels import Axis, labeled
 
 
 class Status(StrEnum):
-    """Why a solve ended. Members compare equal to their values, which are strings.
+    """Why a solve ended. Members are equal to their string values.
 
     Attributes
     ----------
     OPTIMAL : "optimal"
-        The tolerance holds.
+        The KKT violation is within the tolerance.
     MAX_ITER, TIME_LIMIT : "max_iter", "time_limit"
-        Stopped by a limit that was given.
+        Stopped by the limit of this name.
     STOPPED : "stopped"
         Stopped by the callback.
     STALLED : "stalled"
-        No further progress is possible in floating point, or the function is seen not to be convex.
+        No further progress is possible in floating point, or the function is not convex.
+    IMPRECISE : "imprecise"
+        The violation does not decrease any further. It is about as large as the rounding error of
+        the gradient, which exceeds the tolerance.
     UNBOUNDED : "unbounded"
-        The objective falls without end.
+        The objective is unbounded below on the feasible set.
     INVALID : "invalid"
-        In a batch: the input of this problem is not finite, or too large.
+        In a batch: the right-hand side is not finite, or too large.
     """
 
     OPTIMAL = "optimal"
@@ -40,6 +43,7 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     STOPPED = "stopped"
     STALLED = "stalled"
+    IMPRECISE = "imprecise"
     UNBOUNDED = "unbounded"
     INVALID = "invalid"
 
@@ -54,24 +58,26 @@ MESSAGES = {
     "{violation:.2e} (tolerance {tolerance:.2e})",
     Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
     "{violation:.2e} (tolerance {tolerance:.2e})",
+    Status.IMPRECISE: "no further progress after {n_iter} iterations at KKT violation "
+    "{violation:.2e} (tolerance {tolerance:.2e}), which is within rounding error",
     Status.UNBOUNDED: "the objective falls without bound on the feasible set",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One entry per point visited, the start included.
+    """One entry per iteration, including the start.
 
     Attributes
     ----------
     value : ndarray
-        Objective.
+        Objective values.
     violation : ndarray
-        KKT violation.
+        KKT violations.
     moved : ndarray of int
-        How many coordinates moved to get there (0 at the start).
+        Number of coordinates that the last step changed (0 at the start).
     interior : ndarray of int
-        How many coordinates lie strictly between their bounds.
+        Number of coordinates strictly between their bounds.
     time : ndarray
         Seconds since the solve began.
     """
@@ -85,7 +91,7 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What a callback receives after each iteration."""
+    """The state that a callback receives after each iteration."""
 
     n_iter: int
     value: float
@@ -96,54 +102,60 @@ class Progress:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Outcome of a solve. Printed, it is a short table; in a notebook, a card.
+    """The result of a solve. It prints as a short table, and as a card in a notebook.
 
     Attributes
     ----------
     x : ndarray
-        The point found: within its bounds exactly, and summing to the total within one ulp.
+        The solution. The bounds hold exactly, and the sum equals the total within one ulp.
     weights : pandas.Series, polars.DataFrame or ndarray
-        The same, with labels if an argument had some (of polars: one row, a column per variable);
-        see `pairstep.labels`.
+        The solution with labels, if an argument had labels; see `pairstep.labels`. With polars, one
+        row and a column per variable.
     fun : float
         The objective at x.
     status : Status
-        Why the solve ended; `optimal` only if `kkt_violation` holds the tolerance.
+        Why the solve ended. It is `optimal` only if `kkt_violation` is within the tolerance.
     success : bool
         Whether the status is `optimal`.
     message, remark : str
-        The same in a sentence, with the numbers, and with a remark where there is one.
+        The status as a sentence with its numbers, and additional information, which is part of the
+        message.
     n_iter, nit : int
-        Iterations made.
+        Number of iterations.
     tolerance : float
-        Up to which `kkt_violation` counts as 0.
+        Largest `kkt_violation` that counts as optimal.
     kkt_violation : float
-        By how much the KKT conditions are violated, recomputed from the problem at x: the largest
-        left derivative of a variable that can fall minus the smallest right derivative of one that
-        can rise, at least 0.
+        Violation of the KKT conditions, recomputed from the problem at x: the largest left
+        derivative of a variable that can decrease minus the smallest right derivative of a variable
+        that can increase, or 0 if that is negative.
     suboptimality_bound : float
-        The Frank-Wolfe gap: at least ``f(x) - f*`` if f is convex. inf where the feasible set is
-        unbounded.
+        The Frank-Wolfe gap, an upper bound of ``f(x) - f*`` if f is convex. It is infinite if the
+        feasible set is unbounded, unless f has a known lower bound. For the functions that come
+        with pairstep it includes the rounding errors of value and gradient.
     gradient : ndarray
         The gradient of the smooth part at x.
-    multiplier : float or ndarray
-        The Lagrange multiplier of the sum; one per group where each has a total of its own.
-    multipliers : ndarray
-        Those of the bounds, one per variable: the derivative of the optimum by the bound at which
-        it is. Not negative at lower bounds, not positive at upper ones, 0 in between.
+    sum_multiplier : float or ndarray
+        Lagrange multiplier of the sum; an array if each group has its own total.
+    bound_multipliers : ndarray
+        Lagrange multipliers of the bounds: the derivative of the optimal value with respect to the
+        bound at which the variable is. At least 0 at lower bounds, at most 0 at upper bounds, and 0
+        in between.
     setup_time, solve_time : float
         Seconds.
     history : History or None
-        If it was asked for.
-    group_multiplier : dict or None
-        With groups, the multiplier of each label's sum. Under a total of all, what the limits of
-        the group add to the multiplier of the total: 0 where its sum is between them, negative at
-        the upper one, positive at the lower.
+        The iterations, if ``history=True``.
+    group_multipliers : dict or None
+        With groups, the multiplier of each group's sum. If all groups also share a total, it is
+        what the group's limits add to `sum_multiplier`: 0 if the sum is between its limits,
+        negative at the upper limit, positive at the lower limit.
+    direction : ndarray or None
+        If the status is `unbounded`: a direction in which every point is feasible and along which
+        the objective falls without bound from x.
     variables : Axis
-        The labels.
-    pull, bounds, kinks
-        What `multipliers` come from, with the gradient: the multiplier of the sum times the weight
-        of each variable in it, the bounds, and the kinks.
+        The labels of the variables.
+    pull, bounds, l1_terms
+        The data from which `bound_multipliers` is computed, besides the gradient: the multiplier of
+        the sum times the coefficient of each variable, the bounds, and the L1 terms.
 
     Examples
     --------
@@ -154,7 +166,7 @@ class Result:
     a    0.25
     b    0.75
     Name: weight, dtype: float64
-    >>> result.success, result.multipliers
+    >>> result.success, result.bound_multipliers
     (True, array([-0.02,  0.  ]))
     """
 
@@ -164,18 +176,19 @@ class Result:
     n_iter: int
     kkt_violation: float
     suboptimality_bound: float
-    multiplier: float | Array
+    sum_multiplier: float | Array
     setup_time: float
     solve_time: float
     history: History | None = None
-    group_multiplier: dict[Hashable, float] | None = None
+    group_multipliers: dict[Hashable, float] | None = None
     gradient: Array = field(kw_only=True)
     pull: float | Array = field(kw_only=True)
     bounds: tuple[float | Array, float | Array] = field(kw_only=True)
     tolerance: float = field(kw_only=True)
     remark: str = ""
-    kinks: tuple[Array, Array] | None = None
+    l1_terms: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
+    direction: Array | None = None
 
     @property
     def success(self) -> bool:
@@ -184,7 +197,7 @@ class Result:
 
     @kept
     def message(self) -> str:
-        """Why the solve ended, with the numbers."""
+        """The status as a sentence, with its numbers."""
         sentence = MESSAGES[self.status].format(
             violation=self.kkt_violation, tolerance=self.tolerance, n_iter=self.n_iter
         )
@@ -192,32 +205,32 @@ class Result:
 
     @property
     def nit(self) -> int:
-        """Iterations made, as SciPy calls them."""
+        """Number of iterations, under the name that SciPy uses."""
         return self.n_iter
 
     @property
     def weights(self) -> Any:
-        """The point with its labels."""
-        return labelled(self.x, self.variables)
+        """The solution with its labels."""
+        return labeled(self.x, self.variables)
 
     @kept
-    def multipliers(self) -> Array:
-        """The multipliers of the bounds, from the gradient and the multiplier of the sum."""
+    def bound_multipliers(self) -> Array:
+        """The multipliers of the bounds."""
         slope = self.gradient - self.pull
-        kink, place = (0.0, 0.0) if self.kinks is None else self.kinks
-        rising = slope + np.where(self.x < place, -kink, kink)
-        falling = slope + np.where(self.x > place, kink, -kink)
+        l1, center = (0.0, 0.0) if self.l1_terms is None else self.l1_terms
+        right = slope + np.where(self.x < center, -l1, l1)
+        left = slope + np.where(self.x > center, l1, -l1)
         lower, upper = self.bounds
-        at_lower = np.where(self.x == lower, np.maximum(rising, 0.0), 0.0)
-        return at_lower + np.where(self.x == upper, np.minimum(falling, 0.0), 0.0)
+        at_lower = np.where(self.x == lower, np.maximum(right, 0.0), 0.0)
+        return at_lower + np.where(self.x == upper, np.minimum(left, 0.0), 0.0)
 
     def plot(self) -> list[Any]:
-        """Draw the largest weights, and the convergence where there is a history.
+        """Plot the largest weights and, if there is a history, the convergence.
 
         Returns
         -------
         list of matplotlib.axes.Axes
-            matplotlib is in the extra ``pairstep[plots]``.
+            The plots. This needs matplotlib: ``pip install 'pairstep[plots]'``.
         """
         return show.plot(self)
 
@@ -230,26 +243,26 @@ class Result:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchResult:
-    """Outcome of many solves; entry k belongs to the k-th right-hand side.
+    """The results of a batch; entry or row k belongs to the k-th right-hand side.
 
     Attributes
     ----------
-    x : ndarray of shape (n, count)
-        A column per right-hand side; NaN where its input was not finite.
+    x : ndarray of shape (count, n)
+        One solution per row; NaN if the right-hand side was invalid.
     weights : pandas.DataFrame, polars.DataFrame or ndarray
-        The same, with labels if A or the bounds had some: as x in pandas, and with a row per
-        right-hand side and a column per variable in polars, which has no labels for rows.
+        The solutions with labels, if A or the bounds had labels: one row per right-hand side, one
+        column per variable.
     fun, kkt_violation, suboptimality_bound : ndarray of shape (count,)
         As in `Result`, recomputed from the problem.
     status : ndarray of str
-        The `Status` of each.
+        The `Status` of each solve.
     success : ndarray of bool
-        Whether it is `optimal`.
+        Whether the status of each is `optimal`.
     n_iter, nit : ndarray of int
-        Iterations of each.
+        Number of iterations of each.
     setup_time, solve_time : float
-        Seconds, for all together.
-    variables, columns : Axis
+        Seconds, for all solves together.
+    variables, items : Axis
         The labels of the variables, and of the right-hand sides.
     """
 
@@ -262,7 +275,7 @@ class BatchResult:
     setup_time: float
     solve_time: float
     variables: Axis = field(default_factory=Axis)
-    columns: Axis = field(default_factory=Axis)
+    items: Axis = field(default_factory=Axis)
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -271,15 +284,15 @@ class BatchResult:
 
     @property
     def nit(self) -> NDArray[np.int64]:
-        """Iterations of each, as SciPy calls them."""
+        """Number of iterations of each, under the name that SciPy uses."""
         return self.n_iter
 
     @property
     def weights(self) -> Any:
-        """The points with their labels."""
-        return labelled(self.x, self.variables, self.columns)
+        """The solutions with their labels."""
+        return labeled(self.x, self.variables, self.items)
 
     def __repr__(self) -> str:
-        n, count = self.x.shape
+        count, n = self.x.shape
         title = f"BatchResult: {count} problems of {n} variables"
         return show.table(title, show.rows_of_batch(self))

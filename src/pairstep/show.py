@@ -1,4 +1,4 @@
-"""How things are shown: a line for what was given, a table, a card or a plot for what came back."""
+"""How objects are shown: a line for a problem; a table, an HTML card or a plot for a result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from .result import BatchResult, History, Result
     from .solve import Frontier
 
-LARGEST, BARS = 5, 30  # weights that are shown in a table, and in a plot
+WEIGHTS_IN_TABLE = 5
+WEIGHTS_IN_PLOT = 30  # as many bars as fit into a default figure
 Rows = list[tuple[str, str]]
 
 
 def described(kind: str, **parts: Any) -> str:
-    """An object in a line: the shapes of its matrices, the ranges of its vectors.
+    """Describe an object in one line: the shapes of its matrices, the ranges of its vectors.
 
     Examples
     --------
@@ -28,8 +29,8 @@ def described(kind: str, **parts: Any) -> str:
     >>> described("LeastSquares", A=np.ones((5, 3)), b=np.arange(5.0), ridge=np.full(3, 0.1))
     'LeastSquares(A=5x3, b=0..4, ridge=0.1)'
     """
-    said = (f"{name}={_briefly(part)}" for name, part in parts.items() if part is not None)
-    return f"{kind}({', '.join(said)})"
+    parts_shown = (f"{name}={_briefly(part)}" for name, part in parts.items() if part is not None)
+    return f"{kind}({', '.join(parts_shown)})"
 
 
 def _briefly(part: Any) -> str:
@@ -46,17 +47,18 @@ def _briefly(part: Any) -> str:
 
 
 def table(title: str, rows: Rows) -> str:
-    """A title and rows of two columns, as text."""
+    """Format a title and rows of two columns as text."""
     width = max(len(name) for name, _ in rows)
     return "\n".join([title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows)])
 
 
 def rows_of(result: Result) -> Rows:
-    """What a result says of itself."""
+    """Return the table of a result."""
     facts = [
+        ("message", result.message),
         ("value", f"{result.fun:.9g}"),
         ("KKT violation", f"{result.kkt_violation:.2e}"),
-        ("bound", f"{result.suboptimality_bound:.2e} above the optimum at most"),
+        ("bound", f"at most {result.suboptimality_bound:.2e} above the optimum"),
         ("iterations", str(result.n_iter)),
         ("time", duration(result.setup_time + result.solve_time)),
     ]
@@ -64,7 +66,7 @@ def rows_of(result: Result) -> Rows:
 
 
 def rows_of_batch(batch: BatchResult) -> Rows:
-    """What a batch says of itself: the worst of all."""
+    """Return the table of a batch: the largest violation, bound and number of iterations."""
     endings, counts = np.unique(batch.status, return_counts=True)
     solved = batch.status != "invalid"
     facts = [("status", ", ".join(f"{k} {s}" for s, k in zip(endings, counts, strict=True)))]
@@ -74,21 +76,21 @@ def rows_of_batch(batch: BatchResult) -> Rows:
             ("bound", batch.suboptimality_bound, ".2e"),
             ("iterations", batch.n_iter, "d"),
         )
-        facts += [(name, f"{v[solved].max():{form}} at most") for name, v, form in worst]
+        facts += [(name, f"at most {v[solved].max():{form}}") for name, v, form in worst]
     return [*facts, ("time", duration(batch.setup_time + batch.solve_time))]
 
 
 def rows_of_frontier(frontier: Frontier) -> Rows:
-    """What a frontier says of itself: from where to where it goes."""
+    """Return the table of a frontier: the ranges of return and risk."""
     if not len(frontier.x):
         return [("return", "no target was given")]
     spans = (("return", frontier.expected_return), ("risk", frontier.risk))
     facts = [(name, f"{values.min():.6g} to {values.max():.6g}") for name, values in spans]
-    return [*facts, ("KKT violation", f"{frontier.kkt_violation.max():.2e} at most")]
+    return [*facts, ("KKT violation", f"at most {frontier.kkt_violation.max():.2e}")]
 
 
 def duration(seconds: float) -> str:
-    """A time in a unit that suits it."""
+    """Format a time in s, ms or us."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -101,27 +103,27 @@ def _count(x: Array) -> str:
 
 
 def _largest_of(result: Result) -> Rows:
-    named = _largest(result, LARGEST, "x[{}]")
+    named = _largest(result, WEIGHTS_IN_TABLE, "x[{}]")
     return [(f"  {name}", f"{weight:.6g}") for name, weight in named]
 
 
-def _largest(result: Result, count: int, place: str) -> list[tuple[str, float]]:
-    """The largest weights that are not 0, by label or by place."""
+def _largest(result: Result, count: int, unlabeled: str) -> list[tuple[str, float]]:
+    """Return the largest nonzero weights with their labels or indices."""
     order = np.argsort(-np.abs(result.x), kind="stable")[:count]
     names = result.variables.names
     return [
-        (place.format(i) if names is None else str(names[i]), float(result.x[i]))
+        (unlabeled.format(i) if names is None else str(names[i]), float(result.x[i]))
         for i in order
         if result.x[i] != 0
     ]
 
 
 def card(result: Result) -> str:
-    """A result in HTML, with a sketch of its convergence where it was recorded."""
+    """Return a result as HTML, with a plot of its convergence if it has a history."""
     cells = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-        for name, text in rows_of(result)
+        for name, text in rows_of(result)[1:]  # the message is in the title
     )
     title = f"<strong>{result.status}</strong>: {html.escape(result.message)}"
     sketch = "" if result.history is None else _sketch(result.history)
@@ -129,7 +131,7 @@ def card(result: Result) -> str:
 
 
 def _sketch(history: History, width: int = 320, height: int = 80) -> str:
-    """The KKT violation over the iterations, on a logarithmic scale, as SVG."""
+    """Return a logarithmic plot of the KKT violation over the iterations, as SVG."""
     violation = _positive(history.violation)
     at = np.unique(np.linspace(0, len(violation) - 1, min(len(violation), width)).astype(int))
     digits = np.log10(violation[at])
@@ -137,31 +139,31 @@ def _sketch(history: History, width: int = 320, height: int = 80) -> str:
     x = at / max(len(violation) - 1, 1) * (width - 4) + 2
     y = 2 + (high - digits) / (high - low or 1.0) * (height - 4)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-    said = (
+    caption = (
         f"KKT violation from {violation[0]:.1e} to {violation[-1]:.1e} "
         f"over {len(violation) - 1} iterations"
     )
     return (
         f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-        f"<title>{said}</title>"
+        f"<title>{caption}</title>"
         f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
-        f"<p><small>{said}, logarithmic</small></p>"
+        f"<p><small>{caption}, logarithmic scale</small></p>"
     )
 
 
 def _positive(values: Array) -> Array:
-    """The values, with the least of those above 0 in place of 0, for a logarithm."""
+    """Replace zeros by the smallest positive value, for a logarithmic scale."""
     above = values > 0
     return np.where(above, values, values[above].min(initial=1.0) if above.any() else 1.0)
 
 
 def plot(result: Result) -> list[Any]:
-    """Bars of the largest weights and, where it was recorded, the convergence beside them."""
+    """Plot the largest weights as bars and, if it was recorded, the convergence."""
     pyplot = needed("matplotlib.pyplot", by="plot")
     history = result.history
     figure = pyplot.figure(layout="constrained")
     bars, *beside = figure.subplots(1, 1 if history is None else 2, squeeze=False)[0]
-    named = _largest(result, BARS, "{}")[::-1]
+    named = _largest(result, WEIGHTS_IN_PLOT, "{}")[::-1]
     bars.barh([name for name, _ in named], [weight for _, weight in named])
     bars.set(xlabel="weight", title=f"{len(named)} of {len(result.x)} weights")
     if history is not None:
@@ -169,3 +171,15 @@ def plot(result: Result) -> list[Any]:
         axes.semilogy(_positive(history.violation))
         axes.set(xlabel="iteration", title="KKT violation")
     return [bars, *beside]
+
+
+def plot_frontier(frontier: Frontier) -> Any:
+    """Plot expected return over risk."""
+    pyplot = needed("matplotlib.pyplot", by="plot")
+    axes = pyplot.figure(layout="constrained").subplots()
+    order = np.argsort(frontier.risk, kind="stable")
+    axes.plot(frontier.risk[order], frontier.expected_return[order], marker="o", markersize=3)
+    axes.set(
+        xlabel="risk (standard deviation)", ylabel="expected return", title="Efficient frontier"
+    )
+    return axes

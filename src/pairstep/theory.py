@@ -1,21 +1,22 @@
-"""The paper's constants and convergence rates as functions.
+"""The constants and convergence rates of the paper, as functions.
 
-The tests check constants and rates on small quadratics. Where the paper is loose, or says more than
-it proves:
+The tests check them on small quadratics. In some places the paper's bounds are loose, or its claims
+go beyond its proofs:
 
-- *Random selection* (eq:random) is loose by a factor of about n where there are no bounds; see
-  `sharp_random_rate`. The paper's "greedy is faster by a factor between O(n) and O(n^2)" rests on
-  it: against the sharp rate the factor lies between 2 (n - 1)/n and n - 1. With bounds a step can
-  be as slow as n^2/2 says.
+- *Random selection* (eq:random) is loose by a factor of about n without bounds; see
+  `sharp_random_rate`. The paper's claim that greedy is faster by a factor between O(n) and O(n^2)
+  is based on it. Relative to the sharp rate the factor is between 2 (n - 1)/n and n - 1. With
+  bounds a step can be as slow as n^2/2.
 - ``mu_1 <= mu_2`` is loose by a factor of 2; see `one_norm_strong_convexity_bounds`.
-- *L2* as eq:L2-smooth defines it, with the 2-norm of both partial derivatives, exceeds the constant
+- *L2* as defined in eq:L2-smooth, with the 2-norm of both partial derivatives, exceeds the constant
   that the proofs use unless ``H_ii = H_jj``; see `two_coordinate_constant`.
-- ``L1 = L2/2`` bounds moves of more than two coordinates, such as those of GS-1 with bounds, only
+- ``L1 = L2/2`` bounds steps of more than two coordinates, such as those of GS-1 with bounds, only
   for convex f; see `one_norm_constant`.
-- *Larger blocks* need not have a better rate, for their constant grows too; see `block_rate`.
+- *Larger blocks* may not have a better rate, because their constant grows as well; see
+  `block_rate`.
 - Under ``sum a_i x_i = c`` the paper's greedy rule divides by ``a_i + a_j``. GS-q divides by
-  ``sqrt(a_i^2 + a_j^2)``; and the variables that turn the constraint into a plain sum are
-  ``a_i x_i``, not ``x_i / a_i``.
+  ``sqrt(a_i^2 + a_j^2)``. The variables that turn the constraint into a plain sum are ``a_i x_i``,
+  not ``x_i / a_i``.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ __all__ = [
 
 
 def lipschitz_constants(objective: Objective) -> Array:
-    """Coordinate-wise Lipschitz constants L_i of the gradient: the diagonal of the Hessian.
+    """Return the coordinate-wise Lipschitz constants L_i of the gradient, the Hessian's diagonal.
 
     Examples
     --------
@@ -66,14 +67,14 @@ def lipschitz_constants(objective: Objective) -> Array:
     """
     constants = objective.lipschitz
     if constants is None:
-        raise ValueError(f"the Lipschitz constants of {objective!r} are unknown: give lipschitz")
+        raise ValueError(f"the Lipschitz constants of {objective!r} are unknown: pass lipschitz")
     return constants
 
 
 def two_coordinate_constant(objective: Objective) -> float:
-    """L2, the largest curvature ``(H_ii + H_jj - 2 H_ij)/2`` along a pair (prop:second-order-def).
+    """Return L2, the largest ``(H_ii + H_jj - 2 H_ij)/2`` of a pair (prop:second-order-def).
 
-    This is the constant that the descent lemma needs. Eq. (L2-smooth) read literally asks for
+    This is the constant that the descent lemma needs. Taken literally, eq. (L2-smooth) is
     ``sqrt(((H_ii - H_ij)^2 + (H_jj - H_ij)^2)/2)``, the root mean square of two numbers instead of
     their mean, which is larger unless ``H_ii = H_jj``.
 
@@ -86,18 +87,18 @@ def two_coordinate_constant(objective: Objective) -> float:
     constant = objective.two_coordinate_constant()
     if constant is None:
         raise ValueError(
-            f"the 2-coordinate constant L2 of {objective!r} is unknown: give lipschitz"
+            f"the 2-coordinate constant L2 of {objective!r} is unknown: pass lipschitz"
         )
     return constant
 
 
 def one_norm_constant(objective: Objective) -> float:
-    """L1 = L2/2, the Lipschitz constant in the 1-norm on sum-zero vectors (prop:L12).
+    """Return L1 = L2/2, the Lipschitz constant in the 1-norm on sum-zero vectors (prop:L12).
 
-    The proof maximises the convex ``d'Hd`` over the polytope ``|d|_1 <= 1``, whose extreme points
-    are pairs. So it needs f convex, though the paper asks for two derivatives only: with negative
-    curvature along ``e_1 - e_2`` and ``e_3 - e_4``, the move (1, 1, -1, -1) can beat every pair.
-    Moves of two coordinates are safe for any f.
+    The proof maximizes the convex ``d'Hd`` over the polytope ``|d|_1 <= 1``, whose extreme points
+    are pairs. So it needs a convex f, although the paper assumes only two derivatives. With
+    negative curvature along ``e_1 - e_2`` and ``e_3 - e_4``, the step (1, 1, -1, -1) can exceed
+    every pair. For steps of two coordinates the constant is valid for any f.
 
     Examples
     --------
@@ -109,24 +110,25 @@ def one_norm_constant(objective: Objective) -> float:
 
 
 def strong_convexity(objective: Objective, A: ArrayLike | None = None) -> float:
-    """mu_2, the least ``d'Hd / |d|_2^2`` over sum-zero d: an eigenvalue of the restricted Hessian.
+    """Return mu_2, the least ``d'Hd / |d|_2^2`` over sum-zero d.
 
-    It is also a constant of the proximal-PL inequality in the 2-norm, with any bounds h: strong
-    convexity gives ``D(x, mu) >= 2 mu (F - F*)``, and D grows with its second argument, which the
-    theorems set to ``L >= mu``. The same holds for mu_1 in the 1-norm. (Proximal-PL constants may
-    be larger; where f is not strongly convex, as in g(Ax), they may be positive all the same.)
+    It is an eigenvalue of the restricted Hessian, and also a constant of the proximal-PL inequality
+    in the 2-norm, with any bounds h: strong convexity gives ``D(x, mu) >= 2 mu (F - F*)``, and D
+    grows with its second argument, which the theorems set to ``L >= mu``. The same holds for mu_1
+    in the 1-norm. Proximal-PL constants may be larger. They may be positive even if f is not
+    strongly convex, as for g(Ax).
 
     Parameters
     ----------
     objective : Objective
-        One with a constant Hessian.
+        An objective with a constant Hessian.
     A : array_like of shape (m, n), optional
         Restrict to the null space of A instead, for the constraint ``A x = c``.
 
     Returns
     -------
     float
-        mu_2; 0 where f is not strongly convex to within rounding.
+        mu_2, or 0 if f is not strongly convex up to rounding.
 
     Examples
     --------
@@ -143,9 +145,9 @@ def strong_convexity(objective: Objective, A: ArrayLike | None = None) -> float:
 
 
 def one_norm_strong_convexity_bounds(objective: Objective) -> tuple[float, float]:
-    """``(mu_2/n, mu_2)``, between which mu_1 lies (appendix C of the paper).
+    """Return ``(mu_2/n, mu_2)``, bounds of mu_1 (appendix C of the paper).
 
-    On sum-zero vectors even ``mu_1 <= mu_2/2``: there ``|d|_inf <= |d|_1/2``, so
+    On sum-zero vectors, ``mu_1 <= mu_2/2`` holds as well: there ``|d|_inf <= |d|_1/2``, so
     ``|d|_2^2 <= |d|_inf |d|_1 <= |d|_1^2/2``.
 
     Examples
@@ -159,7 +161,7 @@ def one_norm_strong_convexity_bounds(objective: Objective) -> tuple[float, float
 
 
 def one_norm_strong_convexity(objective: Objective) -> float:
-    """mu_1, the least ``d'Hd / |d|_1^2`` over sum-zero d, exactly, for n <= 16.
+    """Return mu_1, the least ``d'Hd / |d|_1^2`` over sum-zero d, exactly, for n <= 16.
 
     With Z a basis of the sum-zero vectors and ``M = Z (Z'HZ)^-1 Z'``,
 
@@ -170,13 +172,13 @@ def one_norm_strong_convexity(objective: Objective) -> float:
     right-hand side's inverse. For the best s, ``d = Ms`` has ``d'Hd = s'Ms`` and
     ``|d|_1 >= s'd = s'Ms``, so mu_1 is at most that. QED
 
-    It is the proximal-PL constant, too, where there are no bounds. There ``D(x, L)`` is the square
-    of the norm dual to the 1-norm on sum-zero vectors, half the range of the gradient g, and
-    ``f - f* = g'Mg/2``. Constants added to g change neither (M1 = 0), so centre g within its
-    range: the largest ``g'Mg`` at half range 1 is that of a convex function on the cube, which is
-    largest at a vertex.
+    Without bounds it is also the proximal-PL constant. There ``D(x, L)`` is the square of the norm
+    dual to the 1-norm on sum-zero vectors, half the range of the gradient g, and ``f - f* =
+    g'Mg/2``. Adding a constant to g changes neither (M1 = 0), so center g within its range. The
+    largest ``g'Mg`` at half range 1 is the maximum of a convex function on the cube, which is
+    attained at a vertex.
 
-    s and -s give the same, so 2^(n-1) vectors are tried. Returns 0 where mu_2 = 0.
+    s and -s give the same value, so 2^(n-1) vectors are tried. The result is 0 if mu_2 = 0.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def one_norm_strong_convexity(objective: Objective) -> float:
     return 1 / float(np.einsum("ki,ki->k", signs @ M, signs).max())
 
 
-# What the theorem of each rule needs besides L2, and its factor.
+# The arguments that the theorem of each rule needs besides L2, and its rate.
 _RATES: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
     "greedy": (("mu_1",), lambda l2, mu_1: 1 - 2 * mu_1 / l2),  # eq:greedyEqnRate
     "random": (("n", "mu_2"), lambda l2, n, mu_2: 1 - mu_2 / (n**2 * l2)),  # eq:random
@@ -217,7 +219,7 @@ def rate(
     mu_2: float | None = None,
     n: int | None = None,
 ) -> float:
-    """Give the factor by which ``f - f*`` falls per iteration, at least, by the paper's theorems.
+    """Return the factor by which ``f - f*`` decreases per iteration, at least, by the theorems.
 
     ======  ====================  ======  =======================================
     rule    factor                bounds  theorem
@@ -263,17 +265,17 @@ def rate(
 
 
 def sharp_random_rate(*, l2: float, mu_2: float, n: int, bounds: bool = False) -> float:
-    """Give the factor for uniformly random pairs, sharper than the paper's eq. (random).
+    """Return the rate of uniformly random pairs, sharper than the paper's eq. (random).
 
     *Without bounds:* the pair (i, j) gains ``(g_i - g_j)^2/(4 L2)`` with the step 1/L2. The mean
-    over all pairs is ``|Pg|^2/(2 (n-1) L2)``, where Pg is the gradient less its mean, and
-    ``|Pg|^2 >= 2 mu_2 (f - f*)``. So the factor is ``1 - mu_2/((n-1) L2)``, that of gs-q; it is
-    attained by H = I.
+    over all pairs is ``|Pg|^2/(2 (n-1) L2)``, where Pg is the gradient minus its mean, and ``|Pg|^2
+    >= 2 mu_2 (f - f*)``. So the rate is ``1 - mu_2/((n-1) L2)``, that of gs-q. It is attained by H
+    = I.
 
-    *With bounds:* the best move of all coordinates is a sum of n - 1 conformal pairs at most, which
-    together gain as much (the proof of prop:gs-q-general-rate). Each of them is drawn with
-    probability ``2/(n (n-1))``, so the factor is ``1 - 2 mu_2/(n (n-1) L2)``; it is attained where
-    only one pair can move.
+    *With bounds:* the best step of all coordinates is a sum of at most n - 1 conformal pairs, which
+    together gain as much (the proof of prop:gs-q-general-rate). Each pair is drawn with probability
+    ``2/(n (n-1))``, so the rate is ``1 - 2 mu_2/(n (n-1) L2)``. It is attained if only one pair can
+    change.
 
     Examples
     --------
@@ -288,13 +290,13 @@ def sharp_random_rate(*, l2: float, mu_2: float, n: int, bounds: bool = False) -
 
 
 def block_rate(n: int, tau: int, l2: float, mu_2: float) -> float:
-    """Give the factor for GS-q with blocks of size tau, ``1 - mu_2/(L2 (n - tau + 1))``.
+    """Return the rate of GS-q with blocks of size tau, ``1 - mu_2/(L2 (n - tau + 1))``.
 
-    This is prop:gs-q-general-rate, for the constraint ``A x = c`` and separable convex h. The
-    paper adds that the rate improves with tau. That holds for a fixed L2, but L2 is the constant
-    of blocks of size tau, which grows with tau: for ``H = vv' + I/10``, v = (1, 1, 1, -1, -1, -1),
-    blocks of 4 have a worse rate than pairs. (Two slips in the proof do no harm: its ``|B| <= n-1``
-    should read ``n - tau + 1``, and its last step but one lacks the L2.)
+    This is prop:gs-q-general-rate, for the constraint ``A x = c`` and separable convex h. The paper
+    adds that the rate improves with tau. That holds for a fixed L2, but L2 is the constant of
+    blocks of size tau, which grows with tau: for ``H = vv' + I/10``, v = (1, 1, 1, -1, -1, -1),
+    blocks of 4 have a worse rate than pairs. (Two slips in the proof are harmless: its
+    ``|B| <= n-1`` should read ``n - tau + 1``, and its second-to-last step lacks the L2.)
 
     Examples
     --------
@@ -307,7 +309,9 @@ def block_rate(n: int, tau: int, l2: float, mu_2: float) -> float:
 
 
 def block_constant(objective: Objective, A: ArrayLike, tau: int) -> float:
-    """Find the Lipschitz constant over moves of tau coordinates that keep ``A x``, by enumeration.
+    """Return the Lipschitz constant over steps of tau coordinates that keep ``A x``.
+
+    It is found by enumerating all blocks.
 
     Examples
     --------
@@ -337,15 +341,15 @@ def block_descent(
     upper: ArrayLike = math.inf,
     l2: float | None = None,
 ) -> tuple[Array, Array]:
-    """Minimise under ``A x = c`` by block coordinate descent with the GS-q rule (appendix D).
+    """Minimize under ``A x = c`` by block coordinate descent with the GS-q rule (appendix D).
 
-    For research on small problems: every iteration tries all blocks of tau coordinates, and in
-    each all sets of active bounds.
+    For research on small problems: every iteration tries all blocks of tau coordinates, and in each
+    block all sets of active bounds.
 
     Parameters
     ----------
     objective : Objective
-        What to minimise.
+        The function to minimize.
     A : array_like of shape (m, n)
         The constraints.
     c : array_like of shape (m,)
@@ -353,9 +357,9 @@ def block_descent(
     x0 : array_like of shape (n,)
         A feasible point.
     tau : int
-        The size of a block, above the rank of A: smaller ones cannot move.
+        The size of a block. It must exceed the rank of A, because smaller blocks cannot change.
     n_iter : int
-        How many iterations to make.
+        Number of iterations.
     lower, upper : float or array_like of shape (n,)
         Bounds, none by default.
     l2 : float, optional
@@ -394,23 +398,23 @@ def block_descent(
     values = [objective.value(x)]
     for _ in range(n_iter):
         g = objective.gradient(x)
-        moves = [
-            (*_block_move(g[b], matrix[:, b], low[b] - x[b], high[b] - x[b], curvature), b)
+        steps = [
+            (*_block_step(g[b], matrix[:, b], low[b] - x[b], high[b] - x[b], curvature), b)
             for b in blocks
         ]
-        _, d, b = min(moves, key=lambda move: move[0])
+        _, d, b = min(steps, key=lambda step: step[0])
         x[b] = np.clip(x[b] + d, low[b], high[b])
         values.append(objective.value(x))
     return x, np.array(values)
 
 
-def _block_move(
+def _block_step(
     g: Array, A: Array, low: Array, high: Array, curvature: float
 ) -> tuple[float, Array]:
-    """Minimise ``g'd + curvature |d|^2/2`` under ``A d = 0`` and ``low <= d <= high``.
+    """Minimize ``g'd + curvature |d|^2/2`` under ``A d = 0`` and ``low <= d <= high``.
 
-    Given which entries of d are at which bounds, the others solve a problem without bounds. All
-    such sets are tried; those that are not optimal give a feasible d that is no better.
+    For given entries of d at bounds, the others solve a problem without bounds. All active sets are
+    tried; those that are not optimal give a feasible d that is no better.
     """
     best = 0.0, np.zeros_like(g)
     free = [math.nan]
@@ -426,7 +430,7 @@ def _block_move(
         feasible = (low <= d).all() and (d <= high).all()
         if feasible and np.abs(A @ d).max() <= 1e-12 * (1 + np.abs(A) @ np.abs(d)).max():
             model = float(g @ d + 0.5 * curvature * (d @ d))
-            best = min(best, (model, d), key=lambda move: move[0])
+            best = min(best, (model, d), key=lambda step: step[0])
     return best
 
 
@@ -434,7 +438,7 @@ Block = NDArray[np.int64]
 
 
 def _blocks(A: Array, tau: int, active_sets: int = 1) -> Iterator[Block]:
-    """All blocks of tau coordinates, if they can move and there are not too many of them."""
+    """Return all blocks of tau coordinates; raise if they cannot change or are too many."""
     rank, n = int(np.linalg.matrix_rank(A)), A.shape[1]
     if not rank < tau <= n:
         raise ValueError(f"tau must be above the rank {rank} of A and at most n = {n}, got {tau}")
@@ -449,7 +453,7 @@ def _blocks(A: Array, tau: int, active_sets: int = 1) -> Iterator[Block]:
 def _hessian(objective: Objective) -> Array:
     H = objective.hessian
     if H is None:
-        raise ValueError(f"this needs a constant Hessian that fits; {objective!r} has none")
+        raise ValueError(f"this needs a dense constant Hessian, but {objective!r} has none")
     return H
 
 
@@ -462,7 +466,7 @@ def _matrix(A: ArrayLike, n: int) -> Array:
 
 
 def _checked(l2: float, n: float = 2, mu_1: float = 0.0, mu_2: float = 0.0) -> float:
-    """Return l2, if all constants of a rate make sense."""
+    """Return l2, after checking that the constants of a rate are consistent."""
     positive_number("l2", finite_number("l2", l2))
     if n < 2:
         raise ValueError(f"n must be at least 2, got {n:g}")

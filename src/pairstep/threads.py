@@ -1,8 +1,8 @@
-"""How many threads native loops may use.
+"""How many threads native loops use.
 
-`n_jobs=None`, the default everywhere, means all that are available: one inside a worker of joblib,
-and what `joblib.parallel_config(n_jobs=...)` says inside it. Available are those of the process's
-affinity and cgroup, within OMP_NUM_THREADS and `threadpoolctl.threadpool_limits`.
+``n_jobs=None``, the default everywhere, means all available threads: one inside a joblib worker, or
+the number set by ``joblib.parallel_config(n_jobs=...)``. Available threads are limited by the
+process's CPU affinity and cgroup, by OMP_NUM_THREADS and by ``threadpoolctl.threadpool_limits``.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-START = 2**21  # multiplications that take as long as to start a thread
+# Multiplications that take as long as starting a thread.
+MULTIPLICATIONS_PER_START = 2**21
 
-_limit: int | None = None  # what threadpoolctl was asked for
-_asked: ContextVar[int | None] = ContextVar("n_jobs", default=None)  # by whom work is done now
+_limit: int | None = None  # set by threadpoolctl
+_requested: ContextVar[int | None] = ContextVar("n_jobs", default=None)  # set by `at_most`
 
 
 def available() -> int:
-    """The processors this work may use: the process's, and what threadpoolctl and callers allow."""
-    limits = (limit for limit in (_limit, _asked.get()) if limit is not None)
+    """Return the number of CPUs this work may use, with the limits of threadpoolctl and callers."""
+    limits = (limit for limit in (_limit, _requested.get()) if limit is not None)
     return min([allowed(), *limits])
 
 
 def allowed() -> int:
-    """The processors of this process: its affinity, its cgroup and OMP_NUM_THREADS.
+    """Return the number of CPUs of this process: affinity, cgroup and OMP_NUM_THREADS.
 
-    joblib sets OMP_NUM_THREADS in its workers, so nested parallelism does not oversubscribe.
+    joblib sets OMP_NUM_THREADS in its workers, so nested parallelism does not oversubscribe the
+    CPUs.
     """
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limit = count or 1
@@ -39,49 +41,51 @@ def allowed() -> int:
         if quota != "max":
             limit = min(limit, max(1, int(quota) // int(period)))
     except (OSError, ValueError):
-        pass  # no cgroup, or not of this kind
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if asked.isdigit() and int(asked) > 0:
-        limit = min(limit, int(asked))
+        pass  # no cgroup, or cgroup version 1
+    requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if requested.isdigit() and int(requested) > 0:
+        limit = min(limit, int(requested))
     return limit
 
 
 def count(n_jobs: int | None, multiplications: float = math.inf) -> int:
-    """As many threads as `n_jobs` asks for, at most as many as are available.
+    """Return the number of threads for `n_jobs`, at most those available.
 
-    Negative numbers count from all, as joblib has it: -1 is all, -2 all but one. One, if there are
-    so few multiplications to do that to start another would take as long.
+    Negative numbers count from the end, as in joblib: -1 is all, -2 is all but one. The result is 1
+    if there are so few multiplications that starting a thread would not pay.
     """
-    little = multiplications < 2 * START
-    wanted = _configured() if n_jobs is None and not little else n_jobs
-    if wanted == 0:
-        raise ValueError("n_jobs must not be 0")
-    if little:
+    too_little = multiplications < 2 * MULTIPLICATIONS_PER_START
+    number = _configured() if n_jobs is None and not too_little else n_jobs
+    if number == 0:
+        raise ValueError("n_jobs must not be 0: use 1 for one thread, -1 for all")
+    if too_little:
         return 1
     most = available()
-    if wanted is None:
+    if number is None:
         return most
-    return min(max(wanted if wanted > 0 else most + 1 + wanted, 1), most)
+    return min(max(number if number > 0 else most + 1 + number, 1), most)
 
 
 @contextmanager
 def at_most(n_jobs: int | None) -> Iterator[int | None]:
-    """Give all work that is done within as many threads as `n_jobs` asks for; says how many."""
+    """Limit all work inside the context to the threads of `n_jobs`; yields their number."""
     workers = None if n_jobs is None else count(n_jobs)
-    before = _asked.set(workers)
+    before = _requested.set(workers)
     try:
         yield workers
     finally:
-        _asked.reset(before)
+        _requested.reset(before)
 
 
-def worth(multiplications: float) -> int:
-    """As many as so much work is worth."""
-    return min(int(max(multiplications / START, 1)), count(None, multiplications))
+def for_work(multiplications: float) -> int:
+    """Return the number of threads that pay for this much work."""
+    return min(
+        int(max(multiplications / MULTIPLICATIONS_PER_START, 1)), count(None, multiplications)
+    )
 
 
 def _configured() -> int | None:
-    """What joblib says of `n_jobs=None`, where it is loaded; 1 inside one of its workers."""
+    """Return joblib's value for `n_jobs=None`, if it is loaded; 1 inside one of its workers."""
     joblib = sys.modules.get("joblib")
     if joblib is None:
         return None
@@ -92,11 +96,11 @@ def _configured() -> int | None:
 try:
     from threadpoolctl import LibController, register
 except ImportError:
-    pass  # then nobody can limit threads by it
+    pass  # without threadpoolctl there are no such limits
 else:
 
     class _Threads(LibController):  # type: ignore[misc]
-        """Makes `threadpool_limits` hold here, and `threadpool_info` tell so."""
+        """Makes `threadpool_limits` and `threadpool_info` work for pairstep."""
 
         user_api = "openmp"  # as OMP_NUM_THREADS is
         internal_api = "pairstep"

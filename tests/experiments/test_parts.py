@@ -1,4 +1,4 @@
-"""The runner: once, in parallel, and on from where it stopped."""
+"""Parts of an experiment run once, in parallel, and continue after an interruption."""
 
 import os
 from pathlib import Path

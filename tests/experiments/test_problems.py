@@ -1,4 +1,4 @@
-"""The references of the experiments, against SciPy and against the optimality conditions."""
+"""The reference optima of the experiments, against SciPy and the optimality conditions."""
 
 import math
 
@@ -9,7 +9,7 @@ import scipy.optimize
 from pairstep.experiments.problems import box_optimum, equality_optimum, least_squares
 
 
-def test_columns_are_scaled_only_when_asked():
+def test_columns_are_scaled_only_on_request():
     A, b = least_squares(3, 50)
     assert A.shape == (50, 50)
     assert b.shape == (50,)
@@ -59,8 +59,8 @@ def test_box_optimum_satisfies_the_optimality_conditions():
     x, _ = box_optimum(H, c, 0.0, -1.0, 1.0)
     gradient = H @ x + c
     free = (x > -1) & (x < 1)
-    price = gradient[free].mean()
+    multiplier = gradient[free].mean()
     assert 0 < free.sum() < 300
-    assert np.abs(gradient[free] - price).max() < 1e-8
-    assert (gradient[x == -1] > price).all()
-    assert (gradient[x == 1] < price).all()
+    assert np.abs(gradient[free] - multiplier).max() < 1e-8
+    assert (gradient[x == -1] > multiplier).all()
+    assert (gradient[x == 1] < multiplier).all()

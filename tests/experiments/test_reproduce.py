@@ -1,4 +1,4 @@
-"""The quick form from end to end: files, claims, determinism, resumption, the page in a browser."""
+"""`pairstep reproduce --quick`: files, claims, determinism, resumption, and the report page."""
 
 import html
 import json
@@ -23,26 +23,26 @@ from pairstep.experiments import EXPERIMENTS, reproduce
 from pairstep.experiments.experiment import QUICK
 from pairstep.experiments.support_vectors import FILES, data_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 HAS_DATA = any(data_file(name) for name in FILES)
 DRAWN = [name for name in EXPERIMENTS if HAS_DATA or name != "support_vectors"]
 
-# What is robust at the size of the quick form; the others are for the full one.
+# Claims that hold at the size of the quick form; the others need the full one.
 ROBUST = {
     "greedy-beats-random": True,
     "li-helps-gs-q-lipschitz": True,
     "li-random": False,
     "gs-s-is-slowest": True,
-    "gs-1-moves-two": True,
-    "gs-1-moves-three-or-fewer": True,
+    "gs-1-updates-two": True,
+    "gs-1-updates-three-or-fewer": True,
     "theorem-greedy": True,
     "theorem-random": True,
     "theorem-gs-q": True,
     "theorem-gs-1": True,
     "random-bound-is-loose": True,
     "exact-rules-are-exact": True,
-    "simplex-gs-1-finds-active-set-first": True,
+    "simplex-gs-1-identifies-active-set-first": True,
     "weights-fast-rule-is-exact": True,
     "weights-norm-matters": True,
 }
@@ -50,7 +50,7 @@ ROBUST = {
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """The folder that `pairstep reproduce --quick` leaves, and how long it took."""
+    """Return the folder that `pairstep reproduce --quick` writes, and its run time."""
     folder = tmp_path_factory.mktemp("quick")
     began = time.monotonic()
     assert main(["reproduce", "--quick", "--out", str(folder)]) == 0
@@ -61,8 +61,8 @@ def csv_files(folder):
     return {p.name: p.read_bytes() for p in folder.glob("*.csv") if "timing" not in p.name}
 
 
-def test_it_is_quick(quick):
-    assert quick[1] < 60, "20 seconds on an idle machine of two cores"
+def test_the_quick_form_takes_less_than_a_minute(quick):
+    assert quick[1] < 60, "20 seconds on an idle computer with two cores"
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -75,18 +75,18 @@ def test_every_figure_leaves_its_files(quick, name):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_light_and_dark_share_no_colour(quick, name):
-    """A colour that is written out in a figure would be the same in both."""
-    colours = [
+def test_light_and_dark_figures_have_no_color_in_common(quick, name):
+    """A color that is hard-coded in a figure would be the same in both."""
+    colors = [
         set(re.findall(r"#[0-9a-f]{6}\b", (quick[0] / f"{name}{theme}.svg").read_text().lower()))
         for theme in ("", "-dark")
     ]
-    assert colours[0]
-    assert colours[1]
-    assert not colours[0] & colours[1]
+    assert colors[0]
+    assert colors[1]
+    assert not colors[0] & colors[1]
 
 
-def test_the_words_of_the_paper_stand_apart(quick):
+def test_quotations_of_the_paper_are_marked(quick):
     content = json.loads((quick[0] / "claims.json").read_text())
     page = (quick[0] / "report.html").read_text()
     beyond = page[page.index("Beyond the paper</th>") : page.index("<section")]
@@ -96,7 +96,7 @@ def test_the_words_of_the_paper_stand_apart(quick):
     assert page.count("<blockquote>") == sum(bool(c["quote"]) for c in content["claims"])
 
 
-def test_claims_say_what_was_found(quick):
+def test_claims_report_the_results(quick):
     content = json.loads((quick[0] / "claims.json").read_text())
     assert content["about"]["version"] == __version__
     assert content["about"]["seeds"] == [0, 1]
@@ -130,7 +130,7 @@ def test_drawing_needs_only_the_tables(quick, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
+def test_an_interrupt_keeps_finished_parts(quick, tmp_path):
     command = [sys.executable, "-m", "pairstep", "reproduce", "--quick", "--figure", "figure2"]
     command += ["--figure", "theory", "--out", str(tmp_path)]
     process = subprocess.Popen(
@@ -146,7 +146,7 @@ def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
     if process.returncode == 0:
         pytest.skip("it was done before it could be interrupted")
     assert process.returncode == 130
-    assert "the same command continues" in errors
+    assert "run the same command again" in errors
     assert "Traceback" not in errors
     kept = {p.name: p.stat().st_mtime_ns for p in parts.glob("*.npz")}
     assert len(kept) >= 3
@@ -156,7 +156,7 @@ def test_an_interrupt_keeps_what_is_finished(quick, tmp_path):
         assert content == csv_files(quick[0])[name]
 
 
-def test_without_data_it_says_so(tmp_path, monkeypatch):
+def test_missing_data_are_reported(tmp_path, monkeypatch):
     monkeypatch.delenv("PAIRSTEP_DATA", raising=False)
     page = reproduce(tmp_path, figures=["support_vectors"], scale=QUICK).read_text()
     (claim,) = json.loads((tmp_path / "claims.json").read_text())["claims"]

@@ -1,4 +1,4 @@
-"""Tables keep what they are given; speeds say what they should; labels keep apart."""
+"""Tables, claims about speed, and labels of figures."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_a_table_comes_back_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 100, 10**6])
-def test_thinning_keeps_both_ends_and_what_is_asked(n):
+def test_thinning_keeps_both_ends_and_the_requested_rows(n):
     kept = tables.thin(n, also=[n // 2])
     assert kept[0] == 0
     assert kept[-1] == n - 1
@@ -83,7 +83,7 @@ def claim(exceptions):
     return Claim("n", "s", "", "", "figure1", exceptions, "Not so", "h", "f")
 
 
-def test_a_verdict_is_its_exceptions_and_says_why():
+def test_a_verdict_lists_its_exceptions():
     assert claim(()).holds is True
     assert claim(()).why == ""
     assert claim(None).holds is None
@@ -102,13 +102,13 @@ def test_iterations_to_levels():
 
 
 def test_identified_at_is_after_the_last_change():
-    unsettled = np.array([5, 2, 0, 1, 0, 0])
-    assert identified_at(unsettled) == 4
-    assert identified_at(unsettled, tolerated=1) == 2
+    not_final = np.array([5, 2, 0, 1, 0, 0])
+    assert identified_at(not_final) == 4
+    assert identified_at(not_final, tolerated=1) == 2
     assert identified_at(np.zeros(3, int)) == 0
 
 
-def test_words_for_numbers():
+def test_numbers_are_written_as_words():
     assert spread([1.0, 2.345]) == "1.00 to 2.35"
     assert spread([12.34, 12.34]) == "12.3"
     assert percent(0.853) == "85.3%"

@@ -1,4 +1,4 @@
-"""The device itself: our kernels against NumPy in float64, and whole fits."""
+"""On a GPU: our kernels against NumPy in float64, and whole fits."""
 
 import itertools
 
@@ -9,10 +9,10 @@ from stand_in import StandIn
 
 import pairstep.gpu.newton
 import pairstep.gpu.points
-from pairstep.gpu.device import Cuda, Prices
+from pairstep.gpu.device import Cuda, Derivatives
 from pairstep.gpu.oracle import KernelOracle
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from pairstep.svm.machine import Kernel
+from pairstep.svm.engine import Kernel
 
 pytestmark = pytest.mark.gpu
 
@@ -57,30 +57,30 @@ def test_kernels(device, n, queries, d, name, dtype):
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("kinked", [False, True])
+@pytest.mark.parametrize("l1_penalized", [False, True])
 @pytest.mark.parametrize("starts", [[0, 50_000], [0, 20_000, 50_000], [0, 777]])
-def test_surveys(device, starts, kinked, ties):
+def test_candidates(device, starts, l1_penalized, ties):
     xp, rng, n, count = device.xp, np.random.default_rng(3), starts[-1], 50
     gradient = rng.normal(size=n)
     gradient = gradient.round() if ties else gradient
     lower, upper = -rng.random(n), rng.random(n)
     x = np.choose(rng.integers(0, 4, n), [lower, upper, np.zeros(n), upper / 3])
-    kink = xp.asarray(rng.random(n) / 10) if kinked else None
+    l1 = xp.asarray(rng.random(n) / 10) if l1_penalized else None
     arrays = map(xp.asarray, (gradient, x, lower, upper))
     oracle = object.__new__(KernelOracle)
-    oracle.device, oracle.prices = device, Prices(*arrays, kink, xp.asarray(starts))
-    down, up, free = (array.get() for array in oracle.standing())
-    accounts, found = device.outliers(oracle.prices, count, True)
-    np.testing.assert_array_equal(found, gradient[accounts])
-    assert len(set(accounts)) == len(accounts)
-    assert set(np.flatnonzero(free)) <= set(accounts)
-    told = np.isin(np.arange(n), accounts)
+    oracle.device, oracle.derivatives = device, Derivatives(*arrays, l1, xp.asarray(starts))
+    down, up, free = (array.get() for array in oracle.position())
+    coordinates, found = device.outliers(oracle.derivatives, count, True)
+    np.testing.assert_array_equal(found, gradient[coordinates])
+    assert len(set(coordinates)) == len(coordinates)
+    assert set(np.flatnonzero(free)) <= set(coordinates)
+    selected = np.isin(np.arange(n), coordinates)
     for begin, end in itertools.pairwise(starts):
-        sells, buys, here = down[begin:end], up[begin:end], told[begin:end]
-        assert here[sells.argmax()]
-        assert here[buys.argmin()]
-        assert here[sells > max(np.sort(sells)[-count], buys.min())].all()
-        assert here[buys < min(np.sort(buys)[count - 1], sells.max())].all()
+        left, right, here = down[begin:end], up[begin:end], selected[begin:end]
+        assert here[left.argmax()]
+        assert here[right.argmin()]
+        assert here[left > max(np.sort(left)[-count], right.min())].all()
+        assert here[right < min(np.sort(right)[count - 1], left.max())].all()
 
 
 def data(n=15_000):
@@ -89,26 +89,26 @@ def data(n=15_000):
     return X, (X**2).sum(axis=1) + rng.normal(size=n)
 
 
-@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
-def test_fits_agree_with_the_processor(device, machine):
+@pytest.mark.parametrize("model", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+def test_fits_agree_with_the_cpu(device, model):
     X, y = data()
-    y = y > 5 if machine in (SVC, NuSVC) else y
-    options = {"tol": 1e-4} | ({"nu": 0.2} if machine in (NuSVC, NuSVR, OneClassSVM) else {})
-    there, here = (machine(device=where, **options).fit(X, y) for where in ("cuda", "cpu"))
+    y = y > 5 if model in (SVC, NuSVC) else y
+    options = {"tol": 1e-4} | ({"nu": 0.2} if model in (NuSVC, NuSVR, OneClassSVM) else {})
+    there, here = (model(device=where, **options).fit(X, y) for where in ("cuda", "cpu"))
     assert set(there.optimality_.status) == {"optimal"}
     found, expected = (fitted.predict(X[:1000]) for fitted in (there, here))
-    if machine in (SVR, NuSVR):
+    if model in (SVR, NuSVR):
         np.testing.assert_allclose(found, expected, atol=0.01)
     else:
         assert np.mean(found == expected) > 0.99
-    again = machine(device="cuda", **options).fit(X, y)
+    again = model(device="cuda", **options).fit(X, y)
     np.testing.assert_array_equal(again.dual_coef_, there.dual_coef_)
 
 
 @pytest.mark.parametrize("stiff", [False, True])
-def test_systems(device, stiff, monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.newton, "ITERATIONS", 0 if stiff else 10**6)
-    monkeypatch.setattr(pairstep.gpu.newton, "ALLOWANCE", 0.0)
+def test_newton_systems(device, stiff, monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.newton, "CG_ITERATIONS", 0 if stiff else 10**6)
+    monkeypatch.setattr(pairstep.gpu.newton, "MAX_PAIR_STEP_READS", 0.0)
     X, y = data(8000)
     there, here = (
         SVC(C=100.0, tol=1e-6, device=where).fit(X, y > 5, sample_weight=1 + (y > 7))
@@ -143,7 +143,7 @@ def test_sparse_rows_become_dense(device, monkeypatch):
     np.testing.assert_allclose(sparse.predict(X), plain.predict(X), atol=0.01)
 
 
-def test_stripes(device, monkeypatch):
+def test_data_in_stripes_give_the_same_model(device, monkeypatch):
     X, y = data()
     whole = SVR(device="cuda").fit(X, y)
     monkeypatch.setattr(Cuda, "free_bytes", lambda self: X.nbytes)
@@ -157,8 +157,8 @@ def test_arrays_on_the_device(device, library):
     there = pytest.importorskip(library)
     X, y = data(12_000)
     on_device = there.from_dlpack(device.xp.asarray(X)), there.from_dlpack(device.xp.asarray(y))
-    machine = SVR(device="auto").fit(*on_device)
-    found = machine.predict(on_device[0])
+    model = SVR(device="auto").fit(*on_device)
+    found = model.predict(on_device[0])
     assert type(found) is type(on_device[0])
     expected = SVR(device="cuda").fit(X, y).predict(X)
     np.testing.assert_array_equal(device.xp.from_dlpack(found).get(), expected)

@@ -1,9 +1,10 @@
-"""The GPU's oracle where there is no GPU: NumPy stands in for the device."""
+"""The GPU code without a GPU: NumPy replaces the device."""
 
 import math
 import pickle
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,9 +14,10 @@ import scipy.sparse
 from stand_in import StandIn
 
 import pairstep.gpu.device
-import pairstep.gpu.machine
 import pairstep.gpu.newton
-import pairstep.svm.sample
+import pairstep.gpu.svm
+import pairstep.svm.driver
+from pairstep._core import StopReason
 from pairstep.gpu.gram import Computed
 from pairstep.gpu.newton import Newton
 from pairstep.gpu.oracle import KernelOracle
@@ -30,8 +32,8 @@ from pairstep.svm.duals import (
     nu_regression,
     one_class,
 )
-from pairstep.svm.machine import Kernel, decide, solve
-from pairstep.svm.sample import foretell, sample_of, start_from_samples
+from pairstep.svm.engine import Kernel, decide, solve
+from pairstep.svm.sample import move_to_bounds, sample_of, start_from_samples
 
 RBF = Kernel("rbf", 0.2)
 KERNELS = [
@@ -42,9 +44,14 @@ KERNELS = [
 ]
 
 
+def tune(monkeypatch, **constants):
+    tuning = replace(pairstep.gpu.svm.TUNING, **constants)
+    monkeypatch.setattr(pairstep.gpu.svm, "TUNING", tuning)
+
+
 @pytest.fixture(autouse=True)
 def everything_on_the_device(monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 0)
+    tune(monkeypatch, local_size=0)
 
 
 def data(n=700, d=5, seed=0):
@@ -74,18 +81,18 @@ def solved(X, kernel, *duals, device=None, **options):
 
 
 def value(dual, solution):
-    kinks = 0.0 if dual.kink is None else dual.kink @ np.abs(solution.z)
-    return solution.z @ (solution.gradient + dual.linear) / 2 + kinks
+    l1_terms = 0.0 if dual.l1 is None else dual.l1 @ np.abs(solution.z)
+    return solution.z @ (solution.gradient + dual.linear) / 2 + l1_terms
 
 
 # ------------------------------------------------------------------ the same optimum
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
-def test_duals_end_where_the_processor_ends(machine, kernel):
+@pytest.mark.parametrize("model", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_duals_end_at_the_optimum_of_the_cpu(model, kernel):
     X, duals = posed()
-    dual = duals[machine]
+    dual = duals[model]
     there = solved(X, kernel, dual, device=StandIn())
     here = solved(X, kernel, dual)
     if kernel.name != "sigmoid":  # which is not convex
@@ -108,20 +115,25 @@ def test_gradients_are_those_of_the_problem(dtype):
         np.testing.assert_allclose(found.gradient, K @ found.z + dual.linear, rtol=0, atol=error)
 
 
-def test_float64_goes_on_where_float32_does_not_reach_the_tolerance(monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.newton, "ALLOWANCE", math.inf)
+@pytest.mark.parametrize("stops", [True, False])
+def test_float64_goes_on_where_float32_does_not_reach_the_tolerance(monkeypatch, stops):
+    run, types = pairstep.svm.driver._Driver._run_block_solver, []
+
+    def run_and_note(self, oracle, *arguments):
+        types.append(oracle.points.dtype)
+        stop, used = run(self, oracle, *arguments)
+        return (StopReason.imprecise if types == ["float32"] else stop), used
+
+    monkeypatch.setattr(pairstep.svm.driver._Driver, "_run_block_solver", run_and_note)
+    if not stops:  # float32 is not even tried where its rounding is too large for a start
+        monkeypatch.setattr(pairstep.gpu.gram.Computed, "rounding", lambda _, points: (
+            math.inf if points.dtype == "float32" else 0.0
+        ))  # fmt: skip
     X, duals = posed(300)
-    types = set()
-
-    class Noting(StandIn):
-        def pack(self, X, rows, center, dtype):
-            types.add((dtype, len(X) if rows is None else len(rows)))
-            return super().pack(X, rows, center, dtype)
-
-    found = solved(X, RBF, duals["SVC"], device=Noting(), tol=1e-9, cold=False)
+    found = solved(X, RBF, duals["SVC"], device=StandIn(), tol=1e-9, cold=False)
     assert found.status == Status.OPTIMAL
     assert found.kkt_violation <= 1e-9
-    assert {("float32", 300), ("float64", 300)} <= types
+    assert types == ["float32", "float64"] if stops else ["float64"]
 
 
 def test_several_duals_side_by_side():
@@ -132,8 +144,8 @@ def test_several_duals_side_by_side():
         np.testing.assert_array_equal(found.z, alone.z)
 
 
-def test_small_duals_are_the_processors(monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.machine, "SMALL", 250)  # for each of two threads
+def test_small_duals_are_solved_on_the_cpu(monkeypatch):
+    tune(monkeypatch, local_size=250)  # for each of two threads
     X, duals = posed()
     few = c_classification(np.arange(100), np.arange(100, 300), limits(1.0, np.ones(700)))
     device = StandIn()
@@ -153,10 +165,10 @@ def test_small_duals_are_the_processors(monkeypatch):
 # ------------------------------------------------------------------ a kernel matrix that is given
 
 
-@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
-def test_a_given_matrix_is_as_good_as_a_computed_one(machine):
+@pytest.mark.parametrize("model", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_a_given_matrix_is_as_good_as_a_computed_one(model):
     X, duals = posed(300)
-    dual = duals[machine]
+    dual = duals[model]
     K = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
     there = solved(K, Kernel("precomputed"), dual, device=StandIn(), tol=1e-6)
     here = solved(X, RBF, dual, tol=1e-6)
@@ -166,7 +178,7 @@ def test_a_given_matrix_is_as_good_as_a_computed_one(machine):
     np.testing.assert_allclose(there.gradient, K[rows] @ there.z + dual.linear, atol=1e-10)
 
 
-def test_a_matrix_that_does_not_fit_is_the_processors():
+def test_a_matrix_that_does_not_fit_is_left_to_the_cpu():
     X, duals = posed(300)
     K, dual = X @ X.T, duals["SVC"]
     small = StandIn(free=8 * K.size)
@@ -177,14 +189,14 @@ def test_a_matrix_that_does_not_fit_is_the_processors():
     np.testing.assert_array_equal(found.z, expected.z)
 
 
-def test_machines_take_given_matrices(stand_in):
+def test_models_accept_precomputed_matrices(stand_in):
     X, y = data(300)
     there, here = (
         SVC(kernel="precomputed", device=device, tol=1e-6).fit(X @ X.T, y > 4)
         for device in ("cuda", "cpu")
     )
     assert len(stand_in) == 1
-    found, expected = (machine.decision_function(X @ X.T) for machine in (there, here))
+    found, expected = (model.decision_function(X @ X.T) for model in (there, here))
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
@@ -205,19 +217,19 @@ def dense(dual, X):
         (10**6, 100, 10),
     ],
 )
-@pytest.mark.parametrize("machine", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
-def test_newton_alone_finds_the_optimum(machine, iterations, violators, memory, monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.newton, "ITERATIONS", iterations)
-    monkeypatch.setattr(pairstep.gpu.newton, "VIOLATORS", violators)
+@pytest.mark.parametrize("model", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
+def test_newton_alone_finds_the_optimum(model, iterations, violators, memory, monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.newton, "CG_ITERATIONS", iterations)
+    monkeypatch.setattr(pairstep.gpu.newton, "MAX_VIOLATORS", violators)
     X, duals = posed(400)
-    dual = replace(duals[machine], z=duals[machine].z.copy())
+    dual = replace(duals[model], z=duals[model].z.copy())
     gram = Computed(StandIn(memory), Data(StandIn(), X, None), RBF, single=False)
     oracle = KernelOracle(gram, dual, gram.points(dual.rows, "float64"), 1e-6)
     newton = Newton(oracle, 1e-6)
     values = []
 
     def goes_on(violation):
-        gradient = oracle.prices.gradient
+        gradient = oracle.derivatives.gradient
         values.append(value(dual, SimpleNamespace(z=dual.z, gradient=gradient)))
         return True
 
@@ -230,12 +242,12 @@ def test_newton_alone_finds_the_optimum(machine, iterations, violators, memory, 
     sums = [math.fsum(group) for group in np.split(dual.z, dual.starts[1:-1])]
     np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
     truth = dense(dual, X) @ dual.z + dual.linear
-    np.testing.assert_allclose(oracle.prices.gradient, truth, atol=1e-9)
-    here = solved(X, RBF, duals[machine], tol=1e-6)
+    np.testing.assert_allclose(oracle.derivatives.gradient, truth, atol=1e-9)
+    here = solved(X, RBF, duals[model], tol=1e-6)
     assert abs(values[-1] - value(dual, here)) <= 1e-4 * max(abs(values[-1]), 1)
 
 
-def test_newton_leaves_what_is_not_convex():
+def test_newton_declines_problems_that_are_not_convex():
     X, duals = posed(200)
     dual = replace(duals["SVC"], z=duals["SVC"].z.copy())
 
@@ -248,13 +260,13 @@ def test_newton_leaves_what_is_not_convex():
     newton = Newton(oracle, 1e-3)
     newton.descend(10**6, lambda violation: True)
     assert not newton.done
-    assert newton.allowance > pairstep.gpu.newton.ALLOWANCE
+    assert newton.allowance > pairstep.gpu.newton.MAX_PAIR_STEP_READS
 
 
 def test_newton_is_due_when_pair_steps_have_cost_enough(monkeypatch):
     X, duals = posed()
     plain = solved(X, RBF, duals["SVR"], device=StandIn(), tol=1e-8)
-    monkeypatch.setattr(pairstep.gpu.newton, "ALLOWANCE", 0.0)
+    monkeypatch.setattr(pairstep.gpu.newton, "MAX_PAIR_STEP_READS", 0.0)
     solving = []
 
     class Noting(StandIn):
@@ -272,15 +284,15 @@ def test_newton_is_due_when_pair_steps_have_cost_enough(monkeypatch):
 # ------------------------------------------------------------------ data that do not fit
 
 
-@pytest.mark.parametrize("share", [100, 0.3, 0.01])
-def test_stripes_give_the_same_answers(share):
+@pytest.mark.parametrize("fraction", [100, 0.3, 0.01])
+def test_stripes_give_the_same_answers(fraction):
     X, duals = posed()
-    whole, striped = StandIn(), StandIn(free=int(4 * share * 8 * X.size))
+    whole, striped = StandIn(), StandIn(free=int(4 * fraction * 8 * X.size))
     for dual in (duals["SVC"], duals["NuSVR"]):
         found = solved(X, RBF, dual, device=striped)
         assert found.status == Status.OPTIMAL
         assert abs(value(dual, found) - value(dual, solved(X, RBF, dual, device=whole))) <= 1e-2
-    assert (striped.packed > whole.packed) == (share < 1)
+    assert (striped.packed > whole.packed) == (fraction < 1)
 
 
 def test_every_point_is_in_one_stripe():
@@ -323,27 +335,29 @@ def test_samples_are_nested_and_have_the_totals():
         assert rows[0] < rows[1]
 
 
-def test_a_foretold_start_is_full_or_empty():
+def test_a_predicted_start_is_at_the_bounds():
     _, duals = posed(2000)
     for dual in duals.values():
         gradient = np.random.default_rng(0).normal(size=len(dual.z))
-        foretell(gradient, dual)
+        move_to_bounds(gradient, dual)
         sums = np.add.reduceat(dual.z, dual.starts[:-1])
         np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
         between = (dual.z != dual.lower) & (dual.z != dual.upper) & (dual.z != 0)
         assert between.sum() <= 2 * len(
             dual.totals
-        )  # the last to be filled, and who settles the sum
+        )  # the last variable filled, and the one that restores the sum
 
 
 def test_large_duals_start_from_samples(monkeypatch):
-    monkeypatch.setattr(pairstep.svm.sample, "SMALLEST", 100)
+    tune(monkeypatch, sample_min_size=100)
     X, duals = posed(1700)
     sizes = []
     start_from_samples(
         duals["SVC"],
         lambda sample: sizes.append(len(sample.z)) is None,
         lambda sample, whole: whole.linear,
+        growth=8,
+        min_size=100,
     )
     assert len(sizes) == 1  # an unsolved sample is empty: there is nothing to foretell
     for dual in (duals["SVC"], duals["SVR"], duals["OneClassSVM"]):
@@ -367,7 +381,7 @@ def test_limits_are_kept():
 
 
 def test_a_callback_ends_the_fit(monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.machine, "ROUNDS", 1)
+    tune(monkeypatch, rounds_per_call=1)
     X, duals = posed()
 
     def never(violation, iterations, solved):
@@ -382,7 +396,7 @@ def test_a_callback_ends_the_fit(monkeypatch):
     assert found.status == Status.STOPPED
 
 
-def test_what_goes_wrong_in_a_thread_is_raised():
+def test_errors_in_a_thread_are_raised():
     class Broken(StandIn):
         def kernel_matrix(self, *_):
             raise MemoryError("no more")
@@ -395,14 +409,92 @@ def test_what_goes_wrong_in_a_thread_is_raised():
         solved(X, RBF, *duals.values(), device=Broken())
 
 
+# As CuPy raises them where the card is full.
+class OutOfMemoryError(MemoryError):
+    pass
+
+
+class CUBLASError(RuntimeError):
+    pass
+
+
+class CUSOLVERError(RuntimeError):
+    pass
+
+
+class FullCuda(pairstep.gpu.device.Cuda):
+    """The judgement of the real device, over what CuPy would say."""
+
+    def __init__(self, free):
+        runtime = SimpleNamespace(memGetInfo=lambda: (free, 2**37))
+        memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+        self.freed = 0
+        pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=self._free)
+        self.xp = SimpleNamespace(
+            cuda=SimpleNamespace(runtime=runtime, memory=memory, Stream=self._stream),
+            get_default_memory_pool=lambda: pool,
+        )
+
+    def _free(self):
+        self.freed += 1
+
+    def _stream(self, non_blocking):
+        return nullcontext(SimpleNamespace(synchronize=lambda: None))
+
+
+@pytest.mark.parametrize(
+    ("error", "free", "is_full"),
+    [
+        (OutOfMemoryError("Out of memory allocating 512 bytes"), 2**30, True),
+        (CUBLASError("CUBLAS_STATUS_ALLOC_FAILED"), 2**30, True),
+        (CUBLASError("CUBLAS_STATUS_NOT_INITIALIZED"), 2**20, True),
+        (CUBLASError("CUBLAS_STATUS_NOT_INITIALIZED"), 2**30, False),
+        (CUSOLVERError("CUSOLVER_STATUS_INTERNAL_ERROR"), 2**20, True),
+        (MemoryError("on the CPU"), 2**20, False),
+        (ValueError("of something else"), 2**20, False),
+    ],
+)
+def test_errors_of_a_full_card_are_known(error, free, is_full):
+    assert FullCuda(free).is_full(error) is is_full
+
+
+@pytest.mark.parametrize("free", [2**20, 2**30])
+def test_blocks_that_nobody_uses_are_given_back_to_the_libraries(free):
+    device = FullCuda(free)
+    with device.at_work():
+        assert device.freed == (free < 2**28)
+
+
+@pytest.mark.parametrize("fails", ["pack", "kernel_matrix", "add_sums", "free_bytes"])
+def test_out_of_memory_names_the_bytes_needed_and_free(fails):
+    class Full(StandIn):
+        def is_full(self, error):
+            return isinstance(error, CUBLASError)
+
+    def failing(*_):
+        raise CUBLASError("CUBLAS_STATUS_NOT_INITIALIZED")
+
+    X, duals = posed()
+    device = Full(free=3 * 2**20)
+    setattr(device, fails, failing)
+    free = "almost nothing is free" if fails == "free_bytes" else "3 MB are free"
+    said = rf"a fit of 700 samples needs at least [\d.]+ MB, and {free}.* device=\"cpu\""
+    with pytest.raises(MemoryError, match=said) as caught:
+        solved(X, RBF, *duals.values(), device=device)
+    assert isinstance(caught.value.__cause__, CUBLASError)
+    if fails != "kernel_matrix":
+        with pytest.raises(MemoryError, match=rf"a decision on 700 samples needs .* {free}"):
+            decide(X, RBF, np.ones((700, 1)), X, threads=1, device=device)
+
+
 # ------------------------------------------------------------------ decisions
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("groups", [None, [0, 100, 300]])
 @pytest.mark.parametrize("allowed", [0.0, 1.0])
-def test_decisions_are_those_of_the_processor(kernel, groups, allowed, monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.machine, "ROWS", 64)
+def test_decisions_equal_those_of_the_cpu(kernel, groups, allowed, monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.svm, "DECISION_ROWS", 64)
     support, X = data(300)[0], data(150, seed=1)[0]
     coefficients = np.random.default_rng(2).normal(size=(300, 3))
     starts = None if groups is None else np.array(groups)
@@ -422,7 +514,7 @@ def test_decisions_are_those_of_the_processor(kernel, groups, allowed, monkeypat
     np.testing.assert_allclose(there, here, rtol=0, atol=max(1e-3 * allowed, 1e-10))
 
 
-# ------------------------------------------------------------------ machines
+# ------------------------------------------------------------------ estimators
 
 
 @pytest.fixture
@@ -437,15 +529,15 @@ def stand_in(monkeypatch):
     return devices
 
 
-@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
-def test_machines_agree_with_the_processor(machine, stand_in):
+@pytest.mark.parametrize("model", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+def test_models_agree_with_the_cpu(model, stand_in):
     X, y = data()
-    y = np.digitize(y, [3, 5]) if machine in (SVC, NuSVC) else y
-    options = {"tol": 1e-5} | ({"nu": 0.2} if machine in (NuSVC, NuSVR, OneClassSVM) else {})
-    options |= {"decision_function_shape": "ovo"} if machine in (SVC, NuSVC) else {}
+    y = np.digitize(y, [3, 5]) if model in (SVC, NuSVC) else y
+    options = {"tol": 1e-5} | ({"nu": 0.2} if model in (NuSVC, NuSVR, OneClassSVM) else {})
+    options |= {"decision_function_shape": "ovo"} if model in (SVC, NuSVC) else {}
     weights = np.random.default_rng(3).uniform(0.5, 2, len(y))
-    there = machine(device="cuda", **options).fit(X, y, sample_weight=weights)
-    here = machine(**options).fit(X, y, sample_weight=weights)
+    there = model(device="cuda", **options).fit(X, y, sample_weight=weights)
+    here = model(**options).fit(X, y, sample_weight=weights)
     assert len(stand_in) == 1
     assert set(there.optimality_.status) == {"optimal"}
     new = data(200, seed=5)[0]
@@ -453,7 +545,7 @@ def test_machines_agree_with_the_processor(machine, stand_in):
     assert len(stand_in) == 2
     expected = getattr(here, "decision_function", here.predict)(new)
     np.testing.assert_allclose(decision, expected, atol=5e-3 * np.abs(expected).max())
-    assert np.mean(there.predict(new) == here.predict(new)) > 0.98 or machine in (SVR, NuSVR)
+    assert np.mean(there.predict(new) == here.predict(new)) > 0.98 or model in (SVR, NuSVR)
     copy = pickle.loads(pickle.dumps(there)).set_params(device="cpu")
     np.testing.assert_allclose(
         getattr(copy, "decision_function", copy.predict)(new), decision, atol=1e-9
@@ -485,10 +577,10 @@ def test_results_come_back_in_kind(stand_in, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, OnDevice.__module__.partition(".")[0], cupy)
     X, y = data()
-    machine = SVR(device="auto").fit(OnDevice(X), OnDevice(y), sample_weight=OnDevice(np.ones(700)))
+    model = SVR(device="auto").fit(OnDevice(X), OnDevice(y), sample_weight=OnDevice(np.ones(700)))
     assert len(stand_in) == 1
-    assert type(machine.dual_coef_) is np.ndarray
-    found = machine.predict(OnDevice(X))
+    assert type(model.dual_coef_) is np.ndarray
+    found = model.predict(OnDevice(X))
     assert type(found) is OnDevice
     assert len(stand_in) == 2
     np.testing.assert_allclose(found.get(), SVR().fit(X, y).predict(X), atol=0.01)
@@ -496,7 +588,7 @@ def test_results_come_back_in_kind(stand_in, monkeypatch):
     assert set(names.predict(OnDevice(X))) == {"far", "near"}
     inside = OneClassSVM(device="auto", nu=0.1).fit(OnDevice(X))
     assert type(inside.score_samples(OnDevice(X))) is OnDevice
-    assert type(machine.predict(X)) is np.ndarray
+    assert type(model.predict(X)) is np.ndarray
     assert len(stand_in) == 6
 
 
@@ -521,10 +613,10 @@ def test_without_a_device(monkeypatch):
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     X, y = data(50)
-    machine = SVR(device="cuda")
+    model = SVR(device="cuda")
     with pytest.raises(RuntimeError, match=r"NVIDIA GPU.*cudaErrorNoDevice.*device=\"cpu\""):
-        machine.fit(X, y)
-    assert not hasattr(machine, "support_")
+        model.fit(X, y)
+    assert not hasattr(model, "support_")
 
 
 def test_without_tensor_units(monkeypatch):
@@ -535,7 +627,7 @@ def test_without_tensor_units(monkeypatch):
     old = SimpleNamespace(compute_capability="75")
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda: old))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    with pytest.raises(RuntimeError, match=r"capability 8\.0 or more.*has 7\.5.*device=\"cpu\""):
+    with pytest.raises(RuntimeError, match=r"capability 8\.0 or higher.*has 7\.5.*device=\"cpu\""):
         SVR(device="cuda").fit(*data(50))
 
 

@@ -1,9 +1,9 @@
-"""A rule as a Python function: the path it makes, what it sees, and what it may not answer."""
+"""Rules that are Python functions: their paths, their arguments and refused steps."""
 
 import numpy as np
 import pytest
 
-from pairstep import Kinked, Move, Quadratic, Simplex, Smooth, SumBox, minimize
+from pairstep import L1Penalized, Quadratic, Simplex, Smooth, Step, SumBox, minimize
 from pairstep.rules import RULES
 
 RNG = np.random.default_rng(0)
@@ -23,21 +23,24 @@ PROBLEMS = {
             1.0, -0.5, 0.6, groups=GROUPS, group_total={0: (0.4, 0.5), 1: (-0.3, 0.1), 2: (0, 1)}
         ),
     ),
-    "kinks": (Kinked(SMOOTH, np.linspace(0.0, 2.0, N), np.full(N, 0.05)), SumBox(1.0, -0.2, 0.4)),
+    "l1_terms": (
+        L1Penalized(SMOOTH, np.linspace(0.0, 2.0, N), np.full(N, 0.05)),
+        SumBox(1.0, -0.2, 0.4),
+    ),
 }
 NUMPY = {name: rule.in_numpy for name, rule in RULES.items()}
-# Not those whose NumPy form draws in each group, or sees constants that a name does not ask for;
-# and of ratios the mean of the prices is taken without kinks natively.
+# Left out are rules whose NumPy form draws in each group or uses constants that the named rule does
+# not; for ratios, the native rule takes the mean of the derivatives without L1 terms.
 COMPARED = [
     (rule, problem)
     for rule in sorted(set(RULES) - {"random", "random-lipschitz", "cyclic", "libsvm"})
     for problem in PROBLEMS
-    if not (rule.endswith("ratio") and problem == "kinks")
+    if not (rule.endswith("ratio") and problem == "l1_terms")
 ]
 
 
 def path(problem, rule, step):
-    """Every point that a solve visits, and its result."""
+    """Return every point that a solve visits, and its result."""
     points = []
     result = minimize(*PROBLEMS[problem], rule=rule, step=step, seed=0, max_iter=60,
                       callback=lambda progress: points.append(progress.x.copy()))  # fmt: skip
@@ -46,7 +49,7 @@ def path(problem, rule, step):
 
 @pytest.mark.parametrize("step", ["1/L2", "lipschitz", "backtracking"])
 @pytest.mark.parametrize(("rule", "problem"), COMPARED)
-def test_the_numpy_form_makes_the_path_of_the_named_rule(rule, problem, step):
+def test_the_numpy_form_takes_the_path_of_the_named_rule(rule, problem, step):
     native, by_name = path(problem, rule, step)
     numpy, by_function = path(problem, NUMPY[rule], step)
     assert by_name.n_iter == by_function.n_iter > 0
@@ -62,50 +65,53 @@ def test_every_numpy_form_solves_a_problem(rule):
     assert result.fun == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_function_sees_one_group_and_its_kinks():
+def test_a_function_gets_one_group_and_its_l1_terms():
     seen = []
 
-    def look(accounts, alpha):
-        seen.append(accounts)
-        return Move(np.empty(0, int), np.empty(0), 0.0)
+    def look(coordinates, alpha):
+        seen.append(coordinates)
+        return Step(np.empty(0, int), np.empty(0), 0.0)
 
     start, weight = np.array([0.0, 0.25, 0.75, 0.125, 0.875]), np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     gradient = np.arange(5.0)
-    objective = Kinked(Smooth(lambda x: gradient @ x, lambda x: gradient), weight, np.full(5, 0.25))
+    objective = L1Penalized(
+        Smooth(lambda x: gradient @ x, lambda x: gradient), weight, np.full(5, 0.25)
+    )
     result = minimize(
         objective, SumBox([1.0, 1.0], 0.0, 1.0, groups=[0, 0, 0, 1, 1]), rule=look, x0=start
     )
     assert result.status == "stalled"
     first, second = seen
-    assert first.down_price.tolist() == [0.0, 0.0, 4.0]  # gradient -+ weight
-    assert first.up_price.tolist() == [0.0, 2.0, 4.0]
-    assert first.down_room.tolist() == [0.0, 0.25, 0.5]
-    assert first.up_room.tolist() == [0.25, 0.75, 0.25]
-    assert second.down_price.tolist() == [0.0, 8.0]
-    assert second.up_room.tolist() == [0.125, 0.125]
+    assert first.left.tolist() == [0.0, 0.0, 4.0]  # gradient -+ weight
+    assert first.left_derivative.tolist() == [-np.inf, 0.0, 4.0]  # the first is at its bound
+    assert first.right_derivative.tolist() == [0.0, 2.0, 4.0]
+    assert first.max_decrease.tolist() == [0.0, 0.25, 0.5]
+    assert first.max_increase.tolist() == [0.25, 0.75, 0.25]
+    assert second.left_derivative.tolist() == [-np.inf if second.max_decrease[0] == 0 else 0.0, 8.0]
+    assert second.max_increase.tolist() == [0.125, 0.125]
     assert first.lipschitz.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_function_sees_the_constants_where_they_are_known():
     seen = []
 
-    def look(accounts, alpha):
-        seen.append((accounts.lipschitz.tolist(), alpha))
-        return Move(np.empty(0, int), np.empty(0), 0.0)
+    def look(coordinates, alpha):
+        seen.append((coordinates.lipschitz.tolist(), alpha))
+        return Step(np.empty(0, int), np.empty(0), 0.0)
 
     minimize(Quadratic(np.diag([1.0, 2.0, 3.0])), Simplex(), rule=look, step=0.25)
     minimize(Quadratic(np.diag([0.0, 2.0, 3.0])), Simplex(), rule=look)
     assert seen == [([1.0, 2.0, 3.0], 0.25), ([1.0, 1.0, 1.0], 1 / 2.5)]
 
 
-def test_the_best_group_moves():
+def test_the_step_is_taken_in_the_best_group():
     """Three groups, of which the last offers most."""
     visited = []
 
-    def offer(accounts, alpha):
+    def offer(coordinates, alpha):
         k = len(visited) % 3
         visited.append(k)
-        return Move(np.array([0, 1]), np.array([0.1, -0.1]), float(k))
+        return Step(np.array([0, 1]), np.array([0.1, -0.1]), float(k))
 
     gradient = np.array([0.0, 1.0] * 3)
     f = Smooth(lambda x: gradient @ x, lambda x: gradient)
@@ -114,10 +120,10 @@ def test_the_best_group_moves():
     assert result.x == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.6, 0.4])
 
 
-def test_going_up_is_no_move():
-    def uphill(accounts, alpha):
-        i, j = np.argmin(accounts.down_price), np.argmax(accounts.up_price)
-        return Move(np.array([i, j]), np.array([-0.01, 0.01]), 1.0)
+def test_a_step_that_increases_the_model_is_not_taken():
+    def uphill(coordinates, alpha):
+        i, j = np.argmin(coordinates.left_derivative), np.argmax(coordinates.right_derivative)
+        return Step(np.array([i, j]), np.array([-0.01, 0.01]), 1.0)
 
     for step in ("exact", "backtracking", "1/L2", 0.1):
         result = minimize(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=uphill, step=step)
@@ -126,25 +132,25 @@ def test_going_up_is_no_move():
 
 
 def moves(indices, delta, decrease=1.0):
-    return Move(np.array(indices), np.array(delta), decrease)
+    return Step(np.array(indices), np.array(delta), decrease)
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (moves([0, 3], [-0.1, 0.1]), ["index 3", "3 accounts"]),
-        (moves([-1, 1], [-0.1, 0.1]), ["index -1", "3 accounts"]),
+        (moves([0, 3], [-0.1, 0.1]), ["index 3", "3 coordinates"]),
+        (moves([-1, 1], [-0.1, 0.1]), ["index -1", "3 coordinates"]),
         (moves([1, 1], [-0.1, 0.1]), ["index 1 twice"]),
         (moves([0, 1], [-0.1, 0.2]), ["sum to 0", "0.1", "0.3"]),
-        (moves([0, 1], [-0.5, 0.5]), ["-0.5", "index 0", "room for 0.333"]),
-        (moves([0, 1], [0.5, -0.5]), ["-0.5", "index 1", "room for 0.333"]),
-        (moves([0, 1], [np.nan, 0.1]), ["not finite"]),
-        (moves([0, 1], [-0.1, 0.1], np.nan), ["not finite"]),
+        (moves([0, 1], [-0.5, 0.5]), ["-0.5", "index 0", "at most 0.333"]),
+        (moves([0, 1], [0.5, -0.5]), ["-0.5", "index 1", "at most 0.333"]),
+        (moves([0, 1], [np.nan, 0.1]), ["NaN or infinite"]),
+        (moves([0, 1], [-0.1, 0.1], np.nan), ["NaN or infinite"]),
         (moves([0, 1, 2], [-0.1, 0.1]), ["one delta per index", "(3,)", "(2,)"]),
     ],
 )
-def test_what_is_not_a_move_is_refused(answer, words):
-    def odd(accounts, alpha):
+def test_invalid_steps_are_refused(answer, words):
+    def odd(coordinates, alpha):
         return answer
 
     with pytest.raises(ValueError, match="rule odd") as refusal:
@@ -154,13 +160,13 @@ def test_what_is_not_a_move_is_refused(answer, words):
 
 
 @pytest.mark.parametrize("answer", [None, (np.array([0, 1]), np.array([-0.1, 0.1]))])
-def test_what_is_no_move_at_all_is_refused(answer):
-    with pytest.raises(TypeError, match="must return a Move"):
+def test_values_that_are_not_steps_are_refused(answer):
+    with pytest.raises(TypeError, match="must return a Step"):
         minimize(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=lambda a, alpha: answer)
 
 
 def test_indices_must_be_whole_numbers():
-    with pytest.raises(TypeError, match="whole numbers"):
+    with pytest.raises(TypeError, match="integers as indices"):
         minimize(
             Quadratic(np.diag([1.0, 2.0])), Simplex(),
             rule=lambda a, alpha: moves([0.0, 1.0], [-0.1, 0.1]),
@@ -168,7 +174,7 @@ def test_indices_must_be_whole_numbers():
 
 
 def test_an_error_in_a_rule_comes_through():
-    def fails(accounts, alpha):
+    def fails(coordinates, alpha):
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):

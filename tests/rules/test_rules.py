@@ -82,7 +82,7 @@ def test_all_rules_are_tested():
 
 @both_forms
 @every_rule
-def test_a_move_keeps_its_contract(rule, form):
+def test_a_step_keeps_its_contract(rule, form):
     for k, case in enumerate(asked(form, seed=1, count=1000)):
         delta, decrease = ask(form, rule, case, k)
         what = f"{rule}: {delta.tolist()}, decrease {decrease} for {case!r}"
@@ -103,7 +103,7 @@ def test_a_move_keeps_its_contract(rule, form):
 
 @both_forms
 @pytest.mark.parametrize("rule", ["gs-s", "greedy"])
-def test_gs_s_takes_from_the_dearest_and_puts_into_the_cheapest(rule, form):
+def test_gs_s_decreases_the_largest_and_increases_the_smallest_derivative(rule, form):
     for case in asked(form, seed=2, count=2000):
         delta, _ = ask(form, rule, case)
         if case.is_optimal:
@@ -148,7 +148,7 @@ def test_gs_1_agrees_with_a_general_solver(rule, form):
 
 
 @both_forms
-def test_gs_1_moves_at_most_two_coordinates_into_the_interior(form):
+def test_gs_1_leaves_at_most_two_coordinates_in_the_interior(form):
     for case in asked(form, seed=6, count=2000):
         delta, _ = ask(form, "gs-1", case)
         at_end = np.where(delta < 0, -delta >= case.down, delta >= case.up)
@@ -156,10 +156,10 @@ def test_gs_1_moves_at_most_two_coordinates_into_the_interior(form):
 
 
 def ratios(case):
-    """(g - mean) / sqrt(L); the mean moved between the cheapest buyer and the dearest seller."""
-    dearest = case.gradient[case.down > 0].max()
-    cheapest = case.gradient[case.up > 0].min()
-    mean = np.clip(math.fsum(case.gradient) / case.n, cheapest, dearest)
+    """(g - mean) / sqrt(L), with the mean clipped to the interval of possible multipliers."""
+    max_left = case.gradient[case.down > 0].max()
+    min_right = case.gradient[case.up > 0].min()
+    mean = np.clip(math.fsum(case.gradient) / case.n, min_right, max_left)
     return (case.gradient - mean) / np.sqrt(case.lipschitz)
 
 
@@ -209,7 +209,7 @@ def test_gs_1_ratio_with_equal_constants_is_gs_1(form):
 
 
 @both_forms
-def test_libsvm_pairs_the_dearest_with_the_largest_gain(form):
+def test_libsvm_pairs_the_largest_derivative_with_the_best_partner(form):
     for case in asked(form, seed=10, count=2000):
         delta, decrease = ask(form, "libsvm", case)
         if case.is_optimal:
@@ -221,7 +221,7 @@ def test_libsvm_pairs_the_dearest_with_the_largest_gain(form):
 
 
 @pytest.mark.parametrize("spread", [0, 3, 40])
-def test_libsvm_makes_the_very_move_of_its_specification(spread, instruction_set):
+def test_libsvm_takes_the_step_of_its_specification(spread, instruction_set):
     """Ties included, whatever the curvatures are and wherever in a vector the best one lies."""
     rng = np.random.default_rng(12)
     for n in [*range(2, 70), 255, 256, 257, 1000]:
@@ -248,7 +248,7 @@ def test_libsvm_without_constants_takes_them_all_as_1(form):
 # ------------------------------------------------------------------ hard cases, met by chance
 
 HARD = {
-    # Buyers 0 and 2 tie for the largest ratio, and the tie cannot be computed exactly.
+    # Variables 0 and 2 tie for the largest ratio, and the tie cannot be computed exactly.
     "tied ratios": Case(
         gradient=np.array([-1.0, 1.0, -1.0]),
         x=np.zeros(3),
@@ -257,7 +257,7 @@ HARD = {
         lipschitz=np.array([4.0, 1.0, 4.0]),
         alpha=8.0,
     ),
-    # So many ties that a rounded threshold trades far too much, or gives up.
+    # With this many ties a rounded threshold takes a step that is far too large, or none.
     "many tied ratios": Case(
         gradient=np.array([-1.0, 2.0, -1.0, -2.0, 0.0, -2.0, 1.0, -1.0, 2.0]),
         x=np.array([-2.0, -1.0, -1.0, 2.0, -1.0, -2.0, -1.0, 2.0, 0.0]),
@@ -266,8 +266,8 @@ HARD = {
         lipschitz=np.array([9.0, 4.0, 1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 4.0]),
         alpha=2.0,
     ),
-    # In the order of the ratios, account 1 would first sell and then buy.
-    "an account on both sides": Case(
+    # In the order of the ratios, variable 1 would first decrease and then increase.
+    "a variable on both sides": Case(
         gradient=np.array([2.4, 2.25, -0.3, 0.1, -1.3]),
         x=np.zeros(5),
         lower=np.array([-2.8, -2.0, -0.1, -0.9, -0.1]),
@@ -283,8 +283,8 @@ HARD = {
         lipschitz=np.ones(2),
         alpha=1.0,
     ),
-    # Room for 1e-8 behind a room for 1e8: a running sum of rooms forgets the small one.
-    "rooms of very different size": Case(
+    # A distance of 1e-8 after one of 1e8: a running sum loses the small one.
+    "distances to the bounds of very different size": Case(
         gradient=np.array([2.0, 1.0, 0.5, -1.0]),
         x=np.zeros(4),
         lower=np.array([-1e8, -1e-8, -1e8, 0.0]),
@@ -343,10 +343,13 @@ def test_random_draws_every_pair_equally_often(n, form):
 @both_forms
 def test_random_lipschitz_draws_in_proportion_to_the_constants(form):
     case = free_case(5)
-    share = case.lipschitz / case.lipschitz.sum()
+    fraction = case.lipschitz / case.lipschitz.sum()
     drawn = pairs_drawn(form, "random-lipschitz", case, 6000)
     # First by L; then by L among the others.
-    expected = [share[i] * share[j] * (1 / (1 - share[i]) + 1 / (1 - share[j])) for i, j in drawn]
+    expected = [
+        fraction[i] * fraction[j] * (1 / (1 - fraction[i]) + 1 / (1 - fraction[j]))
+        for i, j in drawn
+    ]
     assert sum(expected) == pytest.approx(1)
     counts = np.array(list(drawn.values()))
     assert scipy.stats.chisquare(counts, counts.sum() * np.array(expected)).pvalue > 1e-4
@@ -395,7 +398,7 @@ def has_one_optimum(rule, case, delta):
 
 
 @every_rule
-def test_native_and_numpy_make_the_same_move(rule):
+def test_native_and_numpy_take_the_same_step(rule):
     for k, case in enumerate(cases(seed=14, count=700, ties=False)):
         one, other = ask(propose, rule, case, k), ask(specification, rule, case, k)
         what = assert_same_move(rule, case, one, other)
@@ -417,7 +420,7 @@ def test_native_and_numpy_gain_the_same_on_ties(rule):
 
 
 @every_rule
-def test_every_instruction_set_makes_the_same_move(rule, instruction_set):
+def test_every_instruction_set_takes_the_same_step(rule, instruction_set):
     assert _core.instruction_set() == instruction_set
     sizes = (2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 129, 255, 257, 300)
     for k, case in enumerate(cases(seed=16, count=60, sizes=sizes, ties=False)):
@@ -448,30 +451,30 @@ every_exact_rule = pytest.mark.parametrize("rule", EXACT)
 
 @every_exact_rule
 def test_large_cases_of_the_exact_rules(rule, instruction_set):
-    """Many accounts in one move: long walks, long staircases, long envelopes."""
+    """Many variables change in one step: long walks, long staircases, long envelopes."""
     rng = np.random.default_rng(17)
     for n in (70, 520, 900):
         for alpha in (1e-2, 1.0, 1e2, 1e4):
-            rooms = rng.exponential(size=(2, n)) * (rng.random((2, n)) < 0.8)
+            slacks = rng.exponential(size=(2, n)) * (rng.random((2, n)) < 0.8)
             lipschitz = rng.exponential(size=n) + 0.01
-            case = Case(rng.normal(size=n), np.zeros(n), -rooms[0], rooms[1], alpha, lipschitz)
+            case = Case(rng.normal(size=n), np.zeros(n), -slacks[0], slacks[1], alpha, lipschitz)
             delta = assert_best(rule, case)
             if rule.startswith("gs-1"):
                 assert (delta != 0).sum() > (2 if alpha > 1 else 0)
 
 
 @every_exact_rule
-def test_infinite_rooms_among_many(rule, instruction_set):
-    """Enough accounts to fill the lanes of every instruction set; half of the rooms infinite."""
+def test_infinite_bounds_among_many_variables(rule, instruction_set):
+    """Enough variables to fill the SIMD lanes of every instruction set; half have no bounds."""
     rng = np.random.default_rng(18)
     for _ in range(250):
         n = int(rng.integers(16, 40))
-        rooms = np.where(rng.random((2, n)) < 0.5, np.inf, 10 ** rng.normal(scale=3, size=(2, n)))
+        slacks = np.where(rng.random((2, n)) < 0.5, np.inf, 10 ** rng.normal(scale=3, size=(2, n)))
         case = Case(
             gradient=rng.normal(size=n),
             x=np.zeros(n),
-            lower=-rooms[0],
-            upper=rooms[1],
+            lower=-slacks[0],
+            upper=slacks[1],
             alpha=float(10 ** rng.uniform(-2, 4)),
             lipschitz=10 ** rng.normal(scale=3, size=n),
         )
@@ -479,7 +482,7 @@ def test_infinite_rooms_among_many(rule, instruction_set):
 
 
 def crowd(rng, n, kind):
-    """Many accounts, with the difficulty that is named; rooms that cut most moves."""
+    """Many variables with the named difficulty, and bounds that cut most steps."""
     case = Case(
         gradient=rng.normal(size=n),
         x=np.zeros(n),
@@ -488,18 +491,18 @@ def crowd(rng, n, kind):
         alpha=float(10 ** rng.uniform(-2, 4)),
         lipschitz=10.0 ** rng.uniform(-1, 1, size=n),
     )
-    if kind == "sellers before buyers":
+    if kind == "decreasing before increasing":
         return replace(case, gradient=np.sort(case.gradient)[::-1].copy())
     if kind == "the best last":
         return replace(case, gradient=case.gradient[np.argsort(np.abs(case.gradient))])
-    if kind == "one seller in a corner":
+    if kind == "one can decrease":
         gradient = np.abs(case.gradient)
         lower = np.zeros(n)
         gradient[n - 3], lower[n - 3] = 5.0, -3.0
         return replace(case, gradient=gradient, lower=lower)
     if kind == "constants over twelve decades":
         return replace(case, lipschitz=10.0 ** rng.uniform(-6, 6, size=n))
-    if kind == "endless rooms":
+    if kind == "no bounds":
         endless = rng.random((2, n)) < 0.1
         return replace(case, lower=np.where(endless[0], -np.inf, case.lower),
                        upper=np.where(endless[1], np.inf, case.upper))  # fmt: skip
@@ -508,13 +511,13 @@ def crowd(rng, n, kind):
     return case
 
 
-CROWDS = ["any", "sellers before buyers", "the best last", "one seller in a corner",
-          "constants over twelve decades", "endless rooms", "ties"]  # fmt: skip
+CROWDS = ["any", "decreasing before increasing", "the best last", "one can decrease",
+          "constants over twelve decades", "no bounds", "ties"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", CROWDS)
 @pytest.mark.parametrize("rule", [*EXACT, "gs-1-ratio"])
-def test_crowds(rule, kind):
+def test_many_variables(rule, kind):
     """Sizes about those at which a rule drops, samples or selects."""
     rng = np.random.default_rng(19)
     for n in (31, 32, 33, 64, 65, 127, 129, 511, 512, 513, 1023, 1025, 1100):

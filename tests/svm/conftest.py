@@ -1,4 +1,4 @@
-"""Knows the mark that scikit-learn's own tests carry."""
+"""Register the marker that scikit-learn's tests use."""
 
 
 def pytest_configure(config):

@@ -1,11 +1,11 @@
-"""How duals are written: feasible starts, degenerate margins, continuations."""
+"""The dual of each model: feasible starts, degenerate margins, and warm starts."""
 
 import numpy as np
 import pytest
 
 from pairstep.result import Status
 from pairstep.svm import duals
-from pairstep.svm.machine import Solution
+from pairstep.svm.engine import Solution
 
 RNG = np.random.default_rng(2)
 LIMIT = RNG.uniform(0, 2, 30) * (RNG.random(30) > 0.3)
@@ -89,7 +89,7 @@ def test_infinite_limits():
 
 
 @pytest.mark.parametrize(
-    ("prices", "margin", "bias"),
+    ("derivatives", "margin", "bias"),
     [
         ((3.0, 1.0), 1.0, -2.0),
         ((5.0, -3.0), 4.0, -1.0),
@@ -97,9 +97,9 @@ def test_infinite_limits():
         ((0.0, 0.0), 1.0, 0),
     ],
 )
-def test_margin_and_bias(prices, margin, bias):
+def test_margin_and_bias(derivatives, margin, bias):
     empty = np.zeros(0)
-    prices = np.array(prices)
-    solution = Solution(empty, empty, 0.0, 0.0, prices, np.zeros(2), 1, Status.OPTIMAL)
+    derivatives = np.array(derivatives)
+    solution = Solution(empty, empty, 0.0, 0.0, derivatives, np.zeros(2), 1, Status.OPTIMAL)
     assert duals.margin(solution) == margin
     assert duals.bias(solution) == bias

@@ -1,4 +1,4 @@
-"""Machines in files of our own: they come back as they were, and nothing bad comes out of any."""
+"""Saving and loading models: nothing is lost, and bad files are refused."""
 
 import io
 import json
@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC as THEIRS
 
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, load, save
+from pairstep.svm import SVC, SVCCV, SVR, NuSVC, NuSVR, OneClassSVM, load, save, save_libsvm_model
 
 X, Y = load_iris(return_X_y=True)
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
@@ -27,24 +30,24 @@ OLD = Path(__file__).parents[1] / "data"
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 
 
-def kept(machine):
-    """What is in the file of a machine."""
+def kept(model):
+    """Return the contents of a model file."""
     file = io.BytesIO()
-    save(machine, file)
+    save(model, file)
     return file.getvalue()
 
 
-def again(machine):
-    return load(io.BytesIO(kept(machine)))
+def again(model):
+    return load(io.BytesIO(kept(model)))
 
 
-def check_same(machine, new):
-    """All that a machine is and does is the same after a stay in a file; returns it."""
-    back = again(machine)
-    assert type(back) is type(machine)
-    assert back.get_params() == machine.get_params()
-    for name, value in vars(machine).items():
-        if name == "_laid_out":  # made anew from the support vectors
+def check_same(model, new):
+    """Save and load a model, check that nothing changed, and return it."""
+    back = again(model)
+    assert type(back) is type(model)
+    assert back.get_params() == model.get_params()
+    for name, value in vars(model).items():
+        if name == "_laid_out":  # computed from the support vectors
             continue
         other = vars(back)[name]
         if scipy.sparse.issparse(value):
@@ -58,32 +61,32 @@ def check_same(machine, new):
             if isinstance(value, np.ndarray):
                 assert other.dtype == value.dtype
     for name in ("predict", "decision_function", "score_samples", "predict_proba"):
-        assert hasattr(back, name) == hasattr(machine, name)
-        if hasattr(machine, name):
-            np.testing.assert_array_equal(getattr(back, name)(new), getattr(machine, name)(new))
+        assert hasattr(back, name) == hasattr(model, name)
+        if hasattr(model, name):
+            np.testing.assert_array_equal(getattr(back, name)(new), getattr(model, name)(new))
     return back
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
-@pytest.mark.parametrize("Machine", ALL)
-def test_every_machine_and_kernel(Machine, kernel):
-    check_same(Machine(kernel=kernel, coef0=0.5, gamma=0.05, degree=2).fit(X, Y), X)
+@pytest.mark.parametrize("Estimator", ALL)
+def test_every_model_and_kernel(Estimator, kernel):
+    check_same(Estimator(kernel=kernel, coef0=0.5, gamma=0.05, degree=2).fit(X, Y), X)
 
 
-@pytest.mark.parametrize("Machine", ALL)
-def test_precomputed(Machine):
+@pytest.mark.parametrize("Estimator", ALL)
+def test_precomputed(Estimator):
     K = X @ X.T
-    check_same(Machine(kernel="precomputed").fit(K, Y), K)
-    fitted = Machine(kernel="precomputed", support_columns=True).fit(K, Y)
+    check_same(Estimator(kernel="precomputed").fit(K, Y), K)
+    fitted = Estimator(kernel="precomputed", support_columns=True).fit(K, Y)
     check_same(fitted, K[:, fitted.support_])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, np.array])
-@pytest.mark.parametrize("Machine", ALL)
-def test_sparse_and_single(Machine, container, dtype):
+@pytest.mark.parametrize("Estimator", ALL)
+def test_sparse_and_single(Estimator, container, dtype):
     data = container((X * (X > 1)).astype(dtype))
-    back = check_same(Machine(kernel="linear", dtype=dtype).fit(data, Y), data)
+    back = check_same(Estimator(kernel="linear", dtype=dtype).fit(data, Y), data)
     assert back.support_vectors_.dtype == dtype
 
 
@@ -94,13 +97,13 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("classes", CLASSES.values(), ids=CLASSES)
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
-def test_classes_of_any_kind_and_probabilities(Machine, classes):
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
+def test_classes_of_any_kind_and_probabilities(Estimator, classes):
     labels = np.array(classes)[Y]
     weights = dict.fromkeys(np.unique(labels), 1.5)
     for options in ({}, {"probability": True, "random_state": np.int64(0), "break_ties": True}):
-        machine = Machine(class_weight=weights, **options).fit(X, labels)
-        assert check_same(machine, X).class_weight == weights
+        model = Estimator(class_weight=weights, **options).fit(X, labels)
+        assert check_same(model, X).class_weight == weights
 
 
 def test_names_of_features():
@@ -115,50 +118,64 @@ def test_no_support_vectors():
     check_same(SVR(epsilon=10.0).fit(scipy.sparse.csr_array(X), Y), X)
 
 
-@pytest.mark.parametrize("Machine", ALL)
-def test_life_after_that(Machine):
-    machine = Machine(warm_start=True).fit(X, Y)
-    back = again(machine)
+@pytest.mark.parametrize("Estimator", ALL)
+def test_a_loaded_model_can_be_fitted_again(Estimator):
+    model = Estimator(warm_start=True).fit(X, Y)
+    back = again(model)
     assert not hasattr(back, "_last_duals")
-    np.testing.assert_allclose(back.to_sklearn().dual_coef_, machine.dual_coef_)
+    np.testing.assert_allclose(back.to_sklearn().dual_coef_, model.dual_coef_)
     clone(back).fit(X, Y)
     back.fit(X[::2], Y[::2])
     assert back.shape_fit_ == (75, 4)
 
 
 def test_extreme_parameters():
-    machine = SVC(C=np.inf, kernel="linear", dtype="float64", time_limit=1e9, tol=1e-9)
-    back = again(machine.fit(X, Y > 0))
+    model = SVC(C=np.inf, kernel="linear", dtype="float64", time_limit=1e9, tol=1e-9)
+    back = again(model.fit(X, Y > 0))
     assert np.inf == back.C
     assert back.dtype is np.float64
 
 
 @pytest.mark.parametrize(
-    ("machine", "message"),
+    ("model", "message"),
     [
-        (SVC(kernel=lambda A, B: A @ B.T), "kernel=.* cannot be kept"),
-        (SVC(random_state=np.random.RandomState(0)), "random_state=.* cannot be kept"),
+        (SVC(kernel=lambda A, B: A @ B.T), "kernel=.* cannot be saved"),
+        (SVC(random_state=np.random.RandomState(0)), "random_state=.* cannot be saved"),
     ],
 )
-def test_what_cannot_be_kept_is_named(machine, message, tmp_path):
-    machine.fit(X, Y)
+def test_attributes_that_cannot_be_saved_are_named(model, message, tmp_path):
+    model.fit(X, Y)
     with pytest.raises(ValueError, match=message):
-        save(machine, tmp_path / "machine")
+        save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
 def test_other_things_are_refused(tmp_path):
     with pytest.raises(NotFittedError):
-        save(SVC(), tmp_path / "machine")
+        save(SVC(), tmp_path / "model")
     with pytest.raises(TypeError, match="SVC"):
-        save(THEIRS().fit(X, Y), tmp_path / "machine")
+        save(THEIRS().fit(X, Y), tmp_path / "model")
     with pytest.raises(FileNotFoundError):
-        load(tmp_path / "machine")
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("write", [save, save_libsvm_model])
+def test_error_says_what_to_save_of_a_pipeline_or_search(write, tmp_path):
+    pipeline = make_pipeline(MinMaxScaler(), SVC()).fit(X, Y)
+    with pytest.raises(TypeError, match=r"Pipeline; pass pipeline\[-1\]"):
+        write(pipeline, tmp_path / "model")
+    for search in (SVCCV(Cs=[1.0], gammas=[1.0]), GridSearchCV(SVC(), {"C": [1.0]})):
+        with pytest.raises(TypeError, match=r"; pass search\.best_estimator_"):
+            write(search.fit(X, Y), tmp_path / "model")
+        search.set_params(refit=False)
+        with pytest.raises(TypeError, match="refit=True"):
+            write(clone(search).fit(X, Y), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_leaves_the_old_machine(tmp_path):
     resource = pytest.importorskip("resource")
-    path = tmp_path / "machine"
+    path = tmp_path / "model"
     save(SVC(C=1.0).fit(X, Y), path)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
@@ -168,22 +185,22 @@ def test_a_full_disk_leaves_the_old_machine(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert load(path).C == 1.0
-    assert [p.name for p in tmp_path.iterdir()] == ["machine"]
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize("name", ["svc-1", "svr-1"])
 def test_files_of_earlier_versions_are_read(name):
-    """They were written by the first version of the format, and must never be written anew."""
-    machine = load(OLD / f"{name}.machine")
+    """The files were written by version 1 of the format, and must never be replaced."""
+    model = load(OLD / f"{name}.machine")
     expected = json.loads((OLD / f"{name}.json").read_text())
     new = np.array(expected["new"])
-    names = machine.__dict__.pop("feature_names_in_", None)
+    names = model.__dict__.pop("feature_names_in_", None)
     assert names is None or names[0] == "sepal length"
-    assert machine.predict(new).tolist() == pytest.approx(expected["predict"])
+    assert model.predict(new).tolist() == pytest.approx(expected["predict"])
     if "predict_proba" in expected:
-        np.testing.assert_allclose(machine.predict_proba(new), expected["predict_proba"])
+        np.testing.assert_allclose(model.predict_proba(new), expected["predict_proba"])
     for parameter, value in expected["parameters"].items():
-        assert getattr(machine, parameter) == value
+        assert getattr(model, parameter) == value
 
 
 # Hostile files
@@ -246,14 +263,14 @@ def test_any_byte_may_be_wrong(which, data):
     for _ in range(data.draw(st.integers(1, 4))):
         changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
     try:
-        machine = load(io.BytesIO(bytes(changed)))
+        model = load(io.BytesIO(bytes(changed)))
     except ValueError:
         return
-    machine.predict(X)  # what the checksums do not cover does not matter
+    model.predict(X)  # what the checksums do not cover does not matter
 
 
 @given(content=st.binary(max_size=300))
-def test_nonsense(content):
+def test_random_bytes_are_refused(content):
     refused(content)
     refused(b"PK\x03\x04" + content)
 
@@ -278,8 +295,8 @@ def test_any_member_may_be_wrong_behind_right_checksums(which, name, data):
 
     said = None
     try:
-        machine = load(io.BytesIO(rewritten(CONTENTS[which], change)))
-        machine.predict(X)  # it is one, if not that which went in
+        model = load(io.BytesIO(rewritten(CONTENTS[which], change)))
+        model.predict(X)  # it is one, if not that which went in
     except ValueError as error:
         said = str(error)
     assert said is None or len(said.splitlines()) == 1
@@ -340,16 +357,19 @@ def test_sparse_parts_must_go_together(name, change):
         ({"version": "one"}, "damaged"),
         ({"class": "Pipeline"}, "Pipeline"),
         ({"class": ["SVC"]}, "damaged"),
-        ({"class": "SVR"}, "SVR knows no"),
+        ({"class": "SVR"}, "SVR has no"),
         ({"parameters__C": -1.0}, "'C' parameter"),
-        ({"parameters__kernel": "precomputed"}, "does not go"),
+        ({"parameters__tol": 10**400}, "tol must be below"),
+        ({"parameters__coef0": -(10**400)}, "coef0 must be below"),
+        ({"parameters__degree": 1e300}, "'degree' parameter"),
+        ({"parameters__kernel": "precomputed"}, "is inconsistent"),
         ({"parameters__unheard": 1}, "unheard"),
         ({"parameters__dtype": "object"}, "dtype"),
         ({"parameters": []}, "damaged"),
         ({"state___gamma": float("nan")}, "_gamma"),
-        ({"state__shape_fit_": [10**30, 4]}, "does not go"),
-        ({"state__n_features_in_": 2**40}, "does not go"),
-        ({"state___sparse": True}, "does not go"),
+        ({"state__shape_fit_": [10**30, 4]}, "is inconsistent"),
+        ({"state__n_features_in_": 2**40}, "is inconsistent"),
+        ({"state___sparse": True}, "is inconsistent"),
         ({"feature_names": ["a"]}, "feature_names"),
         ({"feature_names": [1, 2, 3, 4]}, "feature_names"),
         ({"container": "csr_array"}, "damaged"),
@@ -397,7 +417,7 @@ def test_a_bomb_is_not_unpacked():
 
 
 @pytest.mark.parametrize("shape", [(10**9,), (10**6, 10**6), (2**62, 4), (-1,), (1, -4)])
-def test_memory_is_not_reserved_for_what_is_not_there(shape):
+def test_memory_is_not_reserved_for_missing_data(shape):
     header = repr({"descr": "<f8", "fortran_order": False, "shape": shape}).encode()
     content = b"\x93NUMPY\x01\x00" + (117).to_bytes(2, "little") + header.ljust(116) + b"\n"
     changed = rewritten(DENSE, lambda members: members.update({"intercept_.npy": content}))

@@ -1,4 +1,4 @@
-"""LIBSVM's files: what is trained there predicts the same here, and the other way round."""
+"""Models in LIBSVM's files predict the same here and in LIBSVM."""
 
 import ctypes
 import io
@@ -49,10 +49,10 @@ class Theirs:
         return cls(svm_train(np.asarray(y, float).tolist(), rows, f"{options} -q"))
 
     @classmethod
-    def of(cls, machine, path):
+    def of(cls, model, path):
         from libsvm.svmutil import svm_load_model
 
-        save_libsvm_model(machine, path)
+        save_libsvm_model(model, path)
         return cls(svm_load_model(str(path)))
 
     def here(self, path, **options):
@@ -91,6 +91,10 @@ def number(kind):
     return list(TYPES).index(kind)
 
 
+def label_line(path):
+    return next(line for line in path.read_text().splitlines() if line.startswith("label"))
+
+
 def check_same(theirs, ours, rows, new, kind):
     if "svr" in kind:
         np.testing.assert_allclose(ours.predict(new), theirs.predict(rows), rtol=1e-9, atol=1e-9)
@@ -110,7 +114,7 @@ def test_trained_there(kind, kernel, tmp_path):
     if kind.endswith("_svc"):
         ours = theirs.here(tmp_path / "model")
     else:
-        with pytest.warns(UserWarning, match="is left out"):
+        with pytest.warns(UserWarning, match="is ignored"):
             ours = theirs.here(tmp_path / "model")
     assert type(ours) is TYPES[kind]
     assert ours.kernel == kernel
@@ -125,13 +129,13 @@ def test_trained_there(kind, kernel, tmp_path):
 @every_type
 def test_trained_here(kind, kernel, tmp_path):
     options = {"probability": True, "random_state": 0} if kind.endswith("_svc") else {}
-    machine = TYPES[kind](kernel=kernel, gamma=0.05, coef0=0.5, degree=2, **options)
-    machine.fit(X, TARGET if "svr" in kind else Y)
-    theirs = Theirs.of(machine, tmp_path / "model")
-    check_same(theirs, machine, X.tolist(), X, kind)
+    model = TYPES[kind](kernel=kernel, gamma=0.05, coef0=0.5, degree=2, **options)
+    model.fit(X, TARGET if "svr" in kind else Y)
+    theirs = Theirs.of(model, tmp_path / "model")
+    check_same(theirs, model, X.tolist(), X, kind)
     if options:
         expected = theirs.predict_proba(X.tolist(), [0, 1, 2])
-        np.testing.assert_allclose(machine.predict_proba(X), expected, atol=1e-9)
+        np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-9)
     again = load_libsvm_model(tmp_path / "model")
     check_same(theirs, again, X.tolist(), X, kind)
     check_same(theirs, again.to_sklearn(), X.tolist(), scipy.sparse.csr_matrix(X), kind)
@@ -154,8 +158,15 @@ def test_labels_in_any_order(kind, labels, tmp_path):
     save(ours, file)
     file.seek(0)
     np.testing.assert_array_equal(load(file).predict(wide), ours.predict(wide))
-    anew = clone(ours).fit(X, Y).predict(wide)
-    np.testing.assert_array_equal(ours.fit(X, Y).predict(wide), anew)
+    save_libsvm_model(ours, tmp_path / "again")
+    assert label_line(tmp_path / "again") == label_line(tmp_path / "model")
+    again = load_libsvm_model(tmp_path / "again")
+    np.testing.assert_array_equal(again.predict(wide), ours.predict(wide))
+    np.testing.assert_array_equal(again.predict_proba(wide), ours.predict_proba(wide))
+    check_same(Theirs.of(ours, tmp_path / "again"), ours, wide.tolist(), wide, kind)
+
+    restart = clone(ours).fit(X, Y).predict(wide)
+    np.testing.assert_array_equal(ours.fit(X, Y).predict(wide), restart)
 
 
 @every_type
@@ -165,43 +176,76 @@ def test_precomputed_kernels(kind, tmp_path):
     rows = [{0: k + 1, **{j + 1: value for j, value in enumerate(row)}} for k, row in enumerate(K)]
     theirs = Theirs.trained(rows, y, f"-s {number(kind)} -t 4 -n 0.3")
     check_same(theirs, theirs.here(tmp_path / "model", n_features=150), rows, K, kind)
-    machine = TYPES[kind](kernel="precomputed").fit(K, y)
-    check_same(Theirs.of(machine, tmp_path / "model"), machine, rows, K, kind)
+    model = TYPES[kind](kernel="precomputed").fit(K, y)
+    check_same(Theirs.of(model, tmp_path / "model"), model, rows, K, kind)
+
+
+def test_precomputed_kernels_keep_the_order_of_labels(tmp_path):
+    y, K = np.array([9, 2, 5])[Y], X @ X.T
+    rows = [{0: k + 1, **{j + 1: value for j, value in enumerate(row)}} for k, row in enumerate(K)]
+    theirs = Theirs.trained(rows, y, "-t 4")
+    ours = theirs.here(tmp_path / "model", n_features=150)
+    save_libsvm_model(ours, tmp_path / "again")
+    assert label_line(tmp_path / "again") == "label 9 2 5"
+    again = load_libsvm_model(tmp_path / "again", n_features=150)
+    np.testing.assert_array_equal(again.support_, ours.support_)
+    np.testing.assert_array_equal(again.predict(K), ours.predict(K))
+    check_same(Theirs.of(ours, tmp_path / "again"), ours, rows, K, "c_svc")
+
+
+# Decisions that are exactly 0: the class that comes second in the file wins them.
+@pytest.mark.parametrize("labels", ["1 -1", "-1 1", "3 1 2", "2 3 1"])
+def test_decisions_of_zero_are_those_of_libsvm(labels, tmp_path):
+    k = len(labels.split())
+    lines = [" ".join(["1"] * (k - 1)) + f" {c + 1}:1" for c in range(k)]
+    ones = " ".join(["1"] * k)
+    (tmp_path / "model").write_text(
+        f"svm_type c_svc\nkernel_type linear\nnr_class {k}\ntotal_sv {k}\n"
+        f"rho {' '.join(['0'] * (k * (k - 1) // 2))}\nlabel {labels}\nnr_sv {ones}\nSV\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+    from libsvm.svmutil import svm_load_model
+
+    ours = load_libsvm_model(tmp_path / "model")
+    theirs = Theirs(svm_load_model(str(tmp_path / "model")))
+    new = np.array([[0.0] * k, [1.0] + [0.0] * (k - 1), [0.0] * (k - 1) + [-1.0]])
+    np.testing.assert_array_equal(ours.predict(new), theirs.predict(new.tolist()))
 
 
 def test_sparse_and_single_samples(tmp_path):
     data = scipy.sparse.csr_matrix((X * (X > 1)).astype(np.float32))
-    machine = SVC().fit(data, Y)
-    theirs = Theirs.of(machine, tmp_path / "model")
-    check_same(theirs, machine, data.toarray().tolist(), data, "c_svc")
+    model = SVC().fit(data, Y)
+    theirs = Theirs.of(model, tmp_path / "model")
+    check_same(theirs, model, data.toarray().tolist(), data, "c_svc")
 
 
 def test_no_support_vectors(tmp_path):
-    machine = SVR(epsilon=100.0).fit(X, TARGET)
-    theirs = Theirs.of(machine, tmp_path / "model")
-    np.testing.assert_allclose(theirs.predict(X.tolist()), machine.predict(X))
+    model = SVR(epsilon=100.0).fit(X, TARGET)
+    theirs = Theirs.of(model, tmp_path / "model")
+    np.testing.assert_allclose(theirs.predict(X.tolist()), model.predict(X))
     again = load_libsvm_model(tmp_path / "model", n_features=4)
-    np.testing.assert_allclose(again.predict(X), machine.predict(X))
+    np.testing.assert_allclose(again.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("labels", [[False, True, True], [-1.0, 1.0, 1.0]])
 def test_labels_that_are_whole_numbers(labels, tmp_path):
-    machine = SVC().fit(X, np.array(labels)[Y])
-    check_same(Theirs.of(machine, tmp_path / "model"), machine, X.tolist(), X, "c_svc")
+    model = SVC().fit(X, np.array(labels)[Y])
+    check_same(Theirs.of(model, tmp_path / "model"), model, X.tolist(), X, "c_svc")
 
 
 @pytest.mark.parametrize("labels", [["a", "b", "c"], [0, 1, 2**31]])
 def test_labels_that_libsvm_cannot_have(labels, tmp_path):
-    machine = SVC().fit(X, np.array(labels)[Y])
+    model = SVC().fit(X, np.array(labels)[Y])
     with pytest.raises(ValueError, match="whole numbers"):
-        save_libsvm_model(machine, tmp_path / "model")
+        save_libsvm_model(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
-def test_what_libsvm_has_not(tmp_path):
-    machine = SVC(kernel=lambda A, B: A @ B.T).fit(X, Y)
-    with pytest.raises(ValueError, match="no kernel such as"):
-        save_libsvm_model(machine, tmp_path / "model")
+def test_models_that_libsvm_cannot_represent_are_refused(tmp_path):
+    model = SVC(kernel=lambda A, B: A @ B.T).fit(X, Y)
+    with pytest.raises(ValueError, match="no kernel"):
+        save_libsvm_model(model, tmp_path / "model")
     save_libsvm_model(SVC().fit(X, Y), tmp_path / "model")
     with pytest.raises(ValueError, match="n_features is 3, but support vectors have up to 4"):
         load_libsvm_model(tmp_path / "model", n_features=3)
@@ -222,9 +266,9 @@ SV
 """
 
 
-def test_blank_lines_and_carriage_returns_do_not_matter():
+def test_blank_lines_carriage_returns_and_a_byte_order_mark_do_not_matter():
     expected = load_libsvm_model(io.BytesIO(MODEL)).predict(X[:, :3])
-    changed = MODEL.replace(b"\n", b" \r\n\r\n")
+    changed = b"\xef\xbb\xbf" + MODEL.replace(b"\n", b" \r\n\r\n")
     np.testing.assert_array_equal(
         load_libsvm_model(io.BytesIO(changed)).predict(X[:, :3]), expected
     )
@@ -236,14 +280,19 @@ def test_blank_lines_and_carriage_returns_do_not_matter():
         (b"svm_type", b"<html>", "begins with"),
         (b"c_svc", b"d_svc", "svm_type must be"),
         (b"rbf", b"rbg", "kernel_type must be"),
-        (b"gamma 0.5", b"gamma x", "gamma has something else"),
+        (b"gamma 0.5", b"gamma x", "gamma must contain only"),
         (b"gamma 0.5", b"gamma nan", "not finite"),
         (b"gamma 0.5", b"gamma -1", "gamma"),
         (b"gamma 0.5", b"", "gamma must have 1"),
         (b"nr_class 3", b"nr_class 100000000", "rho must have"),
         (b"nr_class 3", b"nr_class -3", "nr_class"),
         (b"nr_class 3", b"nr_class 1", "nr_class"),
-        (b"total_sv 3", b"total_sv 1000000000000", "total_sv is"),
+        (b"nr_class 3", b"nr_class 3.5", "nr_class must have whole numbers"),
+        (b"nr_class 3", b"nr_class 1e300", "nr_class must have whole numbers"),
+        (b"rbf\n", b"polynomial\ncoef0 0\ndegree 2.5\n", "degree must have whole numbers"),
+        (b"nr_sv 1 1 1", b"nr_sv 1.5 1 1", "nr_sv must have whole numbers"),
+        (b"total_sv 3", b"total_sv 1000000000000", "total_sv"),
+        (b"total_sv 3", b"total_sv 4", "total_sv is 4"),
         (b"rho 0.1", b"rho inf", "not finite"),
         (b"label 2", b"label 2.5", "whole"),
         (b"label 2", b"label 1", "classes_"),
@@ -256,7 +305,7 @@ def test_blank_lines_and_carriage_returns_do_not_matter():
         (b"3:-2", b"-3:-2", "line 10"),
         (b"3:-2", b"2.5:-2", "line 10"),
         (b"3:-2", b"4294967297:-2", "line 10"),
-        (b"1:1 3:-2", b"0:1 3:-2", "begin with 1"),
+        (b"1:1 3:-2", b"0:1 3:-2", "at least 1"),
         (b"3:-2", b"3:nan", "support_vectors_"),
         (b"3:-2", b"3:1e999", "support_vectors_"),
         (b"-0.5 1", b"nan 1", "dual_coef_"),
@@ -271,12 +320,20 @@ def test_models_that_make_no_sense(old, new, message):
         load_libsvm_model(io.BytesIO(MODEL.replace(old, new, 1)))
 
 
+@pytest.mark.parametrize("number", [b"1e300", b"1.5", b"0", b"-1", b"nan", b"inf", b"2147483648"])
+def test_precomputed_kernels_have_numbers_of_samples(number):
+    text = b"svm_type c_svc\nkernel_type precomputed\nnr_class 2\ntotal_sv 2\nrho 0\n"
+    text += b"label 1 -1\nnr_sv 1 1\nSV\n0.5 0:" + number + b"\n-0.5 0:2\n"
+    with pytest.raises(ValueError, match="number of a sample"):
+        load_libsvm_model(io.BytesIO(text))
+
+
 def test_a_wide_model_stays_sparse():
     wide = MODEL.replace(b"3:-2", b"2147483647:-2")
     tracemalloc.start()
-    machine = load_libsvm_model(io.BytesIO(wide))
+    model = load_libsvm_model(io.BytesIO(wide))
     new = scipy.sparse.csr_array(([1.0], ([0], [2**31 - 2])), (1, 2**31 - 1))
-    assert machine.predict(new).shape == (1,)
+    assert model.predict(new).shape == (1,)
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
 
@@ -290,14 +347,14 @@ def test_any_byte_may_be_wrong(data):
             st.sampled_from([b"", b"9", b"-", b":", b" ", b"\n", b"\x00", b"1e9", b"\xff"])
         )
     try:
-        machine = load_libsvm_model(io.BytesIO(bytes(changed)))
+        model = load_libsvm_model(io.BytesIO(bytes(changed)))
     except ValueError:
         return
-    assert len(machine.predict(scipy.sparse.csr_array((1, machine.n_features_in_)))) == 1
+    assert len(model.predict(scipy.sparse.csr_array((1, model.n_features_in_)))) == 1
 
 
 @given(content=st.binary(max_size=200))
-def test_nonsense(content):
+def test_random_bytes_are_refused(content):
     for begin in (b"", b"svm_type c_svc\n", MODEL[:130]):
         with pytest.raises(ValueError, match=r"."):
             load_libsvm_model(io.BytesIO(begin + content))

@@ -1,4 +1,4 @@
-"""Probabilities of classes: scikit-learn's, and each part of them by other means."""
+"""Class probabilities, compared with scikit-learn's and part by part with other methods."""
 
 import pickle
 import warnings
@@ -19,7 +19,7 @@ import pairstep.svm
 from pairstep import _core
 from pairstep.svm import SVC, NuSVC
 from pairstep.svm.duals import c_classification, hold_out, nu_classification
-from pairstep.svm.machine import Kernel, decide, solve
+from pairstep.svm.engine import Kernel, decide, solve
 from pairstep.svm.probability import FOLDS, folds
 
 IRIS = load_iris(return_X_y=True)
@@ -33,23 +33,23 @@ NU = {SVC: {}, NuSVC: {"nu": 0.2134}}
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
 
 
-def check_same(machine, X, y, new=None, **options):
+def check_same(model, X, y, new=None, **options):
     """Sigmoids and probabilities are those that scikit-learn has for the same random_state."""
     new = X if new is None else new
-    machine.fit(X, y, **options)
-    theirs = machine.to_sklearn().fit(X, y, **options)
-    np.testing.assert_allclose(machine._probA, theirs._probA, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(machine._probB, theirs._probB, rtol=1e-4, atol=1e-4)
+    model.fit(X, y, **options)
+    theirs = model.to_sklearn().fit(X, y, **options)
+    np.testing.assert_allclose(model._probA, theirs._probA, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model._probB, theirs._probB, rtol=1e-4, atol=1e-4)
     # Of two classes scikit-learn stops within 0.005 of the sigmoid, which LIBSVM has of late.
-    atol = 5e-3 if len(machine.classes_) == 2 else 3e-5
-    np.testing.assert_allclose(machine.predict_proba(new), theirs.predict_proba(new), atol=atol)
+    atol = 5e-3 if len(model.classes_) == 2 else 3e-5
+    np.testing.assert_allclose(model.predict_proba(new), theirs.predict_proba(new), atol=atol)
 
 
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
-def test_same_as_scikit_learn(Machine, kernel, data):
-    check_same(Machine(kernel=kernel, gamma=0.1, **NU[Machine], **EXACT), *data)
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
+def test_same_as_scikit_learn(Estimator, kernel, data):
+    check_same(Estimator(kernel=kernel, gamma=0.1, **NU[Estimator], **EXACT), *data)
 
 
 def test_same_as_scikit_learn_with_many_classes():
@@ -65,20 +65,20 @@ def test_same_as_scikit_learn_on_sparse_data(container):
     check_same(SVC(gamma=0.1, **EXACT), container(X), y)
 
 
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
-def test_same_as_scikit_learn_with_other_kernels(Machine):
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
+def test_same_as_scikit_learn_with_other_kernels(Estimator):
     X, y = IRIS
-    check_same(Machine(kernel="precomputed", **NU[Machine], **EXACT), X @ X.T, y)
-    check_same(Machine(kernel=lambda A, B: A @ B.T, **NU[Machine], **EXACT), X, y)
+    check_same(Estimator(kernel="precomputed", **NU[Estimator], **EXACT), X @ X.T, y)
+    check_same(Estimator(kernel=lambda A, B: A @ B.T, **NU[Estimator], **EXACT), X, y)
 
 
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
-def test_same_as_scikit_learn_with_weights(Machine):
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
+def test_same_as_scikit_learn_with_weights(Estimator):
     X, y = CANCER
     rng = np.random.default_rng(5)
     weights = rng.uniform(0.5, 2, len(y)) * (rng.random(len(y)) > 0.2)
-    settings = {"nu": 0.1} if Machine is NuSVC else {"class_weight": {0: 3.0}}
-    check_same(Machine(gamma=0.05, **settings, **EXACT), X, y, sample_weight=weights)
+    settings = {"nu": 0.1} if Estimator is NuSVC else {"class_weight": {0: 3.0}}
+    check_same(Estimator(gamma=0.05, **settings, **EXACT), X, y, sample_weight=weights)
 
 
 def test_samples_without_weight_are_as_if_left_out():
@@ -90,7 +90,7 @@ def test_samples_without_weight_are_as_if_left_out():
     np.testing.assert_allclose(weighted.predict_proba(X), fewer.predict_proba(X), atol=1e-6)
 
 
-# So small that some folds are empty, and that some machines see one class only.
+# So small that some folds are empty, and some models are fitted to one class only.
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 2), (1, 4), (2, 3), (5, 1), (3, 3), (1, 9)])
 @pytest.mark.parametrize("seed", range(3))
 def test_same_as_scikit_learn_on_hardly_any_samples(sizes, seed):
@@ -101,11 +101,11 @@ def test_same_as_scikit_learn_on_hardly_any_samples(sizes, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_folds_without_a_nu(seed):
-    """A machine of cross-validation may have too few samples of a class for its nu."""
+    """A model of cross-validation may have too few samples of a class for its nu."""
     y = np.repeat([0, 1], [4, 6])
     X = np.random.default_rng(seed).normal(size=(10, 2)) + 2 * y[:, None]
-    machine = NuSVC(nu=0.8, **{**EXACT, "random_state": seed}).fit(X, y)
-    assert np.isfinite(machine.predict_proba(X)).all()
+    model = NuSVC(nu=0.8, **{**EXACT, "random_state": seed}).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_classes_of_one_sample():
@@ -129,7 +129,7 @@ def drawn(n, seed):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 4, 5, 6, 9, 10, 11, 1000])
 @pytest.mark.parametrize("seed", [0, 1, 2**31 - 2])
-def test_folds(n, seed):
+def test_folds_are_those_of_libsvm(n, seed):
     parts = folds(n, seed)
     assert len(parts) == FOLDS
     np.testing.assert_array_equal(np.concatenate(parts), drawn(n, seed))
@@ -178,7 +178,7 @@ def test_sigmoid_of_extreme_decisions(size):
 
 
 def coupled(decisions, slopes, offsets, classes):
-    """The minimiser on the simplex, by the linear system of its optimality conditions."""
+    """Return the minimizer on the simplex from the linear system of its optimality conditions."""
     r = np.zeros((classes, classes))
     with np.errstate(over="ignore"):
         likely = np.clip(1 / (1 + np.exp(slopes * decisions + offsets)), 1e-7, 1 - 1e-7)
@@ -220,10 +220,10 @@ def test_coupling_in_threads(classes, rows):
     np.testing.assert_array_equal(one, two)
 
 
-def test_couple_is_asked_rightly():
-    with pytest.raises(ValueError, match="for each pair"):
+def test_coupling_gets_valid_probabilities():
+    with pytest.raises(ValueError, match="per pair of classes"):
         _core.couple(np.zeros((1, 2)), np.zeros(2), np.zeros(2), 3, 1)
-    with pytest.raises(ValueError, match="positives must be at most"):
+    with pytest.raises(ValueError, match="positives must be"):
         _core.fit_sigmoid(np.zeros(2), 3)
 
 
@@ -259,20 +259,20 @@ def test_infinite_C():
 
 
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer, load_digits])
-@pytest.mark.parametrize("Machine", ["SVC", "NuSVC"])
-def test_log_loss_on_new_samples(Machine, load):
+@pytest.mark.parametrize("Estimator", ["SVC", "NuSVC"])
+def test_log_loss_on_new_samples(Estimator, load):
     """With default tolerances, too, and whatever they do to single probabilities."""
     X, y = load(return_X_y=True)
     X = np.ascontiguousarray(X / X.std(), np.float32)
     order = np.random.default_rng(4).permutation(len(y))
     train, test = order[: len(y) // 2], order[len(y) // 2 :]
     settings = {"probability": True, "random_state": 0}
-    if Machine == "NuSVC":
+    if Estimator == "NuSVC":
         settings["nu"] = 0.2
     losses = []
     for module in (pairstep.svm, sklearn.svm):
-        machine = getattr(module, Machine)(**settings).fit(X[train], y[train])
-        losses.append(log_loss(y[test], machine.predict_proba(X[test])))
+        model = getattr(module, Estimator)(**settings).fit(X[train], y[train])
+        losses.append(log_loss(y[test], model.predict_proba(X[test])))
     assert abs(losses[0] - losses[1]) < 0.005
     assert losses[0] < 0.6
 
@@ -301,7 +301,7 @@ def test_nothing_is_drawn_without():
     assert generator.randint(10**6) == np.random.RandomState(3).randint(10**6)
 
 
-def test_probabilities_do_not_change_the_machine():
+def test_probabilities_do_not_change_the_model():
     X, y = IRIS
     plain, calibrated = SVC().fit(X, y), SVC(probability=True).fit(X, y)
     for name in ("support_", "dual_coef_", "intercept_", "n_iter_"):
@@ -312,23 +312,23 @@ def test_probabilities_do_not_change_the_machine():
 
 def test_log_probabilities():
     X, y = IRIS
-    machine = SVC(probability=True, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(machine.predict_log_proba(X), np.log(machine.predict_proba(X)))
+    model = SVC(probability=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_log_proba(X), np.log(model.predict_proba(X)))
 
 
 def test_labels_and_order():
     X, y = IRIS
     names = np.array(["setosa", "versicolor", "virginica"])
-    machine = SVC(probability=True, random_state=0).fit(X, names[y])
-    likeliest = machine.classes_[machine.predict_proba(X).argmax(axis=1)]
+    model = SVC(probability=True, random_state=0).fit(X, names[y])
+    likeliest = model.classes_[model.predict_proba(X).argmax(axis=1)]
     assert (likeliest == names[y]).mean() > 0.95
 
 
 def test_availability():
     X, y = IRIS
-    for machine in (SVC(), NuSVC(), SVC(probability=False)):
+    for model in (SVC(), NuSVC(), SVC(probability=False)):
         for name in ("predict_proba", "predict_log_proba"):
-            assert not hasattr(machine, name)
+            assert not hasattr(model, name)
     with pytest.raises(AttributeError, match="predict_proba"):
         SVC().predict_proba  # noqa: B018
     with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -338,19 +338,19 @@ def test_availability():
         late.predict_proba(X)
 
 
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
 @pytest.mark.parametrize("probability", [False, True, np.True_])
-def test_deprecation(Machine, probability):
+def test_deprecation(Estimator, probability):
     X, y = IRIS
-    name = Machine.__name__
+    name = Estimator.__name__
     with pytest.warns(FutureWarning, match=rf"`CalibratedClassifierCV\({name}\(\), ") as caught:
-        machine = Machine(probability=probability).fit(X, y)
+        model = Estimator(probability=probability).fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
-    assert len(machine._probA) == 3 * bool(probability)
+    assert len(model._probA) == 3 * bool(probability)
     with pytest.warns(FutureWarning, match="`probA_` was deprecated"):
-        assert machine.probA_ is machine._probA
+        assert model.probA_ is model._probA
     with pytest.warns(FutureWarning, match="`probB_` was deprecated"):
-        assert machine.probB_ is machine._probB
+        assert model.probB_ is model._probB
 
 
 def test_no_warning_by_default():
@@ -361,44 +361,44 @@ def test_no_warning_by_default():
 
 def test_pickle():
     X, y = IRIS
-    machine = SVC(probability=True, random_state=0).fit(X, y)
-    copy = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(copy.predict_proba(X), machine.predict_proba(X))
+    model = SVC(probability=True, random_state=0).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("Machine", [SVC, NuSVC])
-def test_warm_start(Machine):
+@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
+def test_warm_start(Estimator):
     X, y = IRIS
-    machine = Machine(warm_start=True, gamma=0.1, **EXACT).fit(X, y)
-    cold = machine.predict_proba(X)
-    np.testing.assert_allclose(machine.fit(X, y).predict_proba(X), cold, atol=1e-6)
-    assert (machine.n_iter_ == 1).all()
+    model = Estimator(warm_start=True, gamma=0.1, **EXACT).fit(X, y)
+    cold = model.predict_proba(X)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X), cold, atol=1e-6)
+    assert (model.n_iter_ == 1).all()
     X, y = np.vstack([X, X[::3] + 0.1]), np.r_[y, y[::3]]
-    more = Machine(gamma=0.1, **EXACT).fit(X, y)
-    np.testing.assert_allclose(machine.fit(X, y).predict_proba(X), more.predict_proba(X), atol=1e-5)
+    more = Estimator(gamma=0.1, **EXACT).fit(X, y)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X), more.predict_proba(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("lost", [[0], [2], [0, 1]])
 def test_classes_without_weight(lost):
-    """Some machines have seen one class only, or none."""
+    """Some models were fitted to one class only, or to none."""
     X, y = IRIS
     y = np.where(np.arange(150) % 10 == 0, 3, y)
-    machine = SVC(class_weight=dict.fromkeys(lost, 0.0), **EXACT).fit(X, y)
-    np.testing.assert_allclose(machine.predict_proba(X).sum(axis=1), 1)
+    model = SVC(class_weight=dict.fromkeys(lost, 0.0), **EXACT).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
 def test_ended_early():
     X, y = IRIS
     with pytest.warns(ConvergenceWarning, match="in 18 binary problems") as caught:
-        machine = SVC(probability=True, max_iter=1).fit(X, y)
+        model = SVC(probability=True, max_iter=1).fit(X, y)
     assert len([warning for warning in caught if warning.category is ConvergenceWarning]) == 1
-    assert np.isfinite(machine.predict_proba(X)).all()
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_support_columns():
     X, y = IRIS
     K = X @ X.T
-    machine = SVC(kernel="precomputed", **EXACT).fit(K, y)
-    expected = machine.predict_proba(K)
-    machine.set_params(support_columns=True)
-    np.testing.assert_array_equal(machine.predict_proba(K[:, machine.support_]), expected)
+    model = SVC(kernel="precomputed", **EXACT).fit(K, y)
+    expected = model.predict_proba(K)
+    model.set_params(support_columns=True)
+    np.testing.assert_array_equal(model.predict_proba(K[:, model.support_]), expected)

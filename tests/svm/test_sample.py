@@ -1,4 +1,4 @@
-"""Large machines start from what machines fitted to samples of them foretell."""
+"""Large fits start from the solution that fits to samples predict."""
 
 import math
 
@@ -8,14 +8,14 @@ import pytest
 from pairstep.result import Status
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from pairstep.svm.duals import c_classification, limits
-from pairstep.svm.machine import Kernel, solve
+from pairstep.svm.engine import Kernel, solve
 
-SMALLEST = 8000  # accounts from which a sample is taken
+SMALLEST = 8000  # variables from which on a sample is used
 RBF = Kernel("rbf", gamma=0.5)
 
 
 def problem(n, noise, seed=0):
-    """Two classes of which a share is labelled at random: as many will be at their bound."""
+    """Two classes with a fraction of random labels; about that fraction ends at the bound."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     y = np.where(rng.random(n) < noise, rng.integers(0, 2, n), X[:, 0] > 0)
@@ -67,7 +67,7 @@ def test_weights_and_rows_without_any():
 
 
 @pytest.mark.parametrize(("noise", "C"), [(0.0, 1.0), (0.1, math.inf)])
-def test_where_no_account_is_full_nothing_is_foretold(noise, C):
+def test_no_start_is_predicted_where_no_variable_is_at_its_bound(noise, C):
     X, y = problem(SMALLEST, noise)
     X[:, 0] += np.where(X[:, 0] > 0, 1.0, -1.0)
     if noise:
@@ -87,7 +87,7 @@ def test_repeatable_and_independent_of_the_threads():
 
 
 @pytest.mark.parametrize(
-    "machine",
+    "model",
     [
         SVC(),
         NuSVC(nu=0.4, tol=1e-6),
@@ -100,17 +100,17 @@ def test_repeatable_and_independent_of_the_threads():
     ],
     ids=str,
 )
-def test_every_machine_at_its_optimum(machine):
+def test_every_model_reaches_its_optimum(model):
     X, labels = problem(SMALLEST, noise=0.3)
-    y = labels if isinstance(machine, SVC | NuSVC) else X[:, 0] + labels
-    sampled = machine.fit(X, y)
+    y = labels if isinstance(model, SVC | NuSVC) else X[:, 0] + labels
+    sampled = model.fit(X, y)
     (status,), (violation,) = sampled.optimality_.status, sampled.optimality_.kkt_violation
     assert status == "optimal"
-    assert violation <= machine.tol
-    decisions = sampled.decision_function if hasattr(machine, "decision_function") else None
+    assert violation <= model.tol
+    decisions = sampled.decision_function if hasattr(model, "decision_function") else None
     values = (decisions or sampled.predict)(X[:50])
     # With a limit on its iterations a fit starts plainly.
-    plain = type(machine)(**machine.get_params() | {"max_iter": 10**7}).fit(X, y)
+    plain = type(model)(**model.get_params() | {"max_iter": 10**7}).fit(X, y)
     others = (getattr(plain, "decision_function", None) or plain.predict)(X[:50])
     np.testing.assert_allclose(values, others, atol=0.02 * np.abs(others).max())
 
@@ -120,5 +120,5 @@ def test_a_sample_that_cannot_have_the_total():
     X, _ = problem(SMALLEST, noise=0.0)
     weights = np.zeros(SMALLEST)
     weights[::97] = 1.0
-    machine = OneClassSVM(nu=0.99).fit(X, sample_weight=weights)
-    assert machine.optimality_.status[0] == "optimal"
+    model = OneClassSVM(nu=0.99).fit(X, sample_weight=weights)
+    assert model.optimality_.status[0] == "optimal"

@@ -1,4 +1,6 @@
-// GS-1: steepest descent in the 1-norm, rooms included. Included once per instruction set.
+// GS-1: steepest descent in the 1-norm within the bounds. Section 3.3 of the paper, eq. (GS-1) and
+// Algorithm 1; the NumPy form in src/pairstep/rules/gs_1.py has the derivation. Included once per
+// instruction set.
 
 namespace gs_1 {
 
@@ -6,31 +8,31 @@ struct Gs1 {
   static constexpr Rule about{.name = "gs-1", .uses_alpha = true, .one_norm = true};
 
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    const double alpha = q.choice.alpha;
-    const Index i = q.ends.seller.index, j = q.ends.buyer.index;
-    // Where their pair is not cut by a room, it is the answer.
-    if (0.25 * alpha * q.ends.gap() <= room_of(a, i, j))
-      return best_pair_move(a, i, j, 4.0, alpha, move);
-    choose_at_once(a, q.choice, move);
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    const double alpha = input.choice.alpha;
+    const Index i = input.ends.down.index, j = input.ends.up.index;
+    // If no bound limits the pair with the largest gap, it is the best step.
+    if (0.25 * alpha * input.ends.gap() <= slack_of(a, i, j))
+      return best_pair_step(a, i, j, 4.0, alpha, step);
+    choose_in_one_pass(a, input.choice, step);
   }
 
-  // The same without knowing the extremes, in one pass instead of two: the best of both sides are
-  // the extremes.
+  // The same if the extremes are not known yet: one pass instead of two. Returns the extremes,
+  // which are the first coordinates of the walk.
   template <class A>
-  static Extremes choose_at_once(const A& a, const Choice& choice, Move& move) {
+  static Extremes choose_in_one_pass(const A& a, const Choice& choice, Step& step) {
     const double alpha = choice.alpha;
-    const auto enough = [alpha](double dearest, double cheapest) {
-      return 0.25 * alpha * (dearest + cheapest);
+    const auto max_norm = [alpha](double best_down, double best_up) {
+      return 0.25 * alpha * (best_down + best_up);
     };
-    return walk_from_ends(a, prices_of(a), enough, nullptr, alpha, move);
+    return walk_from_ends(a, derivatives_of(a), max_norm, nullptr, alpha, step);
   }
 
  private:
   template <class A>
-  static auto prices_of(const A& a) {
+  static auto derivatives_of(const A& a) {
     return [&a]<class T>(Index p) {
-      return std::array<T, 3>{a.template down_price<T>(p), -a.template up_price<T>(p),
+      return std::array<T, 3>{a.template left_derivative<T>(p), -a.template right_derivative<T>(p),
                               a.template suspect<T>(p)};
     };
   }

@@ -1,261 +1,304 @@
-// GS-1 with coordinate-wise Lipschitz constants: steepest descent in a weighted 1-norm, rooms
-// included. Included once per instruction set.
+// GS-1 with coordinate-wise Lipschitz constants: steepest descent in a weighted 1-norm within the
+// bounds. Section 4 of the paper, eq. (GSL-1), and Lemma (Lisd); the NumPy form in
+// src/pairstep/rules/gs_1_lipschitz.py has the derivation. Included once per instruction set.
 //
-// A unit of norm costs rho, and a unit changes hands at a level of prices: whoever sells has a
-// price less rho root above the level, whoever buys has one plus rho root below it. The optimal rho
-// and level minimise a convex function, the dual:
+// The rule minimizes g'd + N^2 / (2 alpha) with N = sum_i root_i |d_i| and root_i = sqrt(L_i). Let
+// rho = N / alpha be the penalty on a unit of the norm, and mu the multiplier of the sum. A
+// coordinate decreases by its maximum if left derivative - rho root > mu, and increases by its
+// maximum if right derivative + rho root < mu. The optimal rho and mu minimize the dual, which is
+// convex:
 //
-//   alpha rho^2 / 2 + sum over sellers of room (price - level - rho root)+
-//                   + sum over buyers of room (level - price - rho root)+
+//   alpha rho^2 / 2 + sum_i max_decrease_i (left_i - mu - rho root_i)+
+//                   + sum_j max_increase_j (mu - right_j - rho root_j)+
 //
-// whose slopes are alpha rho - N, N the norm of the trade, and what is bought less what is sold.
+// Its derivatives are alpha rho - N with respect to rho, and the total increase minus the total
+// decrease with respect to mu.
 
 namespace gs_1_lipschitz {
 
-// One side of a trade. Buyers carry minus their price, so that both sides look alike.
-struct Trader {
-  double price, root, room, key;
+struct SteepestSettings {
+  // Up to this number of coordinates, all are matched at once. Above it, a sample first tells which
+  // coordinates matter.
+  static constexpr Index MAX_UNSAMPLED = 512;
+  // The sample takes one of this many coordinates. A larger stride makes the sample cheaper, but
+  // the estimate worse.
+  static constexpr Index MIN_SAMPLE_STRIDE = 8, MAX_SAMPLE_STRIDE = 64;
+  // The sample consists of runs of this many consecutive coordinates, which are two cache lines of
+  // doubles. Isolated coordinates would use one number of each cache line.
+  static constexpr Index SAMPLE_RUN = 16;
+  // Relative widths of the regions around the estimate that are tried one after the other. If the
+  // solution for each region lies outside it, all coordinates are matched.
+  static constexpr std::array<double, 5> REGION_WIDTHS{0.25, 0.25, 0.5, 1.0, 2.0};
+  // Cutting the polygon stops at this number of undecided coordinates, which are matched instead.
+  static constexpr std::size_t MAX_UNDECIDED = 64;
+  // Maximum number of cuts. Each leaves less than 2/3 of the area, so 64 leave less than 1e-11.
+  static constexpr int MAX_CUTS = 64;
+  // Cuts between two passes that drop decided coordinates. A pass after each cut would drop few.
+  static constexpr int CUTS_PER_PASS = 4;
+  // Relative rounding error of derivatives and ratios.
+  static constexpr double ROUNDING = 1e-12;
+  // After this number of shifts per element, insertion sort gives way to std::sort.
+  static constexpr std::size_t MAX_SHIFTS_PER_ELEMENT = 4;
+};
+
+// A coordinate on one side of the step. The score is the left derivative of a coordinate that
+// decreases, and minus the right derivative of one that increases, so that both sides are alike.
+struct Candidate {
+  double score, root, max_change, key;
   Index index;
 };
-using Traders = std::vector<Trader>;
+using Side = std::vector<Candidate>;
 
-struct Traded {
+// The total change of some candidates and its part of the weighted norm.
+struct TotalChange {
   double amount = 0.0, norm = 0.0;
 
-  void add(const Trader& trader, double part) {
-    amount += part;
-    norm += part * trader.root;
+  void add(const Candidate& candidate, double change) {
+    amount += change;
+    norm += change * candidate.root;
   }
 };
 
-// A corner of the region, or any other place in it.
-struct Place {
-  double rho, level;
+// A point of the dual: the penalty rho and the multiplier of the sum.
+struct DualPoint {
+  double rho, multiplier;
 };
 
-// A convex region of prices of norm and levels, in which the optimum lies.
+// A convex polygon of dual points that contains the optimum.
 class Region {
  public:
   Region(double rho, double low, double high)
       : corners_{{0.0, low}, {rho, low}, {rho, high}, {0.0, high}} {}
 
-  // Its centre of gravity: every cut through it leaves less than two thirds.
-  Place centre() const {
-    const Place first = corners_[0];
-    double area = 0.0, rho = 0.0, level = 0.0;
+  // The center of gravity: each side of any line through it has less than 2/3 of the area.
+  DualPoint center() const {
+    const DualPoint first = corners_[0];
+    double area = 0.0, rho = 0.0, multiplier = 0.0;
     for (std::size_t k = 2; k < corners_.size(); ++k) {
-      const Place a{corners_[k - 1].rho - first.rho, corners_[k - 1].level - first.level};
-      const Place b{corners_[k].rho - first.rho, corners_[k].level - first.level};
-      const double triangle = a.rho * b.level - a.level * b.rho;
+      const DualPoint a{corners_[k - 1].rho - first.rho,
+                        corners_[k - 1].multiplier - first.multiplier};
+      const DualPoint b{corners_[k].rho - first.rho, corners_[k].multiplier - first.multiplier};
+      const double triangle = a.rho * b.multiplier - a.multiplier * b.rho;
       area += triangle;
       rho += triangle * (a.rho + b.rho);
-      level += triangle * (a.level + b.level);
+      multiplier += triangle * (a.multiplier + b.multiplier);
     }
     if (!(area > 0)) return first;
-    return {first.rho + rho / (3.0 * area), first.level + level / (3.0 * area)};
+    return {first.rho + rho / (3.0 * area), first.multiplier + multiplier / (3.0 * area)};
   }
 
-  // Leave the side on which a convex function with these slopes at `at` can be smaller than there.
-  // False if rounding leaves nothing.
-  bool cut(const Place& at, double by_rho, double by_level) {
-    const auto rise = [&](const Place& corner) {
-      return by_rho * (corner.rho - at.rho) + by_level * (corner.level - at.level);
+  // Keep the side on which a convex function with these derivatives at `at` can be smaller than at
+  // `at`. False if rounding leaves no polygon.
+  bool cut(const DualPoint& at, double by_rho, double by_multiplier) {
+    const auto rise = [&](const DualPoint& corner) {
+      return by_rho * (corner.rho - at.rho) + by_multiplier * (corner.multiplier - at.multiplier);
     };
-    std::vector<Place> left;
+    std::vector<DualPoint> kept;
     for (std::size_t k = 0; k < corners_.size(); ++k) {
-      const Place &corner = corners_[k], &next = corners_[(k + 1) % corners_.size()];
+      const DualPoint &corner = corners_[k], &next = corners_[(k + 1) % corners_.size()];
       const double here = rise(corner), there = rise(next);
-      if (here <= 0) left.push_back(corner);
+      if (here <= 0) kept.push_back(corner);
       if ((here < 0 && there > 0) || (here > 0 && there < 0)) {
-        const double share = here / (here - there);
-        left.push_back({corner.rho + share * (next.rho - corner.rho),
-                        corner.level + share * (next.level - corner.level)});
+        const double fraction = here / (here - there);
+        kept.push_back({corner.rho + fraction * (next.rho - corner.rho),
+                        corner.multiplier + fraction * (next.multiplier - corner.multiplier)});
       }
     }
-    if (left.size() < 3) return false;
-    corners_.swap(left);
+    if (kept.size() < 3) return false;
+    corners_.swap(kept);
     return true;
   }
 
-  // The least and the most of rho root + side level.
-  Range cost(double root, double side) const {
+  // The range of rho root + sign multiplier over the polygon.
+  Range cost(double root, double sign) const {
     Range range{INFINITY, -INFINITY};
-    for (const Place& corner : corners_) {
-      const double cost = corner.rho * root + side * corner.level;
+    for (const DualPoint& corner : corners_) {
+      const double cost = corner.rho * root + sign * corner.multiplier;
       range = {std::min(range.least, cost), std::max(range.most, cost)};
     }
     return range;
   }
 
  private:
-  std::vector<Place> corners_;
+  std::vector<DualPoint> corners_;
 };
 
-// Narrow the region down, until no more than `few` may trade or not; the others are dropped, or are
-// `certain` to trade all they can.
-inline Region narrow(std::array<Traders, 2>& traders, std::array<Traders, 2>& certain, double alpha,
-                     double most, std::size_t few) {
-  constexpr int CUTS = 64, SPLIT_EVERY = 4;
-  constexpr std::array<double, 2> SIDE{1.0, -1.0};
-  std::array<double, 2> dearest{-INFINITY, -INFINITY};
-  std::array<Traded, 2> sure;
+// Cut the region until at most `max_undecided` candidates remain in `sides`. A candidate that
+// changes by its maximum everywhere in the region goes to `decided`; one that changes nowhere in it
+// is dropped.
+inline Region narrow(std::array<Side, 2>& sides, std::array<Side, 2>& decided, double alpha,
+                     double max_rho, std::size_t max_undecided) {
+  using Settings = SteepestSettings;
+  constexpr std::array<double, 2> MULTIPLIER_SIGN{1.0, -1.0};
+  std::array<double, 2> best_score{-INFINITY, -INFINITY};
+  std::array<TotalChange, 2> decided_total;
   for (int k = 0; k < 2; ++k)
-    for (const Trader& trader : traders[k]) dearest[k] = std::max(dearest[k], trader.price);
-  Region region(most, -dearest[1], dearest[0]);
-  for (int cut = 1; cut <= CUTS && traders[0].size() + traders[1].size() > few; ++cut) {
-    const Place at = region.centre();
-    std::array<Traded, 2> traded = sure;
+    for (const Candidate& candidate : sides[k])
+      best_score[k] = std::max(best_score[k], candidate.score);
+  Region region(max_rho, -best_score[1], best_score[0]);
+  for (int cut = 1; cut <= Settings::MAX_CUTS && sides[0].size() + sides[1].size() > max_undecided;
+       ++cut) {
+    const DualPoint at = region.center();
+    std::array<TotalChange, 2> total = decided_total;
     for (int k = 0; k < 2; ++k)
-      for (const Trader& t : traders[k])
-        traded[k].add(t, t.price - at.rho * t.root > SIDE[k] * at.level ? t.room : 0.0);
-    const double norm = traded[0].norm + traded[1].norm;
-    if (!region.cut(at, alpha * at.rho - norm, traded[1].amount - traded[0].amount)) break;
-    if (cut % SPLIT_EVERY != 0) continue;
+      for (const Candidate& t : sides[k])
+        total[k].add(
+            t, t.score - at.rho * t.root > MULTIPLIER_SIGN[k] * at.multiplier ? t.max_change : 0.0);
+    const double norm = total[0].norm + total[1].norm;
+    if (!region.cut(at, alpha * at.rho - norm, total[1].amount - total[0].amount)) break;
+    if (cut % Settings::CUTS_PER_PASS != 0) continue;
     for (int k = 0; k < 2; ++k)
-      std::erase_if(traders[k], [&](const Trader& t) {
-        const auto [least, most_cost] = region.cost(t.root, SIDE[k]);
-        const double rounding = 1e-12 * (std::abs(t.price) + std::abs(least) + std::abs(most_cost));
-        if (t.price > most_cost + rounding) {
-          sure[k].add(t, t.room);
-          certain[k].push_back(t);
+      std::erase_if(sides[k], [&](const Candidate& t) {
+        const auto [least, most] = region.cost(t.root, MULTIPLIER_SIGN[k]);
+        const double rounding =
+            Settings::ROUNDING * (std::abs(t.score) + std::abs(least) + std::abs(most));
+        if (t.score > most + rounding) {
+          decided_total[k].add(t, t.max_change);
+          decided[k].push_back(t);
           return true;
         }
-        return t.price < least - rounding;
+        return t.score < least - rounding;
       });
   }
   return region;
 }
 
-// Called for nearby rho again and again: almost in order already, so insertion goes first.
-inline void sort_by_key(Traders& traders, double rho) {
-  for (Trader& t : traders) t.key = t.price - rho * t.root;
-  const auto before = [](const Trader& p, const Trader& q) {
+// Sort by score - rho root. Successive calls have similar rho, so the lists are almost sorted
+// already and insertion sort comes first.
+inline void sort_by_key(Side& side, double rho) {
+  for (Candidate& t : side) t.key = t.score - rho * t.root;
+  const auto before = [](const Candidate& p, const Candidate& q) {
     return p.key > q.key || (p.key == q.key && p.index < q.index);
   };
-  std::size_t patience = 4 * traders.size();
-  for (std::size_t k = 1; k < traders.size(); ++k) {
-    if (!before(traders[k], traders[k - 1])) continue;
-    const Trader moving = traders[k];
+  std::size_t shifts_left = SteepestSettings::MAX_SHIFTS_PER_ELEMENT * side.size();
+  for (std::size_t k = 1; k < side.size(); ++k) {
+    if (!before(side[k], side[k - 1])) continue;
+    const Candidate inserted = side[k];
     std::size_t to = k;
-    for (; to > 0 && before(moving, traders[to - 1]); --to) traders[to] = traders[to - 1];
-    traders[to] = moving;
-    if (k - to > patience) return std::sort(traders.begin(), traders.end(), before);
-    patience -= k - to;
+    for (; to > 0 && before(inserted, side[to - 1]); --to) side[to] = side[to - 1];
+    side[to] = inserted;
+    if (k - to > shifts_left) return std::sort(side.begin(), side.end(), before);
+    shifts_left -= k - to;
   }
 }
 
-// The best move when each unit of weighted norm costs rho: dearest with cheapest while it pays.
-// Returns the norm; the amounts go to `amounts`, in the order the traders are left in.
-inline double match(std::array<Traders, 2>& traders, double rho,
-                    std::array<std::vector<double>, 2>& amounts) {
+// The best step if each unit of the weighted norm costs rho: pair the largest keys of both sides
+// while their sum is positive. Returns the norm. `changes` receives the size of the change of each
+// candidate, in the order in which `sides` are left.
+inline double match(std::array<Side, 2>& sides, double rho,
+                    std::array<std::vector<double>, 2>& changes) {
   for (int k = 0; k < 2; ++k) {
-    sort_by_key(traders[k], rho);
-    amounts[k].assign(traders[k].size(), 0.0);
+    sort_by_key(sides[k], rho);
+    changes[k].assign(sides[k].size(), 0.0);
   }
-  auto& [sellers, buyers] = traders;
-  auto& [sold, bought] = amounts;
+  auto& [decreasing, increasing] = sides;
+  auto& [decreases, increases] = changes;
   double norm = 0.0;
-  for (std::size_t s = 0, b = 0; s < sellers.size() && b < buyers.size();) {
-    if (!(sellers[s].key + buyers[b].key > 0)) break;
-    const double down = sellers[s].room - sold[s], up = buyers[b].room - bought[b];
+  for (std::size_t s = 0, t = 0; s < decreasing.size() && t < increasing.size();) {
+    if (!(decreasing[s].key + increasing[t].key > 0)) break;
+    const double down = decreasing[s].max_change - decreases[s],
+                 up = increasing[t].max_change - increases[t];
     const double amount = std::min(down, up);
-    sold[s] += amount;
-    bought[b] += amount;
-    norm += amount * (sellers[s].root + buyers[b].root);
-    if (down <= amount) sold[s] = sellers[s].room, ++s;
-    if (up <= amount) bought[b] = buyers[b].room, ++b;
+    decreases[s] += amount;
+    increases[t] += amount;
+    norm += amount * (decreasing[s].root + increasing[t].root);
+    if (down <= amount) decreases[s] = decreasing[s].max_change, ++s;
+    if (up <= amount) increases[t] = increasing[t].max_change, ++t;
   }
   return norm;
 }
 
-// Dinkelbach's iteration: the largest (price + price) / (root + root) of a seller and a buyer.
+// The pair with the largest ratio gap / (root + root), by Dinkelbach's iteration.
 struct BestRatio {
   double ratio = 0.0;
-  std::size_t s = 0, b = 0;
+  std::size_t s = 0, t = 0;  // positions of the pair in the two sides
 };
 
-inline BestRatio largest_ratio(const std::array<Traders, 2>& traders) {
-  const auto best_key = [](const Traders& side, double rho) {
+inline BestRatio largest_ratio(const std::array<Side, 2>& sides) {
+  const auto best_key = [](const Side& side, double rho) {
     std::size_t best = 0;
     double most = -INFINITY;
     for (std::size_t k = 0; k < side.size(); ++k)
-      if (const double key = side[k].price - rho * side[k].root; key > most) {
+      if (const double key = side[k].score - rho * side[k].root; key > most) {
         most = key;
         best = k;
       }
     return best;
   };
-  const auto& [sellers, buyers] = traders;
+  const auto& [decreasing, increasing] = sides;
   BestRatio best;
-  if (sellers.empty() || buyers.empty()) return best;
+  if (decreasing.empty() || increasing.empty()) return best;
   for (double rho = 0.0;;) {
-    const std::size_t s = best_key(sellers, rho), b = best_key(buyers, rho);
-    rho = (sellers[s].price + buyers[b].price) / (sellers[s].root + buyers[b].root);
+    const std::size_t s = best_key(decreasing, rho), t = best_key(increasing, rho);
+    rho = (decreasing[s].score + increasing[t].score) / (decreasing[s].root + increasing[t].root);
     if (!(rho > best.ratio)) return best;
-    best = {rho, s, b};
+    best = {rho, s, t};
   }
 }
 
-// The rho with N(rho) = alpha rho by bisection in `range`, N more than `norm` already. It goes by
-// the geometric mean until both are of one size, and ends where no number lies between.
-inline Range balance(std::array<Traders, 2>& traders, double norm, const Choice& choice,
-                     Range range) {
-  std::array<std::vector<double>, 2> amounts;
+// Find the rho in `range` with N(rho) = alpha rho by bisection, where `norm` is the part of N that
+// is already decided. Uses the geometric mean until both ends have similar size, and ends when no
+// number lies between them.
+inline Range bisect(std::array<Side, 2>& sides, double norm, const Choice& choice, Range range) {
+  std::array<std::vector<double>, 2> changes;
   auto [below, above] = range;
   const auto middle_of = [](double low, double high) {
     return low > 0 && high > 4.0 * low ? std::sqrt(low) * std::sqrt(high) : 0.5 * (low + high);
   };
   for (double middle; below < (middle = middle_of(below, above)) && middle < above;) {
-    choice.beat();  // thousands of traders may be sorted each time
-    if (norm + match(traders, middle, amounts) > choice.alpha * middle) below = middle;
+    choice.poll();  // each round may sort thousands of candidates
+    if (norm + match(sides, middle, changes) > choice.alpha * middle) below = middle;
     else above = middle;
   }
   return {below, above};
 }
 
-// What is known of the optimum: its rho, that its level is no lower than `bought`, the price and
-// the norm of the dearest purchase, and no higher than `sold`, those of the cheapest sale; and the
-// mean root of its traders.
+// What is known of the optimum: rho, an interval that contains the multiplier of the sum, and the
+// mean root of the coordinates that change.
 struct Optimum {
-  double rho = 0.0, bought = -INFINITY, sold = INFINITY, root = 0.0;
+  double rho = 0.0, multiplier_low = -INFINITY, multiplier_high = INFINITY, mean_root = 0.0;
 };
 
-// No account moves further than the best pair would without rooms.
-inline BestRatio cap_rooms(std::array<Traders, 2>& traders, double alpha) {
-  const BestRatio best = largest_ratio(traders);
-  for (Traders& side : traders)
-    for (Trader& t : side) t.room = std::min(t.room, alpha * best.ratio / t.root);
+// The norm of the best step is at most alpha times the largest ratio, which limits every change.
+inline BestRatio limit_changes(std::array<Side, 2>& sides, double alpha) {
+  const BestRatio best = largest_ratio(sides);
+  for (Side& side : sides)
+    for (Candidate& t : side) t.max_change = std::min(t.max_change, alpha * best.ratio / t.root);
   return best;
 }
 
-// The best move of some traders.
+// Compute the best step of these candidates.
 template <class A>
-Optimum steepest(const A& a, std::array<Traders, 2> traders, const Choice& choice, Move& move) {
-  move.clear();
+Optimum steepest(const A& a, std::array<Side, 2> sides, const Choice& choice, Step& step) {
+  step.clear();
   const double alpha = choice.alpha;
-  const BestRatio best = cap_rooms(traders, alpha);
+  const BestRatio best = limit_changes(sides, alpha);
   if (!(best.ratio > 0)) return {};
-  const Trader &seller = traders[0][best.s], &buyer = traders[1][best.b];
-  const double width = seller.root + buyer.root;
-  if (alpha * best.ratio / width <= std::min(seller.room, buyer.room)) {
-    best_pair_move(a, seller.index, buyer.index, width * width, alpha, move);
-    return {best.ratio, best.ratio * buyer.root - buyer.price,
-            seller.price - best.ratio * seller.root, 0.5 * width};
+  const Candidate &down = sides[0][best.s], &up = sides[1][best.t];
+  const double width = down.root + up.root;
+  if (alpha * best.ratio / width <= std::min(down.max_change, up.max_change)) {
+    best_pair_step(a, down.index, up.index, width * width, alpha, step);
+    return {best.ratio, best.ratio * up.root - up.score, down.score - best.ratio * down.root,
+            0.5 * width};
   }
-  std::array<Traders, 2> certain;
-  const double most = best.ratio * (1.0 + 1e-12);  // where nothing trades, rounding included
-  const Region region = narrow(traders, certain, alpha, most, 64);
-  // Those who trade for certain stand at the head as one: what they are ahead of the other side.
-  std::array<Traded, 2> sure;
+  std::array<Side, 2> decided;
+  // At max_rho the best step is empty, in spite of rounding.
+  const double max_rho = best.ratio * (1.0 + SteepestSettings::ROUNDING);
+  const Region region = narrow(sides, decided, alpha, max_rho, SteepestSettings::MAX_UNDECIDED);
+  // Each side gets one candidate, which is matched first, for the excess of its decided changes
+  // over those of the other side.
+  std::array<TotalChange, 2> decided_total;
   for (int k = 0; k < 2; ++k)
-    for (const Trader& t : certain[k]) sure[k].add(t, t.room);
-  for (int k = 0; k < 2; ++k)
-    traders[k].push_back(
-        {INFINITY, 0.0, std::max(sure[k].amount - sure[1 - k].amount, 0.0), 0.0, -1});
-  const double norm = sure[0].norm + sure[1].norm;
-  const auto [below, above] = balance(traders, norm, choice, region.cost(1.0, 0.0));
+    for (const Candidate& t : decided[k]) decided_total[k].add(t, t.max_change);
+  for (int k = 0; k < 2; ++k) {
+    const double excess = std::max(decided_total[k].amount - decided_total[1 - k].amount, 0.0);
+    sides[k].push_back({INFINITY, 0.0, excess, 0.0, -1});
+  }
+  const double norm = decided_total[0].norm + decided_total[1].norm;
+  const auto [below, above] = bisect(sides, norm, choice, region.cost(1.0, 0.0));
 
-  // At a step of the norm both one-sided matchings are optimal: combine them to N = alpha rho.
+  // The norm may jump at rho. The matchings on both sides of the jump are optimal, so combine them
+  // to reach N = alpha rho.
   struct Change {
     Index index;
     double by[2];  // in the matching at `below`, and in that at `above`
@@ -263,135 +306,145 @@ Optimum steepest(const A& a, std::array<Traders, 2> traders, const Choice& choic
   std::vector<Change> changes;
   constexpr std::array<double, 2> SIGN{-1.0, 1.0};
   for (int k = 0; k < 2; ++k)
-    for (const Trader& t : certain[k])
-      changes.push_back({t.index, {SIGN[k] * t.room, SIGN[k] * t.room}});
+    for (const Candidate& t : decided[k])
+      changes.push_back({t.index, {SIGN[k] * t.max_change, SIGN[k] * t.max_change}});
   double norms[2];
-  std::array<std::vector<double>, 2> amounts;
-  for (int side = 0; side < 2; ++side) {
-    norms[side] = norm + match(traders, side ? above : below, amounts);
+  std::array<std::vector<double>, 2> sizes;
+  for (int end = 0; end < 2; ++end) {
+    norms[end] = norm + match(sides, end ? above : below, sizes);
     for (int k = 0; k < 2; ++k)
-      for (std::size_t t = 0; t < traders[k].size(); ++t)
-        if (const double by = SIGN[k] * amounts[k][t]; by != 0 && traders[k][t].index >= 0)
-          changes.push_back({traders[k][t].index, {side ? 0.0 : by, side ? by : 0.0}});
+      for (std::size_t t = 0; t < sides[k].size(); ++t)
+        if (const double by = SIGN[k] * sizes[k][t]; by != 0 && sides[k][t].index >= 0)
+          changes.push_back({sides[k][t].index, {end ? 0.0 : by, end ? by : 0.0}});
   }
-  // One change for each account: where constants are far apart it may sell in one matching and buy
-  // in the other.
+  // Merge the changes of each coordinate. If constants differ a lot, a coordinate may decrease in
+  // one matching and increase in the other.
   std::sort(changes.begin(), changes.end(),
             [](const Change& p, const Change& q) { return p.index < q.index; });
   std::size_t count = 0;
   for (const Change& change : changes)
     if (count > 0 && changes[count - 1].index == change.index)
-      for (int side = 0; side < 2; ++side) changes[count - 1].by[side] += change.by[side];
+      for (int end = 0; end < 2; ++end) changes[count - 1].by[end] += change.by[end];
     else changes[count++] = change;
   changes.resize(count);
-  const double spread = norms[0] - norms[1];
-  const double mix =
-      spread > 0 ? std::min(std::max((alpha * above - norms[1]) / spread, 0.0), 1.0) : 0.0;
+  const double jump = norms[0] - norms[1];
+  const double fraction =
+      jump > 0 ? std::min(std::max((alpha * above - norms[1]) / jump, 0.0), 1.0) : 0.0;
   Optimum optimum{above};
-  double level = -INFINITY;  // the dearest purchase, which no sale is below
+  double largest_right = -INFINITY;  // among increasing coordinates; no left derivative is below it
   for (const Change& change : changes) {
-    const auto [wide, narrow] = change.by;
-    const double delta = wide == narrow ? wide : narrow + mix * (wide - narrow);
+    const auto [longer, shorter] = change.by;
+    const double delta = longer == shorter ? longer : shorter + fraction * (longer - shorter);
     if (delta == 0.0) continue;
     const Index p = change.index;
-    const double cost = above * std::sqrt(choice.lipschitz[p]);
-    move.add(p, delta);
+    const double penalty = above * std::sqrt(choice.lipschitz[p]);
+    step.add(p, delta);
     if (delta > 0) {
-      level = std::max(level, a.template up_price<double>(p));
-      optimum.bought = std::max(optimum.bought, a.template up_price<double>(p) + cost);
+      const double right = a.template right_derivative<double>(p);
+      largest_right = std::max(largest_right, right);
+      optimum.multiplier_low = std::max(optimum.multiplier_low, right + penalty);
     } else {
-      optimum.sold = std::min(optimum.sold, a.template down_price<double>(p) - cost);
+      optimum.multiplier_high =
+          std::min(optimum.multiplier_high, a.template left_derivative<double>(p) - penalty);
     }
   }
-  // Counted from the level, no term is below 0: nothing cancels.
-  double length = 0.0, saved = 0.0, size = 0.0;
-  for (std::size_t k = 0; k < move.index.size(); ++k) {
-    const Index p = move.index[k];
-    const double delta = move.delta[k];
+  // Measured from largest_right, all terms are at least 0 and nothing cancels.
+  double length = 0.0, linear = 0.0, size = 0.0;
+  for (std::size_t k = 0; k < step.index.size(); ++k) {
+    const Index p = step.index[k];
+    const double delta = step.delta[k];
     length += std::sqrt(choice.lipschitz[p]) * std::abs(delta);
     size += std::abs(delta);
-    saved += delta < 0 ? -delta * (a.template down_price<double>(p) - level)
-                       : delta * (level - a.template up_price<double>(p));
+    linear += delta < 0 ? -delta * (a.template left_derivative<double>(p) - largest_right)
+                        : delta * (largest_right - a.template right_derivative<double>(p));
   }
-  move.decrease = std::max(saved - 0.5 * length * length / alpha, 0.0);
-  optimum.root = length / size;
+  step.decrease = std::max(linear - 0.5 * length * length / alpha, 0.0);
+  optimum.mean_root = length / size;
   return optimum;
 }
 
 struct Gs1Lipschitz {
   static constexpr Rule about{.name = "gs-1-lipschitz", .weighted = true, .one_norm = true};
-  static constexpr bool asks_for_range = true;
+  static constexpr bool needs_range = true;
 
-  // A few are all asked. Of many, those who can trade about where a sample of them does: at rho or
-  // above, and at levels from `low` to `high`. If the best move of these is there, nobody else can
-  // add to it; if not, it is the better guess.
+  // For many coordinates, estimate the optimum from a sample. Then match only the coordinates that
+  // can change in a region around it: at this rho or above, and at multipliers from low to high. If
+  // the best step of these has its optimum in the region, no other coordinate can improve it. If
+  // not, that optimum is the next estimate.
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    if (a.n > FEW) {
-      Optimum guess = guess_by_sample(a, q);
-      for (const double slack : {0.25, 0.25, 0.5, 1.0, 2.0}) {
-        const double rho = guess.rho / (1.0 + slack), width = slack * guess.rho * guess.root,
-                     low = guess.bought - width, high = guess.sold + width;
-        const auto traders = traders_at(a, q.choice.lipschitz, rho, low, high);
-        q.choice.beat();
-        const Optimum found = steepest(a, traders, q.choice, move);
-        if (found.rho >= rho && found.bought >= low && found.sold <= high) return;
-        if (found.rho > 0) guess = found;
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    const Choice& choice = input.choice;
+    if (a.n > SteepestSettings::MAX_UNSAMPLED) {
+      Optimum estimate = estimate_by_sample(a, input);
+      for (const double width : SteepestSettings::REGION_WIDTHS) {
+        const double rho = estimate.rho / (1.0 + width),
+                     margin = width * estimate.rho * estimate.mean_root,
+                     low = estimate.multiplier_low - margin,
+                     high = estimate.multiplier_high + margin;
+        const auto sides = sides_in_region(a, choice.lipschitz, rho, low, high);
+        choice.poll();
+        const Optimum found = steepest(a, sides, choice, step);
+        if (found.rho >= rho && found.multiplier_low >= low && found.multiplier_high <= high)
+          return;
+        if (found.rho > 0) estimate = found;
       }
     }
-    steepest(a, traders_at(a, q.choice.lipschitz, 0.0, -INFINITY, INFINITY), q.choice, move);
+    steepest(a, sides_in_region(a, choice.lipschitz, 0.0, -INFINITY, INFINITY), choice, step);
   }
 
  private:
-  static constexpr Index FEW = 512;
-
   template <class A>
-  static std::array<Traders, 2> traders_of(const A& a, const double* lipschitz,
-                                           const std::array<std::vector<Index>, 2>& lists) {
-    std::array<Traders, 2> traders;
-    for (int k = 0; k < 2; ++k) traders[k].reserve(lists[k].size());
+  static std::array<Side, 2> sides_of(const A& a, const double* lipschitz,
+                                      const std::array<std::vector<Index>, 2>& lists) {
+    std::array<Side, 2> sides;
+    for (int k = 0; k < 2; ++k) sides[k].reserve(lists[k].size());
     for (const Index p : lists[0])
-      if (const double room = a.template down_room<double>(p); room > 0)
-        traders[0].push_back(
-            {a.template down_price<double>(p), std::sqrt(lipschitz[p]), room, 0, p});
+      if (const double max_change = a.template max_decrease<double>(p); max_change > 0)
+        sides[0].push_back(
+            {a.template left_derivative<double>(p), std::sqrt(lipschitz[p]), max_change, 0, p});
     for (const Index p : lists[1])
-      if (const double room = a.template up_room<double>(p); room > 0)
-        traders[1].push_back(
-            {-a.template up_price<double>(p), std::sqrt(lipschitz[p]), room, 0, p});
-    return traders;
+      if (const double max_change = a.template max_increase<double>(p); max_change > 0)
+        sides[1].push_back(
+            {-a.template right_derivative<double>(p), std::sqrt(lipschitz[p]), max_change, 0, p});
+    return sides;
   }
 
-  // Who sells at `rho` and `low`, and who buys at `rho` and `high`, rounding included.
+  // The coordinates that decrease at (rho, low), and those that increase at (rho, high), with a
+  // margin for rounding. The comparison uses squares, to avoid square roots.
   template <class A>
-  static std::array<Traders, 2> traders_at(const A& a, const double* lipschitz, double rho,
-                                           double low, double high) {
+  static std::array<Side, 2> sides_in_region(const A& a, const double* lipschitz, double rho,
+                                             double low, double high) {
     std::array<std::vector<Index>, 2> lists;
     collect<2>(a.n, {&lists[0], &lists[1]}, [&]<class T>(Index p) {
-      const T cost = (rho * rho * (1.0 - 1e-12)) * load<T>(lipschitz + p), no = all<T>(-1.0);
-      const T sell = a.template down_price<T>(p) - low, buy = high - a.template up_price<T>(p);
-      return std::array<T, 2>{sell >= all<T>(0.0) ? sell * sell - cost : no,
-                              buy >= all<T>(0.0) ? buy * buy - cost : no};
+      const T cost = (rho * rho * (1.0 - SteepestSettings::ROUNDING)) * load<T>(lipschitz + p),
+              no = all<T>(-1.0);
+      const T down = a.template left_derivative<T>(p) - low,
+              up = high - a.template right_derivative<T>(p);
+      return std::array<T, 2>{down >= all<T>(0.0) ? down * down - cost : no,
+                              up >= all<T>(0.0) ? up * up - cost : no};
     });
-    return traders_of(a, lipschitz, lists);
+    return sides_of(a, lipschitz, lists);
   }
 
-  // The optimum of every so many accounts, with their share of alpha.
+  // The optimum of a sample of the coordinates, with alpha reduced in proportion.
   template <class A, class Curvature>
-  static Optimum guess_by_sample(const A& a, const Question<Curvature>& q) {
-    constexpr Index RUN = 16;  // neighbours, which memory gives at once
-    const Index one_of = std::clamp<Index>(a.n / FEW, 8, 64);
-    std::vector<Index> list{q.ends.seller.index, q.ends.buyer.index};
-    for (Index p = 0; p < a.n; p += RUN * one_of)
-      for (Index k = p; k < std::min(p + RUN, a.n); ++k) list.push_back(k);
-    std::array<Traders, 2> traders = traders_of(a, q.choice.lipschitz, {list, list}), certain;
-    const double alpha = q.choice.alpha / double(one_of);
-    const auto [ratio, s, b] = cap_rooms(traders, alpha);
-    const double root = 0.5 * (traders[0][s].root + traders[1][b].root);
-    const Place at = narrow(traders, certain, alpha, ratio, 0).centre();
-    Traded traded;
-    for (const Traders& side : certain)
-      for (const Trader& t : side) traded.add(t, t.room);
-    return {at.rho, at.level, at.level, traded.amount > 0 ? traded.norm / traded.amount : root};
+  static Optimum estimate_by_sample(const A& a, const RuleInput<Curvature>& input) {
+    using Settings = SteepestSettings;
+    const Index stride = std::clamp<Index>(
+        a.n / Settings::MAX_UNSAMPLED, Settings::MIN_SAMPLE_STRIDE, Settings::MAX_SAMPLE_STRIDE);
+    std::vector<Index> list{input.ends.down.index, input.ends.up.index};
+    for (Index p = 0; p < a.n; p += Settings::SAMPLE_RUN * stride)
+      for (Index k = p; k < std::min(p + Settings::SAMPLE_RUN, a.n); ++k) list.push_back(k);
+    std::array<Side, 2> sides = sides_of(a, input.choice.lipschitz, {list, list}), decided;
+    const double alpha = input.choice.alpha / double(stride);
+    const auto [ratio, s, t] = limit_changes(sides, alpha);
+    const double root = 0.5 * (sides[0][s].root + sides[1][t].root);
+    const DualPoint at = narrow(sides, decided, alpha, ratio, 0).center();
+    TotalChange total;
+    for (const Side& side : decided)
+      for (const Candidate& candidate : side) total.add(candidate, candidate.max_change);
+    return {at.rho, at.multiplier, at.multiplier,
+            total.amount > 0 ? total.norm / total.amount : root};
   }
 };
 

@@ -1,50 +1,57 @@
-// GS-q: the pair with the largest decrease of the model, rooms included. Included once per
+// GS-q: the pair with the largest decrease of the model within the bounds. Section 3.2 of the
+// paper, eq. (GS-q); the NumPy form in src/pairstep/rules/gs_q.py has the proof. Included once per
 // instruction set.
 
 namespace gs_q {
 
-struct Stair {  // with at least this room, this is the best price
-  double room, price;
+// The best score among the coordinates that can change by at least `max_change`. The score is the
+// left derivative of a coordinate that decreases, and minus the right derivative of one that
+// increases.
+struct Stair {
+  double max_change, score;
   Index index;
 };
 
-// Sort by falling room; each entry then carries the best price among those before it.
+// Sort by falling max_change. Each entry then gets the best score among those before it.
 inline void make_staircase(std::vector<Stair>& stairs) {
   std::sort(stairs.begin(), stairs.end(), [](const Stair& a, const Stair& b) {
-    return a.room > b.room || (a.room == b.room && a.index < b.index);
+    return a.max_change > b.max_change || (a.max_change == b.max_change && a.index < b.index);
   });
   for (std::size_t k = 1; k < stairs.size(); ++k)
-    if (!(stairs[k].price > stairs[k - 1].price)) {
-      stairs[k].price = stairs[k - 1].price;
+    if (!(stairs[k].score > stairs[k - 1].score)) {
+      stairs[k].score = stairs[k - 1].score;
       stairs[k].index = stairs[k - 1].index;
     }
 }
 
-// The best pair among some sellers and some buyers, by merging their staircases.
+// The best pair of some coordinates that decrease with some that increase, by merging their
+// staircases.
 template <class A>
-Champion best_of_stairs(const A& a, const std::vector<Index>& some_sellers,
-                        const std::vector<Index>& some_buyers, double curvature) {
-  std::vector<Stair> sellers, buyers;
-  for (const Index i : some_sellers)
-    if (const double room = a.template down_room<double>(i); room > 0)
-      sellers.push_back({room, a.template down_price<double>(i), i});
-  for (const Index j : some_buyers)
-    if (const double room = a.template up_room<double>(j); room > 0)
-      buyers.push_back({room, -a.template up_price<double>(j), j});
-  make_staircase(sellers);
-  make_staircase(buyers);
-  // Limits in falling order; the later of equal gains wins, as the smallest limit does in NumPy.
-  Champion best{0.0, -1, -1};
-  std::size_t s = 0, b = 0;
-  while (s < sellers.size() || b < buyers.size()) {
-    const double limit = std::max(s < sellers.size() ? sellers[s].room : 0.0,
-                                  b < buyers.size() ? buyers[b].room : 0.0);
-    while (s < sellers.size() && sellers[s].room >= limit) ++s;
-    while (b < buyers.size() && buyers[b].room >= limit) ++b;
-    if (s == 0 || b == 0) continue;
-    const double gap = sellers[s - 1].price + buyers[b - 1].price;
-    const double gain = gain_of<double>(gap, limit, curvature);
-    if (gain >= best.gain) best = {gain, sellers[s - 1].index, buyers[b - 1].index};
+BestPair best_of_stairs(const A& a, const std::vector<Index>& some_decreasing,
+                        const std::vector<Index>& some_increasing, double curvature) {
+  std::vector<Stair> decreasing, increasing;
+  for (const Index i : some_decreasing)
+    if (const double max_change = a.template max_decrease<double>(i); max_change > 0)
+      decreasing.push_back({max_change, a.template left_derivative<double>(i), i});
+  for (const Index j : some_increasing)
+    if (const double max_change = a.template max_increase<double>(j); max_change > 0)
+      increasing.push_back({max_change, -a.template right_derivative<double>(j), j});
+  make_staircase(decreasing);
+  make_staircase(increasing);
+  // The limits are visited in falling order. Among equal decreases the last one wins, because the
+  // NumPy form takes the smallest limit.
+  BestPair best{0.0, -1, -1};
+  std::size_t s = 0, t = 0;
+  while (s < decreasing.size() || t < increasing.size()) {
+    const double limit = std::max(s < decreasing.size() ? decreasing[s].max_change : 0.0,
+                                  t < increasing.size() ? increasing[t].max_change : 0.0);
+    while (s < decreasing.size() && decreasing[s].max_change >= limit) ++s;
+    while (t < increasing.size() && increasing[t].max_change >= limit) ++t;
+    if (s == 0 || t == 0) continue;
+    const double gap = decreasing[s - 1].score + increasing[t - 1].score;
+    const double decrease = model_decrease<double>(gap, limit, curvature);
+    if (decrease >= best.decrease)
+      best = {decrease, decreasing[s - 1].index, increasing[t - 1].index};
   }
   return best;
 }
@@ -53,17 +60,17 @@ struct GsQ {
   static constexpr Rule about{.name = "gs-q", .uses_alpha = true};
 
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    const double alpha = q.choice.alpha;
-    const Index dear = q.ends.seller.index, cheap = q.ends.buyer.index;
-    // No gain exceeds that of the widest gap without rooms.
-    if (0.5 * alpha * q.ends.gap() <= room_of(a, dear, cheap))
-      return best_pair_move(a, dear, cheap, 2.0, alpha, move);
-    const Champion best = prune_and_solve(a, q.ends, nullptr, alpha, 1.0,
-                                          [&](const auto& sellers, const auto& buyers) {
-                                            return best_of_stairs(a, sellers, buyers, 2.0 / alpha);
-                                          });
-    best_pair_move(a, best.i, best.j, 2.0, alpha, move);
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    const double alpha = input.choice.alpha;
+    const Index down = input.ends.down.index, up = input.ends.up.index;
+    // If no bound limits the pair with the largest gap, no pair decreases the model more.
+    if (0.5 * alpha * input.ends.gap() <= slack_of(a, down, up))
+      return best_pair_step(a, down, up, 2.0, alpha, step);
+    const BestPair best = prune_and_solve(
+        a, input.ends, nullptr, alpha, 1.0, [&](const auto& decreasing, const auto& increasing) {
+          return best_of_stairs(a, decreasing, increasing, 2.0 / alpha);
+        });
+    best_pair_step(a, best.i, best.j, 2.0, alpha, step);
   }
 };
 

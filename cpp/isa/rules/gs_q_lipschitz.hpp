@@ -1,18 +1,21 @@
-// GS-q with coordinate-wise Lipschitz constants, rooms included. Included once per instruction set.
+// GS-q with coordinate-wise Lipschitz constants, within the bounds. Section 4 of the paper, eq.
+// (GSL); the NumPy form in src/pairstep/rules/gs_q_lipschitz.py has the proof. Included once per
+// instruction set.
 
 namespace gs_q_lipschitz {
 
-// A segment of an envelope: up to `end`, account `index` is the best.
+// A piece of an upper envelope, which ends at `end`: there, line number `index` is the largest.
 struct Piece {
   double end;
   Index index;
 };
 
+// The line segment score - slope d, for 0 <= d <= end, of coordinate `index`.
 struct Line {
-  double price, slope, end;  // value at d: price - slope d, for d <= end
+  double score, slope, end;
   Index index;
 
-  double at(double d) const { return price - slope * d; }
+  double at(double d) const { return score - slope * d; }
 };
 
 inline void append(std::vector<Piece>& envelope, double begin, double end, Index line) {
@@ -21,7 +24,7 @@ inline void append(std::vector<Piece>& envelope, double begin, double end, Index
   else envelope.push_back({end, line});
 }
 
-// The upper envelope of lines [first, last) by divide and conquer; pieces index into `lines`.
+// The upper envelope of the lines [first, last), by divide and conquer.
 inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index first, Index last) {
   if (last - first == 0) return {};
   if (last - first == 1) return {{lines[first].end, first}};
@@ -40,8 +43,8 @@ inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index firs
     } else if (at_begin <= 0 && at_end <= 0) {
       append(merged, begin, end, right[r].index);
     } else {
-      const double share = at_begin / (at_begin - at_end);
-      const double cross = std::min(std::max(begin + share * (end - begin), begin), end);
+      const double fraction = at_begin / (at_begin - at_end);
+      const double cross = std::min(std::max(begin + fraction * (end - begin), begin), end);
       append(merged, begin, cross, at_begin > 0 ? left[l].index : right[r].index);
       append(merged, cross, end, at_begin > 0 ? right[r].index : left[l].index);
     }
@@ -55,13 +58,13 @@ inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index firs
   return merged;
 }
 
-// Drop lines that another one beats in price, slope and reach; without rooms that leaves only
-// the few on the front.
+// Drop each line that is nowhere above another one: it has a smaller score, a steeper slope and an
+// earlier end. Without bounds few lines remain.
 inline void drop_dominated(std::vector<Line>& lines) {
   std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
-    return a.price > b.price || (a.price == b.price && a.slope < b.slope);
+    return a.score > b.score || (a.score == b.score && a.slope < b.slope);
   });
-  double slope = INFINITY, end = 0.0;  // of the flattest line so far
+  double slope = INFINITY, end = 0.0;  // of the least steep line so far
   std::erase_if(lines, [&](const Line& line) {
     if (line.slope >= slope && line.end <= end) return true;
     if (line.slope < slope) {
@@ -72,51 +75,57 @@ inline void drop_dominated(std::vector<Line>& lines) {
   });
 }
 
-// The best pair among some sellers and some buyers, by merging their envelopes.
+// The best pair of some coordinates that decrease with some that increase, by merging their
+// envelopes. `smallest` is the smallest Lipschitz constant and `largest_gap` the largest gap.
 template <class A>
-Champion best_of_envelopes(const A& a, const std::vector<Index>& some_sellers,
-                           const std::vector<Index>& some_buyers, const double* lipschitz,
-                           double alpha, double smallest, double widest) {
-  // No pair moves further than the widest gap and the smallest constant allow: ends are finite.
-  std::vector<Line> sellers, buyers;
-  for (const Index i : some_sellers)
-    if (const double room = a.template down_room<double>(i); room > 0)
-      sellers.push_back({a.template down_price<double>(i), 0.5 * lipschitz[i] / alpha,
-                         std::min(room, alpha * widest / (lipschitz[i] + smallest)), i});
-  for (const Index j : some_buyers)
-    if (const double room = a.template up_room<double>(j); room > 0)
-      buyers.push_back({-a.template up_price<double>(j), 0.5 * lipschitz[j] / alpha,
-                        std::min(room, alpha * widest / (lipschitz[j] + smallest)), j});
-  drop_dominated(sellers);
-  drop_dominated(buyers);
-  const std::vector<Piece> u = envelope_of(sellers, 0, Index(sellers.size()));
-  const std::vector<Piece> v = envelope_of(buyers, 0, Index(buyers.size()));
-  Champion best{0.0, -1, -1};
-  for (std::size_t s = 0, b = 0; s < u.size() && b < v.size();) {
-    const Index i = sellers[u[s].index].index, j = buyers[v[b].index].index;
+BestPair best_of_envelopes(const A& a, const std::vector<Index>& some_decreasing,
+                           const std::vector<Index>& some_increasing, const double* lipschitz,
+                           double alpha, double smallest, double largest_gap) {
+  // The largest gap and the smallest constant limit the amount of every pair, so all ends are
+  // finite.
+  std::vector<Line> decreasing, increasing;
+  for (const Index i : some_decreasing)
+    if (const double max_change = a.template max_decrease<double>(i); max_change > 0)
+      decreasing.push_back({a.template left_derivative<double>(i), 0.5 * lipschitz[i] / alpha,
+                            std::min(max_change, alpha * largest_gap / (lipschitz[i] + smallest)),
+                            i});
+  for (const Index j : some_increasing)
+    if (const double max_change = a.template max_increase<double>(j); max_change > 0)
+      increasing.push_back({-a.template right_derivative<double>(j), 0.5 * lipschitz[j] / alpha,
+                            std::min(max_change, alpha * largest_gap / (lipschitz[j] + smallest)),
+                            j});
+  drop_dominated(decreasing);
+  drop_dominated(increasing);
+  const std::vector<Piece> u = envelope_of(decreasing, 0, Index(decreasing.size()));
+  const std::vector<Piece> v = envelope_of(increasing, 0, Index(increasing.size()));
+  BestPair best{0.0, -1, -1};
+  for (std::size_t s = 0, t = 0; s < u.size() && t < v.size();) {
+    const Index i = decreasing[u[s].index].index, j = increasing[v[t].index].index;
     const double curvature = (lipschitz[i] + lipschitz[j]) / alpha;
-    best.offer(gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature), i, j);
-    const double end = std::min(u[s].end, v[b].end);
+    best.offer(model_decrease<double>(gap_of(a, i, j), slack_of(a, i, j), curvature), i, j);
+    const double end = std::min(u[s].end, v[t].end);
     if (u[s].end <= end) ++s;
-    if (v[b].end <= end) ++b;
+    if (v[t].end <= end) ++t;
   }
   return best;
 }
 
 struct GsQLipschitz {
   static constexpr Rule about{.name = "gs-q-lipschitz", .weighted = true};
-  static constexpr bool asks_for_range = true;
+  static constexpr bool needs_range = true;
 
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    const double* lipschitz = q.choice.lipschitz;
-    const double alpha = q.choice.alpha;
-    const double least = q.constants.least;
-    const auto [gain, i, j] = prune_and_solve(
-        a, q.ends, lipschitz, alpha, least, [&](const auto& sellers, const auto& buyers) {
-          return best_of_envelopes(a, sellers, buyers, lipschitz, alpha, least, q.ends.gap());
-        });
-    best_pair_move(a, i, j, lipschitz[i] + lipschitz[j], alpha, move);
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    const double* lipschitz = input.choice.lipschitz;
+    const double alpha = input.choice.alpha;
+    const double least = input.constants.least;
+    const auto [decrease, i, j] =
+        prune_and_solve(a, input.ends, lipschitz, alpha, least,
+                        [&](const auto& decreasing, const auto& increasing) {
+                          return best_of_envelopes(a, decreasing, increasing, lipschitz, alpha,
+                                                   least, input.ends.gap());
+                        });
+    best_pair_step(a, i, j, lipschitz[i] + lipschitz[j], alpha, step);
   }
 };
 

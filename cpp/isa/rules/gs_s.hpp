@@ -1,14 +1,15 @@
-// GS-s: the pair with the steepest slope. Included once per instruction set.
+// GS-s: the pair with the most negative directional derivative. Section 3.1 of the paper; the NumPy
+// form is src/pairstep/rules/gs_s.py. Included once per instruction set.
 
 namespace gs_s {
 
 struct GsS {
   static constexpr Rule about{.name = "gs-s", .alias = "greedy"};
-  static constexpr bool of_any_size = true;  // it compares prices only
+  static constexpr bool handles_any_scale = true;  // it only compares derivatives
 
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    best_pair_move(a, q.ends.seller.index, q.ends.buyer.index, 2.0, q.choice.alpha, move);
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    best_pair_step(a, input.ends.down.index, input.ends.up.index, 2.0, input.choice.alpha, step);
   }
 };
 

@@ -1,54 +1,63 @@
-// LIBSVM's second-order choice of the partner. Included once per instruction set.
+// LIBSVM's rule since version 2.8: second-order choice of the second coordinate (Fan, Chen and Lin,
+// JMLR 6, 2005). The NumPy form is src/pairstep/rules/libsvm.py. Included once per instruction set.
 
 namespace libsvm {
 
 struct Libsvm {
   static constexpr Rule about{.name = "libsvm", .curved = true};
 
-  // Where the Hessian has no curvature a step has no end, which the caller finds; here it must only
-  // stay a number. With gaps of ordinary size, amounts up to FAR give gains that can be compared.
-  static constexpr double FAR = 0x1p500;
+  // Largest amount that is considered. Without curvature the best amount is infinite; the caller
+  // detects that, but the decreases compared here must stay finite. Gaps are at most about 2^150 in
+  // the units of the input (see units.hpp), so their products with this amount do not overflow.
+  static constexpr double MAX_AMOUNT = 0x1p500;
 
   template <class A, class Curvature>
-  static void choose(const A& a, const Question<Curvature>& q, Move& move) {
-    const Index i = q.ends.seller.index, cheapest = q.ends.buyer.index;
-    const double price = q.ends.seller.value;
-    const double room = std::min(a.template down_room<double>(i), FAR);
+  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+    const Index i = input.ends.down.index, widest = input.ends.up.index;
+    const double derivative = input.ends.down.value;
+    const double max_decrease = std::min(a.template max_decrease<double>(i), MAX_AMOUNT);
     const auto curvature = [&]<class T>(Index p) INLINED {
-      return bounded(q.curvature.template operator()<T>(i, p));
+      return bounded(input.curvature.template operator()<T>(i, p));
     };
     const auto gap = [&]<class T>(Index p)
-                         INLINED -> T { return price - a.template up_price<T>(p); };
-    const auto limit = [&]<class T>(Index p)
-                           INLINED { return minimum(a.template up_room<T>(p), all<T>(room)); };
-    const auto gain = [&]<class T>(Index p) INLINED {
-      return gain_of<T>(gap.template operator()<T>(p), limit.template operator()<T>(p),
-                        curvature.template operator()<T>(p));
+                         INLINED -> T { return derivative - a.template right_derivative<T>(p); };
+    const auto limit = [&]<class T>(Index p) INLINED {
+      return minimum(a.template max_increase<T>(p), all<T>(max_decrease));
     };
-    // Curvature times gain, less curvature times bar: no division. CLOSE makes up for the rounding
-    // of both, NOTHING for what underflows.
-    const auto excess = [&](Index p, double bar) INLINED {
-      const Lanes c = maximum(q.curvature.template operator()<Lanes>(i, p), all<Lanes>(FLAT));
-      const Lanes wide = maximum(gap.template operator()<Lanes>(p), all<Lanes>(0.0));
-      const Lanes push = minimum(c * limit.template operator()<Lanes>(p), wide);
-      return multiply_add(push, multiply_add(push, all<Lanes>(-0.5), wide), c * (-CLOSE * bar));
+    const auto decrease = [&]<class T>(Index p) INLINED {
+      return model_decrease<T>(gap.template operator()<T>(p), limit.template operator()<T>(p),
+                               curvature.template operator()<T>(p));
     };
-    const double known = CLOSE * gain.template operator()<double>(cheapest);
-    const auto [found] = shared<1>(q.choice.crew, a.n, [&](Index begin, Index end) {
-      const auto excess_here = [&](Index p, double bar) INLINED { return excess(begin + p, bar); };
-      return std::array{argmax_above(known, end - begin, excess_here, -NOTHING, from(begin, gain))};
+    // Quick test without a division: curvature times (decrease - threshold). CLOSE covers the
+    // rounding error of both terms, and UNDERFLOWN their underflow.
+    const auto excess = [&](Index p, double threshold) INLINED {
+      const Lanes c =
+          maximum(input.curvature.template operator()<Lanes>(i, p), all<Lanes>(MIN_CURVATURE));
+      const Lanes positive_gap = maximum(gap.template operator()<Lanes>(p), all<Lanes>(0.0));
+      const Lanes scaled_amount = minimum(c * limit.template operator()<Lanes>(p), positive_gap);
+      return multiply_add(scaled_amount,
+                          multiply_add(scaled_amount, all<Lanes>(-0.5), positive_gap),
+                          c * (-CLOSE * threshold));
+    };
+    const double known = CLOSE * decrease.template operator()<double>(widest);
+    const auto [found] = shared<1>(input.choice.worker_group, a.n, [&](Index begin, Index end) {
+      const auto excess_here = [&](Index p, double threshold)
+                                   INLINED { return excess(begin + p, threshold); };
+      return std::array{
+          argmax_above(known, end - begin, excess_here, -UNDERFLOWN, from(begin, decrease))};
     });
-    const Index j = found.index >= 0 ? found.index : cheapest;
-    best_pair_move(a, i, j, curvature.template operator()<double>(j), 1.0, move);
+    const Index j = found.index >= 0 ? found.index : widest;
+    best_pair_step(a, i, j, curvature.template operator()<double>(j), 1.0, step);
   }
 
  private:
-  static constexpr double CLOSE = 1.0 - 1e-14, NOTHING = 0x1p-900;
+  static constexpr double CLOSE = 1.0 - 1e-14;    // relative: about 45 rounding errors
+  static constexpr double UNDERFLOWN = 0x1p-900;  // absolute: far above the smallest double
 
-  // An infinite curvature times no amount would not be a number.
+  // Keep the curvature finite: infinity times an amount of 0 would be NaN.
   template <class T>
   static T bounded(T curvature) {
-    return minimum(maximum(curvature, all<T>(FLAT)), all<T>(MOST));
+    return minimum(maximum(curvature, all<T>(MIN_CURVATURE)), all<T>(MAX_DOUBLE));
   }
 };
 

@@ -1,5 +1,6 @@
-// Rules that do not look at the prices to choose: random pairs and pairs in turn. The answer is
-// {-1, -1} where the first of the pair is alone in its group. Included once per instruction set.
+// Rules that choose a pair without looking at the derivatives: random and cyclic. The NumPy form is
+// src/pairstep/rules/unguided.py. `pair` returns {-1, -1} if the first coordinate is alone in its
+// group. Included once per instruction set.
 
 namespace unguided {
 

@@ -1,94 +1,101 @@
-// Groups under one total, as they see each other: the same accounts, with no room beyond that of
-// their group's sum. Two that happen to be of one group may trade that far too. Included once per
-// instruction set.
+// Steps across groups that share one total, where the sum of each group has limits. Included once
+// per instruction set.
 
-class Across {
+// The coordinates as a step across groups sees them: no coordinate can change by more than the sum
+// of its group. A step may also pair two coordinates of the same group; the limit is then tighter
+// than necessary, which does no harm, because steps inside a group are chosen separately.
+class CrossGroup {
  public:
-  // All anew. Nothing where each group has a total of its own.
-  void renew(const Point& point, const Ledger& own) {
+  // Compute everything from the point. Does nothing if each group has its own total.
+  void reset(const Point& point, const PositionTable& own) {
     if (!point.nested()) return;
-    rooms_ = rooms_of(point);
-    if (!ledger_ || ledger_->n != point.n) ledger_ = std::make_unique<OwnLedger>(point.n);
-    ledger_->gradient = own.gradient;
+    slacks_ = slacks_of(point);
+    if (!table_ || table_->n != point.n) table_ = std::make_unique<OwnPositionTable>(point.n);
+    table_->gradient = own.gradient;
     for (Index group = 0; group < point.n_groups; ++group) enter(point, own, group);
   }
 
-  Book book() const { return Book(*ledger_); }
-  const GroupRooms& rooms() const { return rooms_; }
+  TableView view() const { return TableView(*table_); }
+  const GroupSlack& slacks() const { return slacks_; }
 
-  // The extremes of all, from those of each group.
+  // The extremes over all groups, from the extremes of each group.
   Extremes ends(const Point& point, const std::vector<Extremes>& of_groups) const {
     Extremes best;
     for (Index g = 0; g < point.n_groups; ++g) {
-      const auto& [seller, buyer, suspect] = of_groups[g];
-      if (rooms_.down[g] > 0 && seller.value > best.seller.value)
-        best.seller = {seller.value, point.starts[g] + seller.index};
-      if (rooms_.up[g] > 0 && buyer.value > best.buyer.value)
-        best.buyer = {buyer.value, point.starts[g] + buyer.index};
+      const auto& [down, up, suspect] = of_groups[g];
+      if (slacks_.down[g] > 0 && down.value > best.down.value)
+        best.down = {down.value, point.starts[g] + down.index};
+      if (slacks_.up[g] > 0 && up.value > best.up.value)
+        best.up = {up.value, point.starts[g] + up.index};
     }
     return best;
   }
 
-  // How many times a move can be made before a group's sum is at its limit.
-  double times(const Point& point, const Move& move) const {
+  // The largest multiple of a step that keeps the sums of all groups within their limits.
+  double max_multiple(const Point& point, const Step& step) const {
     double most = INFINITY;
-    for_groups(point, move, [&](Index g, double change) {
+    for_groups(point, step, [&](Index g, double change) {
       if (change != 0)
-        most = std::min(most, (change < 0 ? rooms_.down[g] : rooms_.up[g]) / std::abs(change));
+        most = std::min(most, (change < 0 ? slacks_.down[g] : slacks_.up[g]) / std::abs(change));
     });
     return most;
   }
 
-  // Several accounts of a group may each have room, and all together none: shorten the move. What
-  // it gains falls at most in proportion, for its model is convex.
-  void shorten(const Point& point, Move& move) const {
-    const double part = times(point, move);
-    if (!(part < 1)) return;
-    for (double& delta : move.delta) delta *= part;
-    move.decrease *= part;
-    if (!(part > 0)) move.clear();
+  // A step of several coordinates of a group can change its sum by more than the limit, although
+  // each of them is within the limit. Shorten the step then. Its model is convex, so the decrease
+  // shrinks at most in proportion.
+  void shorten(const Point& point, Step& step) const {
+    const double fraction = max_multiple(point, step);
+    if (!(fraction < 1)) return;
+    for (double& delta : step.delta) delta *= fraction;
+    step.decrease *= fraction;
+    if (!(fraction > 0)) step.clear();
   }
 
-  // The accounts of a move have changed by so much, and are entered in `own`.
-  void follow(const Point& point, const Ledger& own, const Move& move) {
-    for_groups(point, move, [&](Index g, double change) {
+  // Update after a step, which is already entered in `own`.
+  void update(const Point& point, const PositionTable& own, const Step& step) {
+    for_groups(point, step, [&](Index g, double change) {
       if (change != 0) {
-        rooms_.down[g] = left_of(rooms_.down[g], change, rooms_.grain[g]);
-        rooms_.up[g] = left_of(rooms_.up[g], -change, rooms_.grain[g]);
+        slacks_.down[g] = slack_after(slacks_.down[g], change, slacks_.rounding[g]);
+        slacks_.up[g] = slack_after(slacks_.up[g], -change, slacks_.rounding[g]);
       }
       enter(point, own, g);
     });
   }
 
  private:
-  // A sum ends on its limit, not as near to it as rounding puts it.
-  static double left_of(double room, double change, double grain) {
-    const double left = room + change;
-    const double rounding = std::max(grain, GRAIN * std::max(room, std::abs(change)));
-    return std::isinf(room) || left > rounding ? left : 0.0;
+  // A change of a sum that is smaller than this, relative to the changes that it adds up, is the
+  // rounding error of changes that cancel inside a group.
+  static constexpr double SUM_ROUNDING = 1e-12;
+
+  // A slack within rounding error becomes exactly 0, so that the sum counts as at its limit.
+  static double slack_after(double slack, double change, double grain) {
+    const double left = slack + change;
+    const double rounding =
+        std::max(grain, NumericalPolicy::sum_rounding * std::max(slack, std::abs(change)));
+    return std::isinf(slack) || left > rounding ? left : 0.0;
   }
 
-  void enter(const Point& point, const Ledger& own, Index group) {
-    const double down = rooms_.down[group], up = rooms_.up[group];
+  void enter(const Point& point, const PositionTable& own, Index group) {
+    const double down = slacks_.down[group], up = slacks_.up[group];
     for (Index p = point.starts[group]; p < point.starts[group + 1]; ++p) {
-      ledger_->down_shift[p] = down > 0 ? own.down_shift[p] : -INFINITY;
-      ledger_->up_shift[p] = up > 0 ? own.up_shift[p] : INFINITY;
-      ledger_->down_room[p] = std::min(own.down_room[p], down);
-      ledger_->up_room[p] = std::min(own.up_room[p], up);
+      table_->left_shift[p] = down > 0 ? own.left_shift[p] : -INFINITY;
+      table_->right_shift[p] = up > 0 ? own.right_shift[p] : INFINITY;
+      table_->max_decrease[p] = std::min(own.max_decrease[p], down);
+      table_->max_increase[p] = std::min(own.max_increase[p], up);
     }
   }
 
-  // Calls visit(group, change of its sum) for the groups that a move touches. What rounding leaves
-  // of an exchange inside a group is no change.
+  // Call visit(group, change of its sum) for each group that the step changes.
   template <class Visit>
-  void for_groups(const Point& point, const Move& move, Visit visit) const {
+  void for_groups(const Point& point, const Step& step, Visit visit) const {
     struct Part {
       Index group;
       double delta;
     };
     std::vector<Part> parts;
-    for (std::size_t k = 0; k < move.index.size(); ++k)
-      parts.push_back({group_of(point, move.index[k]), move.delta[k]});
+    for (std::size_t k = 0; k < step.index.size(); ++k)
+      parts.push_back({group_of(point, step.index[k]), step.delta[k]});
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.group < b.group; });
     for (std::size_t k = 0; k < parts.size();) {
@@ -98,10 +105,10 @@ class Across {
         change += parts[k].delta;
         size += std::abs(parts[k].delta);
       }
-      visit(group, std::abs(change) > 1e-12 * size ? change : 0.0);
+      visit(group, std::abs(change) > SUM_ROUNDING * size ? change : 0.0);
     }
   }
 
-  GroupRooms rooms_;
-  std::unique_ptr<OwnLedger> ledger_;
+  GroupSlack slacks_;
+  std::unique_ptr<OwnPositionTable> table_;
 };

@@ -1,125 +1,130 @@
-// Asking a rule: within one group, and at a point. Included once per instruction set.
+// Calling a rule: within one group, and at a point. Included once per instruction set.
 
-// Choose within one group. `known` may be null where the caller has not found the extremes.
+// Choose a step within one group. `known` is null if the caller has not computed the extremes.
 template <class A, class Curvature>
 void choose(const A& a, const Extremes* known, const Choice& choice, const double* lipschitz,
-            Curvature curvature, Move& move) {
-  move.clear();
-  const auto ask = [&]<class R>() {
-    Question<Curvature> question{choice, {}, curvature};
-    question.choice.lipschitz = lipschitz;
-    Extremes& ends = question.ends;
+            Curvature curvature, Step& step) {
+  step.clear();
+  const auto call = [&]<class R>() {
+    RuleInput<Curvature> input{choice, {}, curvature};
+    input.choice.lipschitz = lipschitz;
+    Extremes& ends = input.ends;
     bool chosen = false;
-    if constexpr (requires { R::choose_at_once(a, choice, move); }) {
+    if constexpr (requires { R::choose_in_one_pass(a, choice, step); }) {
       if (!known) {
-        ends = R::choose_at_once(a, choice, move);
+        ends = R::choose_in_one_pass(a, choice, step);
         chosen = true;
       }
     }
     if (!chosen) ends = known ? *known : extremes(a);
     if (ends.suspect >= 0) {
-      move.clear();
-      move.suspect = ends.suspect;
+      step.clear();
+      step.suspect = ends.suspect;
     }
     if (ends.suspect >= 0 || !ends.open()) return;
-    if constexpr (requires { R::asks_for_range; }) question.constants = range_of(lipschitz, a.n);
-    if (!requires { R::of_any_size; } && !is_ordinary(a, question)) {
-      move.clear();
-      Units(a, question).template ask<R>(move);
+    if constexpr (requires { R::needs_range; }) input.constants = range_of(lipschitz, a.n);
+    if (!requires { R::handles_any_scale; } && !is_moderate(a, input)) {
+      step.clear();
+      Units(a, input).template call<R>(step);
     } else if (!chosen) {
-      R::choose(a, question, move);
+      R::choose(a, input, step);
     }
-    // Where nothing that it compares can be told from nothing, a rule may come back empty-handed.
-    if (move.index.size() < 2) {
-      const Index i = ends.seller.index, j = ends.buyer.index;
+    // If all decreases that a rule compares underflow, its step may be empty. Take the pair with
+    // the largest gap then.
+    if (step.index.size() < 2) {
+      const Index i = ends.down.index, j = ends.up.index;
       if (R::about.curved)
-        best_pair_move(a, i, j, std::max(curvature.template operator()<double>(i, j), FLAT), 1.0,
-                       move);
-      else best_pair_move(a, i, j, width_of(R::about, lipschitz, i, j), choice.alpha, move);
+        best_pair_step(a, i, j,
+                       std::max(curvature.template operator()<double>(i, j), MIN_CURVATURE), 1.0,
+                       step);
+      else best_pair_step(a, i, j, width_of(R::about, lipschitz, i, j), choice.alpha, step);
     }
   };
   Rules::visit(*choice.rule, [&]<class R>() {
-    if constexpr (R::about.guided()) ask.template operator()<R>();
+    if constexpr (R::about.guided()) call.template operator()<R>();
   });
 }
 
-// The move of an unguided rule, for any group; `between(i, j)` is where a pair trades.
-template <class Between>
-void unguided_move(Between between, const Point& point, const Choice& choice,
-                   WeightedPairs& weighted, Move& move) {
-  move.clear();
+// The step of a rule that does not use the derivatives, in any group. `view_of(i, j)` returns the
+// coordinates as this pair sees them.
+template <class ViewOf>
+void unguided_step(ViewOf view_of, const Point& point, const Choice& choice,
+                   WeightedPairs& weighted, Step& step) {
+  step.clear();
   Rules::visit(*choice.rule, [&]<class R>() {
     if constexpr (!R::about.guided()) {
       const auto [i, j] = R::pair(point, choice, weighted);
       if (i < 0) return;
-      const auto& a = between(i, j);
+      const auto& a = view_of(i, j);
       for (const Index p : {i, j})
-        if (a.template suspect<double>(p) > 0) move.suspect = p;
+        if (a.template suspect<double>(p) > 0) step.suspect = p;
       const double width = width_of(R::about, choice.lipschitz, i, j);
-      const bool falls = gap_of(a, i, j) > 0;
-      best_pair_move(a, falls ? i : j, falls ? j : i, width, choice.alpha, move);
+      const bool forward = gap_of(a, i, j) > 0;
+      best_pair_step(a, forward ? i : j, forward ? j : i, width, choice.alpha, step);
     }
   });
 }
 
+// The best of the steps that the rule chooses in each group.
 template <class A>
-void propose_on(const A& accounts, const Point& point, const Choice& choice, Move& best) {
+void propose_on(const A& coordinates, const Point& point, const Choice& choice, Step& best) {
   best.clear();
   if (point.n < 2) return;
   if (!choice.rule->guided()) {
     WeightedPairs weighted;
-    const auto between = [&](Index, Index) -> const A& { return accounts; };
-    return unguided_move(between, point, choice, weighted, best);
+    const auto view_of = [&](Index, Index) -> const A& { return coordinates; };
+    return unguided_step(view_of, point, choice, weighted, best);
   }
-  Move move;
+  Step step;
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
     const double* lipschitz = choice.lipschitz ? choice.lipschitz + begin : nullptr;
-    choose(accounts.slice(begin, end), nullptr, choice, lipschitz,
-           ByConstants{lipschitz, choice.alpha}, move);
-    if (move.suspect >= 0) {
-      best.suspect = begin + move.suspect;
+    choose(coordinates.slice(begin, end), nullptr, choice, lipschitz,
+           ByConstants{lipschitz, choice.alpha}, step);
+    if (step.suspect >= 0) {
+      best.suspect = begin + step.suspect;
       return;
     }
-    if (move.beats(best)) {
-      for (Index& i : move.index) i += begin;
-      std::swap(move, best);
+    if (step.beats(best)) {
+      for (Index& i : step.index) i += begin;
+      std::swap(step, best);
     }
   }
 }
 
-// Groups under one total: the better of what the rule chooses inside each and across all.
-inline void propose_nested(const Point& point, const Choice& choice, Move& best) {
-  OwnLedger ledger(point.n);
-  ledger.enter_all(point);
-  Across across;
-  across.renew(point, ledger);
-  const Book own(ledger), others = across.book();
+// For groups that share a total: the better of the steps inside a group and the step across groups.
+inline void propose_nested(const Point& point, const Choice& choice, Step& best) {
+  OwnPositionTable table(point.n);
+  table.update_all(point);
+  CrossGroup cross_group;
+  cross_group.reset(point, table);
+  const TableView inside(table), across = cross_group.view();
   best.clear();
   if (!choice.rule->guided()) {
     WeightedPairs weighted;
-    const auto between = [&](Index i, Index j) -> const Book& {
-      return group_of(point, i) == group_of(point, j) ? own : others;
+    const auto view_of = [&](Index i, Index j) -> const TableView& {
+      return group_of(point, i) == group_of(point, j) ? inside : across;
     };
-    return unguided_move(between, point, choice, weighted, best);
+    return unguided_step(view_of, point, choice, weighted, best);
   }
-  propose_on(own, point, choice, best);
-  Move move;
-  choose(others, nullptr, choice, choice.lipschitz, ByConstants{choice.lipschitz, choice.alpha},
-         move);
-  across.shorten(point, move);
-  if (move.beats(best)) std::swap(move, best);
+  propose_on(inside, point, choice, best);
+  Step step;
+  choose(across, nullptr, choice, choice.lipschitz, ByConstants{choice.lipschitz, choice.alpha},
+         step);
+  cross_group.shorten(point, step);
+  if (step.beats(best)) std::swap(step, best);
 }
 
-inline void propose(const Point& point, const Choice& choice, Move& move) {
+// The step of the rule at a point.
+inline void propose(const Point& point, const Choice& choice, Step& step) {
   if (point.nested()) {
-    propose_nested(point, choice, move);
-  } else if (point.kink) {
-    OwnLedger ledger(point.n);
-    ledger.enter_all(point);
-    propose_on(Book(ledger), point, choice, move);
+    propose_nested(point, choice, step);
+  } else if (point.l1) {
+    OwnPositionTable table(point.n);
+    table.update_all(point);
+    propose_on(TableView(table), point, choice, step);
   } else {
     propose_on(Box{point.n, point.gradient, point.x, point.lower, point.upper}, point, choice,
-               move);
+               step);
   }
 }

@@ -1,25 +1,29 @@
-// Pairs of accounts: what an exchange gains. Included once per instruction set.
+// Steps of two coordinates: coordinate i decreases and coordinate j increases by the same amount d.
+// The gap of a pair is the left derivative of i minus the right derivative of j, and the model of
+// the objective decreases by d gap - curvature d^2 / 2. Included once per instruction set.
 
 template <class A>
 inline double gap_of(const A& a, Index i, Index j) {
-  return a.template down_price<double>(i) - a.template up_price<double>(j);
+  return a.template left_derivative<double>(i) - a.template right_derivative<double>(j);
 }
 
+// The largest feasible amount of a pair.
 template <class A>
-inline double room_of(const A& a, Index i, Index j) {
-  return std::min(a.template down_room<double>(i), a.template up_room<double>(j));
+inline double slack_of(const A& a, Index i, Index j) {
+  return std::min(a.template max_decrease<double>(i), a.template max_increase<double>(j));
 }
 
-// max over 0 <= d <= room of d gap - curvature d^2 / 2; 0 where there is no gap or no room.
+// max over 0 <= d <= slack of d gap - curvature d^2 / 2; 0 if the gap or the slack is not positive.
 template <class T>
-inline T gain_of(T gap, T room, T curvature) {
-  const T nothing = all<T>(0.0);
-  gap = maximum(gap, nothing);
-  const T amount = minimum(maximum(room, nothing), gap / curvature);
+inline T model_decrease(T gap, T slack, T curvature) {
+  const T zero = all<T>(0.0);
+  gap = maximum(gap, zero);
+  const T amount = minimum(maximum(slack, zero), gap / curvature);
   return amount * (gap - 0.5 * curvature * amount);
 }
 
-// Of the model d gap - width d^2 / (2 alpha) of a pair, in the norm of a rule that is not curved.
+// The width in the model d gap - width d^2 / (2 alpha) of a pair: the squared norm of the step that
+// changes both by 1, in the norm of a rule that does not use the Hessian.
 inline double width_of(const Rule& rule, const double* lipschitz, Index i, Index j) {
   if (!rule.weighted) return rule.one_norm ? 4.0 : 2.0;
   if (!rule.one_norm) return lipschitz[i] + lipschitz[j];
@@ -27,43 +31,44 @@ inline double width_of(const Rule& rule, const double* lipschitz, Index i, Index
   return roots * roots;
 }
 
-constexpr double FLAT = 0x1p-1000;  // a curvature that is none
-constexpr double MOST = std::numeric_limits<double>::max();
+// Smaller curvatures are replaced by this one, so that a quotient by the curvature is never NaN.
+constexpr double MIN_CURVATURE = 0x1p-1000;
+constexpr double MAX_DOUBLE = std::numeric_limits<double>::max();
 
-// alpha gap / width, of any sizes: no step between them overflows or underflows.
+// alpha gap / width for numbers of any size: no intermediate result overflows or underflows.
 inline double full_amount(double alpha, double gap, double width) {
-  constexpr double LEAST = 0x1p-1000, MOST = 0x1p1000;
-  const auto is_safe = [](double number) { return number >= LEAST && number <= MOST; };
+  constexpr double SMALLEST = 0x1p-1000, LARGEST = 0x1p1000;
+  const auto is_safe = [](double number) { return number >= SMALLEST && number <= LARGEST; };
   const double product = alpha * gap, amount = product / width;
-  if (is_safe(product) && is_safe(width) && is_safe(amount)) return amount;  // the same bits
+  if (is_safe(product) && is_safe(width) && is_safe(amount)) return amount;
   int by_alpha, by_gap, by_width;
   const double mantissa = std::frexp(alpha, &by_alpha) * std::frexp(gap, &by_gap);
-  const double quotient = mantissa / std::frexp(std::min(width, MOST), &by_width);
+  const double quotient = mantissa / std::frexp(std::min(width, LARGEST), &by_width);
   return std::ldexp(quotient, by_alpha + by_gap - by_width);
 }
 
-// The best exchange of i and j under the model d gap - width d^2 / (2 alpha): nothing where it
-// gains nothing.
+// The best step of i and j for the model d gap - width d^2 / (2 alpha). The step is empty if no
+// step decreases the model.
 template <class A>
-inline void best_pair_move(const A& a, Index i, Index j, double width, double alpha, Move& move) {
-  move.clear();
+inline void best_pair_step(const A& a, Index i, Index j, double width, double alpha, Step& step) {
+  step.clear();
   if (i < 0 || j < 0 || i == j) return;
-  const double gap = std::min(gap_of(a, i, j), MOST);
+  const double gap = std::min(gap_of(a, i, j), MAX_DOUBLE);
   if (!(gap > 0)) return;
   const double full = full_amount(alpha, gap, width);
-  const double amount = std::min({full, room_of(a, i, j), MOST});
+  const double amount = std::min({full, slack_of(a, i, j), MAX_DOUBLE});
   if (!(amount > 0)) return;
-  move.add(i, -amount);
-  move.add(j, amount);
-  move.decrease = std::min(amount * gap * (1.0 - 0.5 * (amount / full)), MOST);
+  step.add(i, -amount);
+  step.add(j, amount);
+  step.decrease = std::min(amount * gap * (1.0 - 0.5 * (amount / full)), MAX_DOUBLE);
 }
 
-// The best pair at hand, raised by every better one that is offered.
-struct Champion {
-  double gain;
+// The best pair so far.
+struct BestPair {
+  double decrease;  // of the model
   Index i, j;
 
   void offer(double other, Index other_i, Index other_j) {
-    if (other > gain) *this = {other, other_i, other_j};
+    if (other > decrease) *this = {other, other_i, other_j};
   }
 };

@@ -1,190 +1,226 @@
-// Finding the best pair without trying them all: a few accounts stay, the rest cannot be in it.
-// Included once per instruction set.
+// Finding the best pair without trying all pairs: drop every coordinate that cannot be in the best
+// pair, and search among the few that remain. Used by GS-q and GS-q with Lipschitz constants; see
+// the proofs in src/pairstep/rules/gs_q.py and gs_q_lipschitz.py. Included once per instruction
+// set.
 
-// Slack for pruning by a computed bound: rounding must not drop the winner.
-constexpr double KEEP = 1.0 - 1e-12;
+struct PruneSettings {
+  // Prune slightly below the known decrease, so that rounding does not drop the best pair.
+  static constexpr double KEEP = 1.0 - 1e-12;
+  // A sample has MIN_SAMPLE + 2 sqrt(n) coordinates, at most MAX_SAMPLE. A larger one would cost
+  // more, but would find a better pair, which prunes more.
+  static constexpr Index MIN_SAMPLE = 16, MAX_SAMPLE = 1024;
+  // Consecutive coordinates in a sample: a cache line of doubles.
+  static constexpr Index SAMPLE_RUN = 8;
+  // Pruning repeats while more than MAX_LEFT coordinates are left and each round drops at least a
+  // tenth of them.
+  static constexpr std::size_t MAX_LEFT = 1024;
+  static constexpr double MAX_KEPT_PER_ROUND = 0.9;
+  // Amounts that good_pair tries: a geometric sequence, and then a finer one around the best of
+  // them. LARGEST_AMOUNT is in units of alpha gap / constant, for the largest gap and the mean
+  // constant; SMALLEST_AMOUNT is relative to the largest amount.
+  static constexpr double LARGEST_AMOUNT = 64.0, SMALLEST_AMOUNT = 1e-5, AMOUNT_RATIO = 0.4;
+  static constexpr std::array<double, 6> FINER_AMOUNTS{0.5, 0.65, 0.8, 1.25, 1.5, 1.9};
+};
 
-// A few positions spread over all, in runs, which memory gives at once: the best among them is
-// close to the best, and sets the bar by which one pass over the rest drops almost everything.
+// Positions spread over all coordinates in short runs, and the positions in `also`. The best pair
+// of the sample is close to the best pair of all, so its decrease prunes almost everything.
 inline std::vector<Index> sample_of(Index n, std::initializer_list<Index> also) {
-  constexpr Index RUN = 8;
+  using Settings = PruneSettings;
   std::vector<Index> sample(also);
-  const Index count = std::min<Index>(1024, 16 + 2 * Index(std::sqrt(double(n))));
-  const Index stride = std::max<Index>(n / count, 1) * RUN;
+  const Index count =
+      std::min<Index>(Settings::MAX_SAMPLE, Settings::MIN_SAMPLE + 2 * Index(std::sqrt(double(n))));
+  const Index stride = std::max<Index>(n / count, 1) * Settings::SAMPLE_RUN;
   for (Index p = 0; p < n; p += stride)
-    for (Index q = p; q < std::min(p + RUN, n); ++q) sample.push_back(q);
+    for (Index q = p; q < std::min(p + Settings::SAMPLE_RUN, n); ++q) sample.push_back(q);
   return sample;
 }
 
+// Every k-th entry of a list, with k such that about MAX_SAMPLE entries remain.
 inline std::vector<Index> thinned(const std::vector<Index>& list) {
   std::vector<Index> some;
-  const std::size_t stride = std::max<std::size_t>(list.size() / 1024, 1);
+  const std::size_t stride = std::max<std::size_t>(list.size() / PruneSettings::MAX_SAMPLE, 1);
   for (std::size_t k = 0; k < list.size(); k += stride) some.push_back(list[k]);
   return some;
 }
 
-// The best conceivable partner: the best price and the smallest constant that occur on one side, be
-// it in different accounts; and the most that a unit of gap can gain with any of them.
-struct Partner {
-  double price, constant, worth;
-};
-
-// An account on one side of a pair. Buyers carry minus their price, so that both sides look alike.
+// A coordinate on one side of a pair. The score is the left derivative of a coordinate that
+// decreases, and minus the right derivative of one that increases, so that both sides are alike.
 struct Offer {
-  double price, room, constant;
+  double score, slack, constant;
   Index index;
 };
 
-// A good pair from lists of accounts, in one sweep for each of a few amounts: for a given amount
-// the best seller and the best buyer are found apart.
+// An ideal partner: the best score and the smallest constant on one side, possibly of different
+// coordinates, and the largest decrease per unit of the gap with any coordinate of that side.
+struct Partner {
+  double score, constant, max_per_gap;
+};
+
+// A good pair from two lists of coordinates. For a given amount, the best coordinates of both sides
+// are independent of each other, so one pass over the lists finds them. A few amounts are tried.
 template <class A>
-Champion good_pair(const A& a, const std::vector<Index>& sellers, const std::vector<Index>& buyers,
-                   const double* lipschitz, double alpha, double widest) {
+BestPair good_pair(const A& a, const std::vector<Index>& decreasing,
+                   const std::vector<Index>& increasing, const double* lipschitz, double alpha,
+                   double largest_gap) {
   std::array<std::vector<Offer>, 2> offers;
-  double typical = 0.0;
-  for (const Index p : sellers) {
+  double mean_constant = 0.0;
+  for (const Index p : decreasing) {
     const double constant = lipschitz ? lipschitz[p] : 1.0;
-    typical += constant / double(sellers.size());
+    mean_constant += constant / double(decreasing.size());
     offers[0].push_back(
-        {a.template down_price<double>(p), a.template down_room<double>(p), constant, p});
+        {a.template left_derivative<double>(p), a.template max_decrease<double>(p), constant, p});
   }
-  for (const Index p : buyers)
-    offers[1].push_back({-a.template up_price<double>(p), a.template up_room<double>(p),
-                         lipschitz ? lipschitz[p] : 1.0, p});
-  Champion best{0.0, -1, -1};
+  for (const Index p : increasing)
+    offers[1].push_back({-a.template right_derivative<double>(p),
+                         a.template max_increase<double>(p), lipschitz ? lipschitz[p] : 1.0, p});
+  BestPair best{0.0, -1, -1};
   double best_amount = 0.0;
   const auto try_amount = [&](double amount) {
     std::array<const Offer*, 2> chosen{};
     for (int k = 0; k < 2; ++k) {
       double most = -INFINITY;
       for (const Offer& offer : offers[k])
-        if (const double key = offer.price - 0.5 * amount / alpha * offer.constant;
-            key > most && offer.room >= amount) {
+        if (const double key = offer.score - 0.5 * amount / alpha * offer.constant;
+            key > most && offer.slack >= amount) {
           most = key;
           chosen[k] = &offer;
         }
       if (!chosen[k]) return;
     }
-    const auto [seller, buyer] = chosen;
-    const double curvature = (seller->constant + buyer->constant) / alpha, before = best.gain;
-    best.offer(gain_of<double>(seller->price + buyer->price, std::min(seller->room, buyer->room),
-                               curvature),
-               seller->index, buyer->index);
-    if (best.gain > before) best_amount = amount;
+    const auto [down, up] = chosen;
+    const double curvature = (down->constant + up->constant) / alpha, before = best.decrease;
+    best.offer(model_decrease<double>(down->score + up->score, std::min(down->slack, up->slack),
+                                      curvature),
+               down->index, up->index);
+    if (best.decrease > before) best_amount = amount;
   };
-  const double far = 64.0 * alpha * widest / typical;
-  for (double amount = far; amount > 1e-5 * far; amount *= 0.4) try_amount(amount);
+  using Settings = PruneSettings;
+  const double largest = Settings::LARGEST_AMOUNT * alpha * largest_gap / mean_constant;
+  for (double amount = largest; amount > Settings::SMALLEST_AMOUNT * largest;
+       amount *= Settings::AMOUNT_RATIO)
+    try_amount(amount);
   const double around = best_amount;
-  for (const double factor : {0.5, 0.65, 0.8, 1.25, 1.5, 1.9}) try_amount(factor * around);
+  for (const double factor : Settings::FINER_AMOUNTS) try_amount(factor * around);
   return best;
 }
 
-// Find the best pair under the model d gap - (L_i + L_j) d^2 / (2 alpha), L = 1 where lipschitz is
-// null, in a few passes; `least` is a lower bound of L. `best_of(sellers, buyers)` solves the
-// problem on lists of accounts.
+// Find the best pair for the model d gap - (L_i + L_j) d^2 / (2 alpha) in a few passes. L is 1 if
+// `lipschitz` is null, and `least` is a lower bound of L. `best_of(decreasing, increasing)` solves
+// the problem for two lists of coordinates.
 //
-// Stays: who gains enough with the best conceivable partner, and is not beaten in price, room and
-// constant by the one at hand. A gain is at most gap^2 / (2 curvature) and at most room * gap, so
-// no division is needed. And it is convex in the gap: as a share of the gap it is largest for the
-// best price of all. Whoever stays makes a tighter choice of partners, and so on.
+// A coordinate is kept if it can reach the known decrease with an ideal partner, and if the known
+// pair does not dominate it with a better score, a larger limit and a smaller constant. The
+// decrease of a pair is at most gap^2 / (2 curvature) and at most slack * gap; these bounds need no
+// division. The decrease is convex in the gap and 0 without a gap, so the decrease per unit of the
+// gap is largest with the best score. The coordinates that are kept give a tighter ideal partner
+// for the next round.
 template <class A, class BestOf>
-Champion prune_and_solve(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
+BestPair prune_and_solve(const A& a, const Extremes& ends, const double* lipschitz, double alpha,
                          double least, BestOf best_of) {
-  const double dearest = ends.seller.value, cheapest = -ends.buyer.value;
-  // No pair moves further, however large its rooms; and an endless room times no gap would not be a
-  // number.
-  const double farthest = 0.5 * alpha * ends.gap() / least;
+  const double max_left = ends.down.value, min_right = -ends.up.value;
+  // The largest amount of any pair, whatever its limits. It also replaces an infinite limit, whose
+  // product with a gap of 0 would be NaN.
+  const double max_amount = 0.5 * alpha * ends.gap() / least;
   const auto curvature_of = [&](Index i, Index j) {
     return (lipschitz ? lipschitz[i] + lipschitz[j] : 2.0) / alpha;
   };
-  const auto gain = [&](Index i, Index j) {
-    return gain_of<double>(gap_of(a, i, j), room_of(a, i, j), curvature_of(i, j));
+  const auto decrease = [&](Index i, Index j) {
+    return model_decrease<double>(gap_of(a, i, j), slack_of(a, i, j), curvature_of(i, j));
   };
-  std::vector<Index> sellers = sample_of(a.n, {ends.seller.index});
-  std::vector<Index> buyers = sample_of(a.n, {ends.buyer.index});
-  Champion at_hand{gain(ends.seller.index, ends.buyer.index), ends.seller.index, ends.buyer.index};
-  const auto offer = [&](const Champion& pair) { at_hand.offer(pair.gain, pair.i, pair.j); };
-  offer(good_pair(a, sellers, buyers, lipschitz, alpha, ends.gap()));
-  // The best pair of all at the amount of the best pair so far; and what sellers are worth to the
-  // cheapest buyer, buyers to the dearest seller.
-  const double amount =
-      std::min(gap_of(a, at_hand.i, at_hand.j) / curvature_of(at_hand.i, at_hand.j),
-               room_of(a, at_hand.i, at_hand.j));
-  const auto worth = [&]<class T>(T gap, T room) {
-    return maximum(gap, all<T>(0.0)) * minimum(room, all<T>(farthest));
+  std::vector<Index> decreasing = sample_of(a.n, {ends.down.index});
+  std::vector<Index> increasing = sample_of(a.n, {ends.up.index});
+  BestPair known{decrease(ends.down.index, ends.up.index), ends.down.index, ends.up.index};
+  const auto offer = [&](const BestPair& pair) { known.offer(pair.decrease, pair.i, pair.j); };
+  offer(good_pair(a, decreasing, increasing, lipschitz, alpha, ends.gap()));
+  // One pass finds the best pair at the amount of the known pair, and an upper bound of the
+  // decrease of each coordinate with the largest left or the smallest right derivative.
+  const double amount = std::min(gap_of(a, known.i, known.j) / curvature_of(known.i, known.j),
+                                 slack_of(a, known.i, known.j));
+  const auto bound = [&]<class T>(T gap, T slack) {
+    return maximum(gap, all<T>(0.0)) * minimum(slack, all<T>(max_amount));
   };
   const auto found = argmax<4>(a.n, [&]<class T>(Index p) {
     const T constant = lipschitz ? load<T>(lipschitz + p) : all<T>(1.0), no = all<T>(-INFINITY);
-    const T cost = constant * (0.5 * amount / alpha);
-    const T down = a.template down_room<T>(p), save = a.template down_price<T>(p);
-    const T up = a.template up_room<T>(p), price = a.template up_price<T>(p);
-    return std::array<T, 4>{down >= amount ? save - cost : no, up >= amount ? -price - cost : no,
-                            worth(T(save - cheapest), down), worth(T(dearest - price), up)};
+    const T penalty = constant * (0.5 * amount / alpha);
+    const T down = a.template max_decrease<T>(p), left = a.template left_derivative<T>(p);
+    const T up = a.template max_increase<T>(p), right = a.template right_derivative<T>(p);
+    return std::array<T, 4>{down >= amount ? left - penalty : no,
+                            up >= amount ? -right - penalty : no, bound(T(left - min_right), down),
+                            bound(T(max_left - right), up)};
   });
   for (const Index i : {found[0].index, found[2].index})
     for (const Index j : {found[1].index, found[3].index})
-      if (i >= 0 && j >= 0) offer({gain(i, j), i, j});
-  Partner seller{dearest, least, found[2].value / ends.gap()};
-  Partner buyer{-cheapest, least, found[3].value / ends.gap()};
+      if (i >= 0 && j >= 0) offer({decrease(i, j), i, j});
+  Partner down{max_left, least, found[2].value / ends.gap()};
+  Partner up{-min_right, least, found[3].value / ends.gap()};
 
-  // Whether an account stays, as a seller and as a buyer: by what is known now.
-  const auto verdicts = [&] {
-    const double bar = at_hand.gain * KEEP, per_constant = 2.0 * bar / alpha;
-    const Index i = at_hand.i, j = at_hand.j;
-    const auto endless_if_far = [&](double room) { return room < farthest ? room : INFINITY; };
-    const Offer best_seller{a.template down_price<double>(i),
-                            endless_if_far(a.template down_room<double>(i)),
-                            lipschitz ? lipschitz[i] : 1.0, i};
-    const Offer best_buyer{-a.template up_price<double>(j),
-                           endless_if_far(a.template up_room<double>(j)),
-                           lipschitz ? lipschitz[j] : 1.0, j};
-    const auto spare = [=]<class T>(T price, T room, T constant, Partner partner,
-                                    Offer rival) -> T {
-      const T gap = maximum(price + partner.price, all<T>(0.0));
-      const T gain = minimum(gap * gap - per_constant * (constant + partner.constant),
-                             minimum(room, all<T>(partner.worth)) * gap - bar);
-      const auto beaten =
-          (room <= rival.room) & (price < rival.price) & (constant >= rival.constant);
-      return beaten ? all<T>(-1.0) : gain;
+  // Returns scores that are positive if a coordinate is kept, as one that decreases and as one that
+  // increases.
+  const auto keep_scores = [&] {
+    const double threshold = known.decrease * PruneSettings::KEEP,
+                 per_constant = 2.0 * threshold / alpha;
+    const Index i = known.i, j = known.j;
+    // A limit of max_amount or more does not limit any pair.
+    const auto unlimited = [&](double slack) { return slack < max_amount ? slack : INFINITY; };
+    const Offer best_down{a.template left_derivative<double>(i),
+                          unlimited(a.template max_decrease<double>(i)),
+                          lipschitz ? lipschitz[i] : 1.0, i};
+    const Offer best_up{-a.template right_derivative<double>(j),
+                        unlimited(a.template max_increase<double>(j)),
+                        lipschitz ? lipschitz[j] : 1.0, j};
+    const auto keep_score = [=]<class T>(T score, T slack, T constant, Partner partner,
+                                         Offer known_one) -> T {
+      const T gap = maximum(score + partner.score, all<T>(0.0));
+      const T excess = minimum(gap * gap - per_constant * (constant + partner.constant),
+                               minimum(slack, all<T>(partner.max_per_gap)) * gap - threshold);
+      const auto dominated =
+          (slack <= known_one.slack) & (score < known_one.score) & (constant >= known_one.constant);
+      return dominated ? all<T>(-1.0) : excess;
     };
     return [=, &a]<class T>(Index p) {
       const T constant = lipschitz ? load<T>(lipschitz + p) : all<T>(1.0);
       return std::array<T, 2>{
-          spare.template operator()<T>(a.template down_price<T>(p), a.template down_room<T>(p),
-                                       constant, buyer, best_seller),
-          spare.template operator()<T>(-a.template up_price<T>(p), a.template up_room<T>(p),
-                                       constant, seller, best_buyer)};
+          keep_score.template operator()<T>(a.template left_derivative<T>(p),
+                                            a.template max_decrease<T>(p), constant, up, best_down),
+          keep_score.template operator()<T>(-a.template right_derivative<T>(p),
+                                            a.template max_increase<T>(p), constant, down,
+                                            best_up)};
     };
   };
-  sellers.clear();
-  buyers.clear();
-  collect<2>(a.n, {&sellers, &buyers}, verdicts());
+  decreasing.clear();
+  increasing.clear();
+  collect<2>(a.n, {&decreasing, &increasing}, keep_scores());
 
-  // Rounds, each of which drops a tenth at least.
   for (std::size_t before = SIZE_MAX;;) {
-    const std::size_t size = sellers.size() + buyers.size();
-    if (size < 1024 || double(size) > 0.9 * double(before)) break;
+    const std::size_t size = decreasing.size() + increasing.size();
+    if (size < PruneSettings::MAX_LEFT ||
+        double(size) > PruneSettings::MAX_KEPT_PER_ROUND * double(before))
+      break;
     before = size;
-    offer(good_pair(a, thinned(sellers), thinned(buyers), lipschitz, alpha, ends.gap()));
-    seller = buyer = {-INFINITY, INFINITY, 0.0};
-    for (const Index p : sellers) {
-      seller.price = std::max(seller.price, a.template down_price<double>(p));
-      seller.constant = std::min(seller.constant, lipschitz ? lipschitz[p] : 1.0);
-      seller.worth = std::max(seller.worth, worth(a.template down_price<double>(p) - cheapest,
-                                                  a.template down_room<double>(p)));
+    offer(good_pair(a, thinned(decreasing), thinned(increasing), lipschitz, alpha, ends.gap()));
+    down = up = {-INFINITY, INFINITY, 0.0};
+    for (const Index p : decreasing) {
+      down.score = std::max(down.score, a.template left_derivative<double>(p));
+      down.constant = std::min(down.constant, lipschitz ? lipschitz[p] : 1.0);
+      down.max_per_gap =
+          std::max(down.max_per_gap, bound(a.template left_derivative<double>(p) - min_right,
+                                           a.template max_decrease<double>(p)));
     }
-    for (const Index p : buyers) {
-      buyer.price = std::max(buyer.price, -a.template up_price<double>(p));
-      buyer.constant = std::min(buyer.constant, lipschitz ? lipschitz[p] : 1.0);
-      buyer.worth = std::max(buyer.worth, worth(dearest - a.template up_price<double>(p),
-                                                a.template up_room<double>(p)));
+    for (const Index p : increasing) {
+      up.score = std::max(up.score, -a.template right_derivative<double>(p));
+      up.constant = std::min(up.constant, lipschitz ? lipschitz[p] : 1.0);
+      up.max_per_gap =
+          std::max(up.max_per_gap, bound(max_left - a.template right_derivative<double>(p),
+                                         a.template max_increase<double>(p)));
     }
-    seller.worth /= seller.price - cheapest;
-    buyer.worth /= dearest + buyer.price;
-    const auto stays = verdicts();
-    std::erase_if(sellers, [&](Index p) { return !(stays.template operator()<double>(p)[0] > 0); });
-    std::erase_if(buyers, [&](Index p) { return !(stays.template operator()<double>(p)[1] > 0); });
+    down.max_per_gap /= down.score - min_right;
+    up.max_per_gap /= max_left + up.score;
+    const auto keep = keep_scores();
+    std::erase_if(decreasing,
+                  [&](Index p) { return !(keep.template operator()<double>(p)[0] > 0); });
+    std::erase_if(increasing,
+                  [&](Index p) { return !(keep.template operator()<double>(p)[1] > 0); });
   }
-  const Champion best = best_of(sellers, buyers);
-  return best.i >= 0 && best.gain >= at_hand.gain ? best : at_hand;
+  const BestPair best = best_of(decreasing, increasing);
+  return best.i >= 0 && best.decrease >= known.decrease ? best : known;
 }

@@ -1,19 +1,24 @@
-// What a rule is asked, and the list of all rules. Included once per instruction set.
+// The input of a rule, and the list of all rules. Included once per instruction set.
 //
-// A guided rule is a struct with a description, `about`, and
+// A rule that uses the derivatives is a struct with a description, `about`, and
 //
 //   template <class A, class Curvature>
-//   static void choose(const A& a, const Question<Curvature>& q, Move& move);
+//   static void choose(const A& a, const RuleInput<Curvature>& input, Step& step);
 //
-// which leaves its choice in the cleared `move`: nothing, or at least two accounts. An unguided one
-// has `static std::array<Index, 2> pair(const Point&, const Choice&, WeightedPairs&)` instead.
-// The numbers of a question are of ordinary size (units.hpp), so a rule may multiply them freely.
+// which puts its choice into the empty `step`: no coordinates, or at least two. Any other rule has
+// `static std::array<Index, 2> pair(const Point&, const Choice&, WeightedPairs&)` instead. The
+// input is scaled (units.hpp), so a rule can multiply its numbers without overflow. Optional
+// members of a rule:
+//
+//   needs_range         RuleInput::constants is filled in
+//   handles_any_scale   the input is not scaled
+//   choose_in_one_pass  called instead of `choose` if the extremes are not known yet
 
 struct Range {
   double least, most;
 };
 
-// Curvature of pairs by the constants (null: all 1), as `propose` knows it.
+// The curvature of pairs from the Lipschitz constants (null: all 1), if there is no Hessian.
 struct ByConstants {
   const double* lipschitz;
   double alpha;
@@ -26,14 +31,14 @@ struct ByConstants {
 };
 
 template <class Curvature>
-struct Question {
-  Choice choice;              // the constants are those of the group
-  Extremes ends;              // open: the dearest seller is above the cheapest buyer
+struct RuleInput {
+  Choice choice;              // its Lipschitz constants are those of the group
+  Extremes ends;              // the pair with the largest gap, which is positive
   Curvature curvature;        // curvature<T>(i, p) of the pairs (i, p), for a rule that is `curved`
-  Range constants{1.0, 1.0};  // of the Lipschitz constants, for a rule that asks for it
+  Range constants{1.0, 1.0};  // of the Lipschitz constants, for a rule with `needs_range`
 };
 
-// The rules R, in order: the code of a rule is its place here.
+// The rules R, in order: the code of a rule is its position here.
 template <class... R>
 struct RuleList {
   static constexpr auto table = [] {
@@ -49,7 +54,7 @@ struct RuleList {
     return &table[code];
   }
 
-  // Call `visitor` with the rule's type.
+  // Call `visitor` with the type of the rule.
   template <class Visitor>
   static void visit(const Rule& rule, Visitor visitor) {
     int code = 0;

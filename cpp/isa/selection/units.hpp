@@ -1,20 +1,24 @@
-// Numbers of any size. Rules multiply prices, rooms, constants and step sizes with each other, so
-// they are only asked where these are of ordinary size. Elsewhere they are asked about a copy of
-// the accounts in other units, powers of 2, in which they are; so no rule has to think of underflow
-// or overflow, and no choice depends on the units. Included once per instruction set.
+// Rescaling, so that a rule can multiply derivatives, distances, Lipschitz constants and step sizes
+// with each other without overflow or underflow. If these numbers are too large or too small, the
+// rule is called with a rescaled copy of the coordinates. The scales are powers of 2, so the choice
+// does not depend on them. The NumPy form is src/pairstep/rules/units.py. Included once per
+// instruction set.
 
-struct Ordinary {
-  static constexpr double LEAST = 0x1p-150, MOST = 0x1p150;
-  static bool is(double number) { return number >= LEAST && number <= MOST; }
+struct UnitsSettings {
+  // A rule is called without rescaling if gaps, step sizes and Lipschitz constants are in this
+  // range. Every decrease of the model that matters then lies between 2^-500 and 2^800.
+  static constexpr double SMALLEST = 0x1p-150, LARGEST = 0x1p150;
+  // The same for the curvature of pairs, which takes the place of constants and step size.
+  static constexpr double SMALLEST_CURVATURE = 0x1p-300, LARGEST_CURVATURE = 0x1p300;
+  // In a rescaled copy, distances below NEGLIGIBLE become 0, and derivatives, constants and step
+  // sizes beyond CLIPPED are clipped. The numbers that decide are about 1.
+  static constexpr double NEGLIGIBLE = 0x1p-900, CLIPPED = 0x1p600;
 };
 
-// Of the curvature of pairs, with ordinary gaps.
-struct Curved {
-  static constexpr double LEAST = 0x1p-300, MOST = 0x1p300;
-  template <class Curvature>
-  static constexpr bool by_constants = std::is_same_v<Curvature, ByConstants>;
-};
+template <class Curvature>
+constexpr bool by_constants = std::is_same_v<Curvature, ByConstants>;
 
+// The smallest and the largest of some numbers.
 inline Range range_of(const double* values, Index n) {
   const auto found = argmax<2>(n, [&]<class T>(Index p) {
     return std::array<T, 2>{-load<T>(values + p), load<T>(values + p)};
@@ -22,47 +26,52 @@ inline Range range_of(const double* values, Index n) {
   return {-found[0].value, found[1].value};
 }
 
-// Whether the rule may be asked as it is: then every gain that matters, in powers of 2, is between
-// -500 and 800.
+// Whether the rule can be called without rescaling.
 template <class A, class Curvature>
-bool is_ordinary(const A& a, const Question<Curvature>& q) {
-  const Index i = q.ends.seller.index, j = q.ends.buyer.index;
-  const double gap = q.ends.gap(), room = room_of(a, i, j);
-  if (!(Ordinary::is(gap) && room >= Ordinary::LEAST)) return false;
-  if (q.choice.rule->curved) {
-    const double curvature = q.curvature.template operator()<double>(i, j);
-    const double own = q.curvature.template operator()<double>(i, i);  // no other is smaller
-    return !(curvature > Curved::MOST) &&
-           (!Curved::by_constants<Curvature> || own >= Curved::LEAST);
+bool is_moderate(const A& a, const RuleInput<Curvature>& input) {
+  using Settings = UnitsSettings;
+  const auto moderate = [](double number) {
+    return number >= Settings::SMALLEST && number <= Settings::LARGEST;
+  };
+  const Index i = input.ends.down.index, j = input.ends.up.index;
+  const double gap = input.ends.gap(), slack = slack_of(a, i, j);
+  if (!(moderate(gap) && slack >= Settings::SMALLEST)) return false;
+  if (input.choice.rule->curved) {
+    const double curvature = input.curvature.template operator()<double>(i, j);
+    // With constants, every pair of i has at least half of this curvature.
+    const double own = input.curvature.template operator()<double>(i, i);
+    return !(curvature > Settings::LARGEST_CURVATURE) &&
+           (!by_constants<Curvature> || own >= Settings::SMALLEST_CURVATURE);
   }
-  return Ordinary::is(q.choice.alpha) && Ordinary::is(q.constants.least) &&
-         Ordinary::is(q.constants.most);
+  return moderate(input.choice.alpha) && moderate(input.constants.least) &&
+         moderate(input.constants.most);
 }
 
-// A copy of accounts in other units.
+// A copy of the coordinates in other units.
 struct Scaled {
   Index n;
-  std::vector<double> price_, down_price_, up_price_, down_room_, up_room_;
+  std::vector<double> derivative_, left_derivative_, right_derivative_, max_decrease_,
+      max_increase_;
 
   template <class T>
-  T down_price(Index p) const {
-    return load<T>(down_price_.data() + p);
+  T left_derivative(Index p) const {
+    return load<T>(left_derivative_.data() + p);
   }
   template <class T>
-  T up_price(Index p) const {
-    return load<T>(up_price_.data() + p);
+  T right_derivative(Index p) const {
+    return load<T>(right_derivative_.data() + p);
   }
   template <class T>
-  T down_room(Index p) const {
-    return load<T>(down_room_.data() + p);
+  T max_decrease(Index p) const {
+    return load<T>(max_decrease_.data() + p);
   }
   template <class T>
-  T up_room(Index p) const {
-    return load<T>(up_room_.data() + p);
+  T max_increase(Index p) const {
+    return load<T>(max_increase_.data() + p);
   }
   template <class T>
-  T price(Index p) const {
-    return load<T>(price_.data() + p);
+  T derivative(Index p) const {
+    return load<T>(derivative_.data() + p);
   }
   template <class T>
   T suspect(Index) const {
@@ -70,83 +79,87 @@ struct Scaled {
   }
 };
 
-// Powers of 2 that make the widest gap, the smallest constant and the largest amount that anyone
-// may trade about 1. What is further apart than 2^900 in these units is not told from nothing or
-// from infinity.
+// Powers of 2 that make the largest gap, the smallest Lipschitz constant and the largest possible
+// amount about 1.
 template <class A, class Curvature>
 class Units {
  public:
-  static constexpr double NEGLIGIBLE = 0x1p-900, ENDLESS = 0x1p600;
-
-  Units(const A& a, const Question<Curvature>& q) : a_(a), q_(q) {
-    const Choice& choice = q.choice;
-    const double dearest = q.ends.seller.value, cheapest = -q.ends.buyer.value;
-    // By halves where the gap is too large for a number.
-    const int gap = std::isfinite(q.ends.gap()) ? std::ilogb(q.ends.gap())
-                                                : 1 + std::ilogb(0.5 * dearest - 0.5 * cheapest);
-    by_price_ = -gap;
-    if (weighs()) by_constant_ = -std::ilogb(range_of(choice.lipschitz, a.n).least);
-    by_constant_ -= by_constant_ % 2;  // even, for roots are taken
+  Units(const A& a, const RuleInput<Curvature>& input) : a_(a), input_(input) {
+    const Choice& choice = input.choice;
+    const double max_left = input.ends.down.value, min_right = -input.ends.up.value;
+    // Use half of the gap if the gap itself overflows.
+    const int gap = std::isfinite(input.ends.gap())
+                        ? std::ilogb(input.ends.gap())
+                        : 1 + std::ilogb(0.5 * max_left - 0.5 * min_right);
+    by_derivative_ = -gap;
+    if (uses_constants()) by_constant_ = -std::ilogb(range_of(choice.lipschitz, a.n).least);
+    by_constant_ -= by_constant_ % 2;  // even: rules take square roots
     double down = 0.0, up = 0.0;
     for (Index p = 0; p < a.n; ++p) {
-      if (sells(p) && !(choice.rule->curved && p != q.ends.seller.index))
-        down = std::max(down, a.template down_room<double>(p));
-      if (buys(p)) up = std::max(up, a.template up_room<double>(p));
+      if (can_decrease(p) && !(choice.rule->curved && p != input.ends.down.index))
+        down = std::max(down, a.template max_decrease<double>(p));
+      if (can_increase(p)) up = std::max(up, a.template max_increase<double>(p));
     }
-    const double room = std::min(down, up);
+    const double slack = std::min(down, up);
     int amount = std::ilogb(choice.alpha) + gap + by_constant_;
-    if (choice.rule->curved && !Curved::by_constants<Curvature>) {
+    if (choice.rule->curved && !by_constants<Curvature>) {
       const double curvature =
-          q.curvature.template operator()<double>(q.ends.seller.index, q.ends.buyer.index);
-      amount = curvature > 0 && curvature <= MOST ? gap - std::ilogb(curvature)
-                                                  : std::numeric_limits<int>::max();
+          input.curvature.template operator()<double>(input.ends.down.index, input.ends.up.index);
+      amount = curvature > 0 && curvature <= MAX_DOUBLE ? gap - std::ilogb(curvature)
+                                                        : std::numeric_limits<int>::max();
     }
-    if (std::isfinite(room)) amount = std::min(amount, std::ilogb(room));
+    if (std::isfinite(slack)) amount = std::min(amount, std::ilogb(slack));
     by_amount_ = amount == std::numeric_limits<int>::max() ? 0 : -amount;
   }
 
-  // Ask the rule R, and translate its answer.
+  // Call the rule R with the rescaled coordinates, and scale its step back.
   template <class R>
-  void ask(Move& move) const {
+  void call(Step& step) const {
     const Index n = a_.n;
     std::vector<double> constants;
-    Choice choice = q_.choice;
-    choice.alpha =
-        std::min(std::ldexp(choice.alpha, by_amount_ - by_price_ + by_constant_), ENDLESS);
-    if (weighs()) {
+    Choice choice = input_.choice;
+    choice.alpha = std::min(std::ldexp(choice.alpha, by_amount_ - by_derivative_ + by_constant_),
+                            UnitsSettings::CLIPPED);
+    if (uses_constants()) {
       for (Index p = 0; p < n; ++p)
-        constants.push_back(std::min(std::ldexp(choice.lipschitz[p], by_constant_), ENDLESS));
+        constants.push_back(
+            std::min(std::ldexp(choice.lipschitz[p], by_constant_), UnitsSettings::CLIPPED));
       choice.lipschitz = constants.data();
     }
-    const Scaled accounts = scaled();
-    const auto curvature = curvature_in_units(choice);
-    Question<std::remove_const_t<decltype(curvature)>> question{choice, extremes(accounts),
-                                                                curvature};
-    if (weighs()) question.constants = range_of(choice.lipschitz, n);
-    if (question.ends.open()) R::choose(accounts, question, move);
-    translate(accounts, move);
+    const Scaled coordinates = scaled();
+    const auto curvature = scaled_curvature(choice);
+    RuleInput<std::remove_const_t<decltype(curvature)>> input{choice, extremes(coordinates),
+                                                              curvature};
+    if (uses_constants()) input.constants = range_of(choice.lipschitz, n);
+    if (input.ends.open()) R::choose(coordinates, input, step);
+    scale_back(coordinates, step);
   }
 
  private:
-  bool weighs() const {
-    return q_.choice.lipschitz && (q_.choice.rule->weighted || q_.choice.rule->curved);
+  bool uses_constants() const {
+    return input_.choice.lipschitz && (input_.choice.rule->weighted || input_.choice.rule->curved);
   }
-  bool sells(Index p) const { return a_.template down_price<double>(p) > -q_.ends.buyer.value; }
-  bool buys(Index p) const { return a_.template up_price<double>(p) < q_.ends.seller.value; }
-
-  double in_units(double price) const {
-    return std::clamp(std::ldexp(price, by_price_), -ENDLESS, ENDLESS);
+  bool can_decrease(Index p) const {
+    return a_.template left_derivative<double>(p) > -input_.ends.up.value;
+  }
+  bool can_increase(Index p) const {
+    return a_.template right_derivative<double>(p) < input_.ends.down.value;
   }
 
-  auto curvature_in_units(const Choice& choice) const {
-    if constexpr (Curved::by_constants<Curvature>) {
+  double scaled_derivative(double derivative) const {
+    return std::clamp(std::ldexp(derivative, by_derivative_), -UnitsSettings::CLIPPED,
+                      UnitsSettings::CLIPPED);
+  }
+
+  auto scaled_curvature(const Choice& choice) const {
+    if constexpr (by_constants<Curvature>) {
       return ByConstants{choice.lipschitz, choice.alpha};
     } else {
-      // In two steps, each of which is a number.
-      const int power = std::clamp(by_price_ - by_amount_, -2000, 2000);
+      // Scale in two steps, because the whole power of 2 may be out of range.
+      const int power = std::clamp(by_derivative_ - by_amount_, -2000, 2000);
       const double first = std::ldexp(1.0, power / 2), second = std::ldexp(1.0, power - power / 2);
       return [this, first, second]<class T>(Index i, Index p) -> T {
-        return q_.curvature.template operator()<T>(i, p) * first * second;
+        return input_.curvature.template operator()<T>(i, p) * first * second;
       };
     }
   }
@@ -154,40 +167,46 @@ class Units {
   Scaled scaled() const {
     Scaled copy{a_.n, {}, {}, {}, {}, {}};
     for (Index p = 0; p < a_.n; ++p) {
-      const double down = std::ldexp(a_.template down_room<double>(p), by_amount_);
-      const double up = std::ldexp(a_.template up_room<double>(p), by_amount_);
-      const bool sells = down >= NEGLIGIBLE, buys = up >= NEGLIGIBLE;
-      copy.price_.push_back(in_units(a_.template price<double>(p)));
-      copy.down_room_.push_back(sells ? down : 0.0);
-      copy.up_room_.push_back(buys ? up : 0.0);
-      copy.down_price_.push_back(sells ? in_units(a_.template down_price<double>(p)) : -INFINITY);
-      copy.up_price_.push_back(buys ? in_units(a_.template up_price<double>(p)) : INFINITY);
+      const double down = std::ldexp(a_.template max_decrease<double>(p), by_amount_);
+      const double up = std::ldexp(a_.template max_increase<double>(p), by_amount_);
+      const bool decreases = down >= UnitsSettings::NEGLIGIBLE,
+                 increases = up >= UnitsSettings::NEGLIGIBLE;
+      copy.derivative_.push_back(scaled_derivative(a_.template derivative<double>(p)));
+      copy.max_decrease_.push_back(decreases ? down : 0.0);
+      copy.max_increase_.push_back(increases ? up : 0.0);
+      copy.left_derivative_.push_back(
+          decreases ? scaled_derivative(a_.template left_derivative<double>(p)) : -INFINITY);
+      copy.right_derivative_.push_back(
+          increases ? scaled_derivative(a_.template right_derivative<double>(p)) : INFINITY);
     }
     return copy;
   }
 
-  void translate(const Scaled& accounts, Move& move) const {
+  // A change that uses all of max_decrease or max_increase does so exactly in the original units.
+  void scale_back(const Scaled& coordinates, Step& step) const {
     double least = INFINITY;
     bool finite = true;
-    for (std::size_t k = 0; k < move.index.size(); ++k) {
-      const Index p = move.index[k];
-      const bool down = move.delta[k] < 0;
-      const double size = std::abs(move.delta[k]);
-      const double room = down ? a_.template down_room<double>(p) : a_.template up_room<double>(p);
-      const bool all_of_it = size >= (down ? accounts.down_room_[p] : accounts.up_room_[p]);
-      const double amount = std::min(all_of_it ? room : std::ldexp(size, -by_amount_), room);
-      move.delta[k] = std::copysign(amount, move.delta[k]);
+    for (std::size_t k = 0; k < step.index.size(); ++k) {
+      const Index p = step.index[k];
+      const bool down = step.delta[k] < 0;
+      const double size = std::abs(step.delta[k]);
+      const double slack =
+          down ? a_.template max_decrease<double>(p) : a_.template max_increase<double>(p);
+      const bool is_full =
+          size >= (down ? coordinates.max_decrease_[p] : coordinates.max_increase_[p]);
+      const double amount = std::min(is_full ? slack : std::ldexp(size, -by_amount_), slack);
+      step.delta[k] = std::copysign(amount, step.delta[k]);
       least = std::min(least, amount);
-      finite = finite && amount <= MOST;
+      finite = finite && amount <= MAX_DOUBLE;
     }
-    if (move.index.size() == 2)  // exactly the same
-      for (double& delta : move.delta) delta = std::copysign(std::min(least, MOST), delta);
-    else if (!finite) move.clear();
-    if (!(least > 0)) move.clear();
-    move.decrease = std::min(std::ldexp(move.decrease, -by_amount_ - by_price_), MOST);
+    if (step.index.size() == 2)  // both changes must have exactly the same size
+      for (double& delta : step.delta) delta = std::copysign(std::min(least, MAX_DOUBLE), delta);
+    else if (!finite) step.clear();
+    if (!(least > 0)) step.clear();
+    step.decrease = std::min(std::ldexp(step.decrease, -by_amount_ - by_derivative_), MAX_DOUBLE);
   }
 
   const A& a_;
-  const Question<Curvature>& q_;
-  int by_price_ = 0, by_constant_ = 0, by_amount_ = 0;
+  const RuleInput<Curvature>& input_;
+  int by_derivative_ = 0, by_constant_ = 0, by_amount_ = 0;
 };

@@ -1,6 +1,6 @@
-"""The `pairstep` command: a file per subcommand, with its arguments and what it does.
+"""The `pairstep` command. Each subcommand has a module with its arguments and its `run` function.
 
-What a user got wrong is told in one line, with the exit code 2.
+User errors print one line to stderr, and the exit code is 2.
 """
 
 from __future__ import annotations
@@ -16,47 +16,51 @@ from typing import Any
 
 from .. import __version__
 from . import bench, info, predict, reproduce, solve, train, tune
-from .command import Parser, complain, first_line
+from .command import Parser, complain, first_line, replace_closed_streams, say
 from .completion import Completion
+from .libsvm_options import translate
 
 COMMANDS = (train, predict, tune, solve, info, reproduce, bench)
-INTERRUPTED, CLOSED = 128 + signal.SIGINT, 141  # as shells say it; the latter for SIGPIPE
+
+# Exit codes of a process that a signal has ended, as shells report them.
+INTERRUPTED = 128 + signal.SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE, which Windows does not define
 
 DESCRIPTION = """\
-Support vector machines, and quadratic programmes whose variables add up to a total.
+Support vector machines, and quadratic programs whose variables sum to a total.
 
-  pairstep train data.svm model        fit a machine to labelled samples
-  pairstep predict test.svm model      predict with it, and print how well
-  pairstep tune data.svm model         search C and gamma first
-  pairstep solve problem.csv           weights of a portfolio or mixture
+  pairstep train data.svm model        fit an SVM to labeled samples
+  pairstep predict test.svm model      predict with it and print its accuracy
+  pairstep tune data.svm model         search for C and gamma, then fit
+  pairstep solve problem.csv           find the weights of a portfolio or mixture
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code."""
+    """Run a command and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None:  # a shell may close it
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
+    replace_closed_streams()
     top = parser()
-    options = top.parse_args(given)
+    options = top.parse_args(translate(given))
     if options.command is None:
         top.print_help()
         return 2
     options.line = shlex.join(["pairstep", *given])
     with warnings.catch_warnings():
         warnings.showwarning = warn
-        warnings.simplefilter("ignore", RuntimeWarning)  # of numbers, whose results are checked
+        # NumPy warns of overflow and invalid values. The results are checked anyway.
+        warnings.simplefilter("ignore", RuntimeWarning)
         try:
             code = int(options.run(options))
             sys.stdout.flush()
             return code
         except KeyboardInterrupt:
-            print("\nInterrupted.", file=sys.stderr)
+            say("\nInterrupted.")
             return INTERRUPTED
         except BrokenPipeError:
-            # Whoever read our output has gone; what is left of it has nowhere to go.
+            # The reader of our output has exited. Discard what is still buffered.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return CLOSED
+            return BROKEN_PIPE
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             return complain(f"{where}{error.strerror or error}")
@@ -67,11 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Describe what the command understands."""
+    """Return the parser of all commands."""
     top = Parser(
         prog="pairstep",
         description=DESCRIPTION,
-        epilog="Each command has examples: pairstep train --help",
+        epilog="The help of each command has examples: pairstep train --help",
     )
     top.add_argument("--version", action="version", version=f"pairstep {__version__}")
     top.add_argument("--completion", action=Completion)
@@ -81,6 +85,6 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def warn(message: Warning | str, *place: Any, **more: Any) -> None:
-    """Print a warning in a line."""
-    print(f"pairstep: {first_line(message)}", file=sys.stderr)
+def warn(message: Warning | str, *location: Any, **more: Any) -> None:
+    """Print a warning on one line."""
+    say(f"pairstep: {first_line(message)}")

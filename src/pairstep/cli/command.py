@@ -1,13 +1,15 @@
-"""What commands share: how they are described, how they speak, where their output goes."""
+"""Shared by all commands: the argument parser, messages, output files and progress."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -18,35 +20,89 @@ from ..log import logger
 DASH = "-"  # standard input or output
 
 
+INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that keeps the line breaks of examples and says in one line what is wrong."""
+    """An argument parser that reports errors on one line and suggests what was meant."""
 
     def __init__(self, **options: Any):
+        # The raw formatter keeps the line breaks of the examples.
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments. Report unknown ones here, since only the command knows its options."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            option = next((text for text in unknown if text.startswith("-")), unknown[0])
+            hint = did_you_mean(option, self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
-        """End with the exit code 2."""
+        """Print the message and exit with code 2."""
+        if choice := INVALID_CHOICE.search(message):
+            message += did_you_mean(choice[1], choice[2].replace("'", "").split(", "))
         self.exit(complain(f"{message} (see {self.prog} --help)"))
 
 
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return a question that suggests the known word most similar to a given one, or nothing."""
+    by_lower = {word.lower(): word for word in known}
+    similar = difflib.get_close_matches(given.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[similar[0]]}?" if similar else ""
+
+
+def replace_closed_streams() -> None:
+    """Open the null device in place of the standard streams that the caller has closed.
+
+    Otherwise the next file that is opened would get the descriptor of a closed stream, and whatever
+    a library prints would end up in that file. `sys.stdin` stays None, since there is no input.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Print to stderr. If that is not possible, drop the message and all later ones."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:  # a closed pipe, a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def complain(message: str) -> int:
-    """Say what is wrong; returns the exit code."""
-    print(f"pairstep: {message}", file=sys.stderr)
+    """Print an error message and return the exit code."""
+    say(f"pairstep: {message}")
     return 2
 
 
 def first_line(error: object) -> str:
-    """What an error says, in a line."""
+    """Return the first line of an error message, or the name of the error's class."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def report(line: str, *outputs: str) -> None:
-    """Print a line where it does not mix with the output: on stderr if that goes to stdout."""
-    print(line, file=sys.stderr if DASH in outputs else sys.stdout, flush=True)
+    """Print a line to stdout, or to stderr if one of the outputs of the command is stdout."""
+    if DASH in outputs:
+        say(line)
+    else:
+        print(line, flush=True)
 
 
 def require_writable(path: str) -> None:
-    """Say at once that a file cannot be written, not only after hours of work."""
+    """Raise OSError if a file cannot be written. Called before long computations."""
     folder = Path(os.path.realpath(path)).parent
     reason = None
     if path == DASH:
@@ -63,7 +119,10 @@ def require_writable(path: str) -> None:
 
 @contextmanager
 def output(path: str) -> Iterator[BinaryIO]:
-    """A file to write to, or standard output; a file is there whole or not at all."""
+    """Open a file for writing, or standard output.
+
+    The file replaces an existing one only after it has been written completely.
+    """
     if path == DASH:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -75,7 +134,7 @@ def output(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def progress() -> Iterator[None]:
-    """Show what the logger is told, each line in the place of the last; on a terminal only."""
+    """Show log messages on one line of the terminal. Without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield
         return
@@ -92,12 +151,12 @@ def progress() -> Iterator[None]:
 
 
 class Ticker(logging.Handler):
-    """Writes lines to one place on the screen."""
+    """A log handler that overwrites the current line of the terminal."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
-        print(f"\r\x1b[K{record.getMessage()}", end="", file=sys.stderr, flush=True)
+        """Replace the line by a message."""
+        say(f"\r\x1b[K{record.getMessage()}", end="")
 
     def clear(self) -> None:
-        """Leave the place empty."""
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        """Clear the line."""
+        say("\r\x1b[K", end="")

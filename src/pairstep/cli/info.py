@@ -1,4 +1,4 @@
-"""`pairstep info`: what a report of a problem should tell of the machine."""
+"""`pairstep info`: system information for bug reports."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "info",
         help="version, threads, instruction set, BLAS, GPU",
-        description="Print what a report of a problem should tell of the machine.",
+        description="Print system information for bug reports.",
         epilog="example:\n  pairstep info",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it, a fact per line."""
+    """Print one fact per line."""
     from .. import __version__, _core, threads
 
     sets = ", ".join(_core.instruction_sets())
@@ -50,7 +50,7 @@ def _version(library: str) -> str:
 
 
 def _blas() -> str:
-    """That of NumPy."""
+    """Return the name and version of the BLAS that NumPy uses."""
     import numpy as np
 
     try:
@@ -58,11 +58,11 @@ def _blas() -> str:
         blas = built["Build Dependencies"]["blas"]
         return f"{blas['name']} {blas['version']}"
     except (TypeError, KeyError):  # before NumPy 1.25
-        return "not told by this NumPy"
+        return "unknown (NumPy 1.25 or later is needed)"
 
 
 def _gpu() -> str:
-    """Whether CuPy is there, and what it sees."""
+    """Return the names of the GPUs that CuPy finds."""
     if importlib.util.find_spec("cupy") is None:
         return "CuPy is not installed"
     try:
@@ -72,6 +72,6 @@ def _gpu() -> str:
         names = [
             runtime.getDeviceProperties(k)["name"].decode() for k in range(runtime.getDeviceCount())
         ]
-    except Exception as error:  # a driver that is missing or too old, told in many ways
-        return f"CuPy finds none: {error}"
-    return ", ".join(names) or "CuPy finds none"
+    except Exception as error:  # CuPy raises many types if a driver is missing or too old
+        return f"none found by CuPy: {error}"
+    return ", ".join(names) or "none found by CuPy"

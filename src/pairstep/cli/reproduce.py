@@ -1,4 +1,4 @@
-"""`pairstep reproduce`: the paper's experiments."""
+"""`pairstep reproduce`: run the paper's experiments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
@@ -15,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .command import complain
+from ..figures import Figure
+from .command import complain, say
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as shells say it
-GRACE = 10.0  # seconds that a run may take to end once it is told to
-FIGURES = (
-    "figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "theory", "scaling",
-    "support_vectors", "simplex", "weights",
-)  # fmt: skip
+# Exit codes of a process that a signal has ended, as shells report them.
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+
+# Seconds that a run has to end its workers after SIGTERM, before it exits without waiting.
+SHUTDOWN_SECONDS = 10.0
 
 EXAMPLES = """\
 examples:
@@ -34,17 +33,17 @@ figures:
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "reproduce",
         help="run the paper's experiments and write a report",
-        description="Run the paper's experiments and a few beyond it. Leaves CSV files, figures,\n"
-        "claims.json and report.html in a folder. Interrupted, it continues where it stopped.",
-        epilog=f"{EXAMPLES}  {', '.join(FIGURES)}",
+        description="Run the paper's experiments and a few more. Writes CSV files, figures,\n"
+        "claims.json and report.html to a folder. Run it again to continue after an interrupt.",
+        epilog=f"{EXAMPLES}  {', '.join(Figure)}",
     )
     parser.add_argument(
-        "--figure", metavar="NAME", action="append", choices=FIGURES,
-        help="only this one; may be repeated",
+        "--figure", metavar="NAME", action="append", choices=[figure.value for figure in Figure],
+        help="only this one; can be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--seeds", metavar="SEED", type=seed, nargs="+",
@@ -55,13 +54,15 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="small problems, within 20 seconds")
     parser.add_argument(
-        "--redraw", action="store_true", help="only draw anew, from the CSV files in DIR"
+        "--redraw",
+        action="store_true",
+        help="only draw again, from the CSV files in DIR",
     )
     parser.set_defaults(run=run)
 
 
 def seed(text: str) -> int:
-    """Read a whole number that is not negative."""
+    """Parse a nonnegative integer."""
     number = int(text)
     if number < 0:
         raise ValueError
@@ -69,20 +70,22 @@ def seed(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run it; what the system refuses is said in a line."""
-    kept = f" Finished parts are in {options.out / '.parts'}; the same command continues."
-    farewell = f"\nInterrupted.{'' if options.redraw else kept}"
+    """Run the experiments; report errors of the system on one line."""
+    folder = options.out / ".parts"
+    kept = f" Finished parts are in {folder}; run the same command again to continue."
+    message = f"\nInterrupted.{'' if options.redraw else kept}"
     try:
-        with terminated_like_interrupted(farewell):
+        with terminated_like_interrupted(message):
             return experiment(options)
     except KeyboardInterrupt as stop:
-        print(farewell, file=sys.stderr)
+        say(message)
         return int(stop.args[0]) if stop.args else INTERRUPTED
     except OSError as error:
         return complain(f"{error.filename or options.out}: {error.strerror or error}")
     except BrokenExecutor:
         return complain(
-            "a worker was killed, perhaps for want of memory; the same command continues"
+            "a worker process was killed, perhaps for lack of memory; run the same command again "
+            "to continue"
         )
 
 
@@ -98,7 +101,7 @@ def experiment(options: argparse.Namespace) -> int:
         return complain(f"--out {out} is not a folder")
     if options.redraw:
         if not (out / "claims.json").exists():
-            return complain(f"there is nothing to draw in {out}: no claims.json")
+            return complain(f"{out} has nothing to draw: there is no claims.json")
         print(experiments.redraw(out))
         return 0
     scale = QUICK if options.quick else Scale()
@@ -109,23 +112,23 @@ def experiment(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def terminated_like_interrupted(farewell: str) -> Iterator[None]:
-    """Let SIGTERM end a run in the way of Ctrl-C, which ends the workers too.
+def terminated_like_interrupted(message: str) -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C, which also ends the workers.
 
-    A pool of processes that is interrupted at a bad moment waits for ever: after a while the run
-    ends without it, and its workers notice.
+    A process pool can wait forever if it is interrupted at an unlucky moment. So a timer ends this
+    process if the shutdown takes too long; the workers exit when their parent is gone.
     """
 
     def leave() -> None:
-        print(farewell, file=sys.stderr, flush=True)
+        say(message)
         os._exit(TERMINATED)
 
-    insist = threading.Timer(GRACE, leave)
-    insist.daemon = True
+    timer = threading.Timer(SHUTDOWN_SECONDS, leave)
+    timer.daemon = True
 
     def stop(number: int, frame: object) -> None:
-        if not insist.is_alive():
-            insist.start()
+        if not timer.is_alive():
+            timer.start()
         raise KeyboardInterrupt(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, stop)
@@ -133,4 +136,4 @@ def terminated_like_interrupted(farewell: str) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-        insist.cancel()
+        timer.cancel()

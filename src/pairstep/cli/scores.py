@@ -1,4 +1,4 @@
-"""How good predictions are, in a line."""
+"""A one-line summary of how good predictions are."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Any
 import numpy as np
 
 
-def score_line(machine: Any, y: Any, predicted: Any) -> str:
-    """Accuracy of classes, errors of numbers, and how many samples are outside."""
+def score_line(model: Any, y: Any, predicted: Any) -> str:
+    """Return the score of predictions on one line.
+
+    Classification and labels -1 and 1 give the accuracy, regression the squared error and R2, and
+    other novelty detection the fraction of outliers.
+    """
     from sklearn.base import is_classifier, is_regressor
 
     n = len(predicted)
-    if is_regressor(machine):
+    if is_regressor(model):
         y = np.asarray(y, float)
         error = float(np.mean((y - predicted) ** 2))
-        spread = float(np.var(y))
-        share = f", R2 {1 - error / spread:.4f}" if spread > 0 else ""
-        return f"mean squared error {error:.6g}{share} ({n} samples)"
-    if is_classifier(machine) or set(np.unique(y).tolist()) <= {-1, 1}:
-        right = int(np.count_nonzero(np.asarray(y) == predicted))
-        return f"accuracy {right / n:.4f} ({right} of {n})"
-    outside = int(np.count_nonzero(predicted == -1))
-    return f"outside {outside / n:.4f} ({outside} of {n})"
+        variance = float(np.var(y))
+        r2 = f", R2 {1 - error / variance:.4f}" if variance > 0 else ""
+        return f"mean squared error {error:.6g}{r2} ({n} samples)"
+    if is_classifier(model) or set(np.unique(y).tolist()) <= {-1, 1}:
+        correct = int(np.count_nonzero(np.asarray(y) == predicted))
+        return f"accuracy {correct / n:.4f} ({correct} of {n})"
+    outliers = int(np.count_nonzero(predicted == -1))
+    return f"outliers {outliers / n:.4f} ({outliers} of {n})"

@@ -1,4 +1,4 @@
-"""`pairstep solve`: a quadratic programme whose variables add up to a total."""
+"""`pairstep solve`: solve a quadratic program whose variables sum to a total."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import argparse
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from .command import complain, output, progress, report, require_writable
-from .machines import number
+from .command import complain, did_you_mean, output, progress, report, require_writable
+from .models import number
 
 if TYPE_CHECKING:
     from ..result import Result
+
+KNOWN = {"Q", "F", "d", "c", "lower", "upper", "total"}  # arrays of an npz file, beside names
 
 EXAMPLES = """\
 examples:
@@ -18,39 +20,46 @@ examples:
   pairstep solve problem.npz weights.csv --total 1
   pairstep solve problem.csv - --upper 0.1
 
-A csv file has a line per variable: its name, then columns named after all variables (the matrix Q)
-and, as you like, c, lower and upper:
+A csv file has one line per variable: its name, then one column per variable (the matrix Q), and
+optionally the columns c, lower and upper:
 
   name,bonds,stocks,c,upper
   bonds,0.003,0.001,-0.004,0.6
   stocks,0.001,0.030,-0.014,1
 
-An npz file has arrays Q, or F and d for F'F + diag(d), and perhaps c, lower, upper, total, names.
-Bounds are 0 and none, and the total is 1, unless given.
+An npz file has an array Q, or F and d for F'F + diag(d), and optionally c, lower, upper, total and
+names. By default variables are at least 0 and have no upper bound. --lower and --upper apply to
+every variable beside the bounds in the file: the tighter of both holds. The total is that of
+--total, or else of the file, or else 1.
 """
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "solve",
-        help="minimise x'Qx/2 + c'x under a sum and bounds",
-        description="Minimise x'Qx/2 + c'x where x adds up to a total and stays within bounds.",
+        help="minimize x'Qx/2 + c'x under a sum and bounds",
+        description="Minimize x'Qx/2 + c'x where x sums to a total and stays within bounds.",
         epilog=EXAMPLES,
     )
     parser.add_argument("problem", help="csv or npz file; - for standard input")
     parser.add_argument(
-        "out", nargs="?", default="-", help="weights: csv, or npz if it is named so (-)"
+        "out",
+        nargs="?",
+        default="-",
+        help="csv or npz file of the weights (default: -)",
     )
-    parser.add_argument("--total", metavar="X", type=number, help="what the variables add up to")
-    parser.add_argument("--lower", metavar="X", type=number, help="of all variables")
-    parser.add_argument("--upper", metavar="X", type=number, help="of all variables")
+    parser.add_argument("--total", metavar="X", type=number, help="sum of the variables")
+    parser.add_argument("--lower", metavar="X", type=number, help="lower bound of every variable")
+    parser.add_argument("--upper", metavar="X", type=number, help="upper bound of every variable")
     parser.add_argument("--tol", metavar="X", type=number, default=1e-8, help="default: 1e-8")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, solve, write."""
+    """Read the problem, solve it and write the weights."""
+    import numpy as np
+
     from .. import solve_qp
     from ..data.opened import opened
 
@@ -60,11 +69,12 @@ def run(options: argparse.Namespace) -> int:
             names, arguments = read_problem(file)
         except ValueError as error:
             raise ValueError(f"{options.problem}: {error}") from error
-    arguments |= {
-        name: value
-        for name in ("total", "lower", "upper")
-        if (value := getattr(options, name)) is not None
-    }
+    if options.total is not None:
+        arguments["total"] = options.total
+    for name, tighter in (("lower", np.maximum), ("upper", np.minimum)):
+        if (bound := getattr(options, name)) is not None:
+            in_file = name in arguments
+            arguments[name] = tighter(np.float64(arguments[name]), bound) if in_file else bound
     with progress():
         result = solve_qp(**arguments, tol=options.tol)
     with output(options.out) as out:
@@ -80,20 +90,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_problem(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
-    """Names of the variables, and arguments of `solve_qp`."""
+    """Return the names of the variables, and arguments of `solve_qp`."""
     from ..data.npz import read_npz
 
-    begin = file.read(2)
+    magic = file.read(2)
     file.seek(0)
-    if begin != b"PK":
+    if magic != b"PK":  # not a zip archive, so not an npz file
         return _of_table(file)
     found: dict[str, Any] = dict(read_npz(file))
     names = found.pop("names", None)
-    unknown = sorted(found.keys() - {"Q", "F", "d", "c", "lower", "upper", "total"})
+    unknown = sorted(found.keys() - KNOWN)
     if unknown:
-        raise ValueError(f"there is no use for an array {unknown[0]!r}")
+        hint = did_you_mean(unknown[0], KNOWN)
+        raise ValueError(f"unknown array {unknown[0]!r}{hint}; use {', '.join(sorted(KNOWN))}")
     if ("Q" in found) == ("F" in found) or ("d" in found and "F" not in found):
-        raise ValueError("there must be an array Q, or arrays F and d")
+        raise ValueError("the file must have an array Q, or arrays F and d")
     if "F" in found:
         found["Q"] = found.pop("F"), found.pop("d", 0.0)
     if "total" in found:
@@ -102,32 +113,35 @@ def read_problem(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
     matrix = found["Q"][0] if isinstance(found["Q"], tuple) else found["Q"]
     n = matrix.shape[-1] if matrix.ndim else 0
     if names is not None and names.shape != (n,):
-        raise ValueError(f"names must be {n}, one per variable, got {names.size}")
+        raise ValueError(f"there must be {n} names, one per variable, got {names.size}")
     shown = [str(name) for name in (range(1, n + 1) if names is None else names.tolist())]
     return shown, found
 
 
 def _of_table(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
-    from ..data.table import Csv, place_of
+    from ..data.table import Csv, index_of
 
     table = Csv(file)
     if not table.headed:
-        raise ValueError("the first line must have the names of the columns")
+        raise ValueError(
+            "the first line must have the names of the columns, such as name,a,b,c,upper"
+        )
     names = [str(name).strip() for name in table.column(0)]
     if not names or len(set(names)) < len(names):
         raise ValueError("the first column must have the names of the variables, each once")
-    beside = {"c", "lower", "upper"} - set(names)
-    strange = [name for name in table.names[1:] if name not in {*names, *beside}]
-    if strange:
-        raise ValueError(f"column {strange[0]!r} is neither a variable nor c, lower or upper")
-    arguments: dict[str, Any] = {"Q": table.numbers([place_of(table, name) for name in names])}
-    for name in beside & set(table.names[1:]):
+    optional = {"c", "lower", "upper"} - set(names)
+    unknown = [name for name in table.names[1:] if name not in {*names, *optional}]
+    if unknown:
+        hint = did_you_mean(unknown[0], {*names, *optional})
+        raise ValueError(f"column {unknown[0]!r} is neither a variable nor c, lower or upper{hint}")
+    arguments: dict[str, Any] = {"Q": table.numbers([index_of(table, name) for name in names])}
+    for name in optional & set(table.names[1:]):
         arguments[name] = table.numbers([table.names.index(name)])[:, 0]
     return names, arguments
 
 
 def write(file: BinaryIO, names: list[str], result: Result, npz: bool) -> None:
-    """Weights with their names."""
+    """Write the weights with their names."""
     import csv
 
     import numpy as np

@@ -1,19 +1,25 @@
-"""`pairstep tune`: search C, gamma and epsilon by cross-validation, and keep the best machine."""
+"""`pairstep tune`: search C, gamma and epsilon by cross-validation, and write the best model."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
+from ..extras import needed
 from .command import DASH, progress, report, require_writable
-from .machines import (
+from .libsvm_options import svm_type
+from .models import (
     DATA,
-    add_machine,
+    LIBSVM,
+    add_model,
     add_samples,
+    class_weights,
     gamma,
     given,
     made,
     number,
+    scaler,
     training_samples,
     write_model,
 )
@@ -23,45 +29,59 @@ SEARCHES = {"svc": "SVCCV", "svr": "SVRCV"}
 EXAMPLES = """\
 examples:
   pairstep tune data.svm model
-  pairstep tune data.csv model --c 0.1 1 10 100 --gamma 0.01 0.1 1 --cv 5
+  pairstep tune data.csv model --c 0.1 1 10 100 --gamma 0.01 0.1 1 --cv 5 --scale
   pairstep tune house.csv model --type svr --epsilon 0.01 0.1 1
 
-Scores are kept in a journal, MODEL.journal unless said otherwise: the same command, killed and run
-again, continues. Remove it when it is not needed any more.
+Scores are written to a checkpoint file, MODEL.checkpoint by default. If the search is interrupted,
+run the same command again to continue. The file can be deleted afterwards.
 
 """
 
 
 def add_to(commands: Any) -> None:
-    """Describe the command."""
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "tune",
-        help="search C and gamma by cross-validation, and keep the best machine",
+        help="search C and gamma by cross-validation, and write the best model",
         description="Search C, gamma and epsilon by cross-validation, fit the best to all samples\n"
-        "and keep it in a file.",
-        epilog=EXAMPLES + DATA,
+        "and write the model to a file.",
+        epilog=EXAMPLES + DATA + LIBSVM,
     )
     add_samples(parser)
-    parser.add_argument("--type", choices=SEARCHES, default="svc", help="default: svc")
+    parser.add_argument(
+        "-s", "--type", choices=SEARCHES, type=svm_type, default="svc", metavar="NAME",
+        help=f"{', '.join(SEARCHES)} (default: svc)",
+    )  # fmt: skip
     several = {"nargs": "+", "metavar": "X"}
-    parser.add_argument("--c", type=number, **several, help="values to try (10, 0.01 to 1000)")
-    parser.add_argument("--gamma", type=gamma, **several, help="values to try (10, about scale)")
-    parser.add_argument("--epsilon", type=number, **several, help="of svr: values to try (0.1)")
-    parser.add_argument("--cv", metavar="N", type=int, default=5, help="folds (5)")
-    parser.add_argument("--seed", metavar="N", type=int, help="shuffle samples before folding")
+    parser.add_argument(
+        "-c", "--c", type=number, **several,
+        help="values to try (default: 10 values from 0.01 to 1000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-g", "--gamma", type=gamma, **several,
+        help="values to try (default: 10 values around scale)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-p", "--epsilon", type=number, **several, help="of svr: values to try (default: 0.1)"
+    )
+    parser.add_argument(
+        "-v", "--cv", metavar="N", type=int, default=5, help="number of folds (default: 5)"
+    )
+    parser.add_argument("--seed", metavar="N", type=int, help="shuffle the samples with this seed")
     parser.add_argument(
         "--halving", action="store_true", default=None,
-        help="all candidates on a ninth of the samples, the best on more",
+        help="score all candidates on a ninth of the samples, and only the best on more",
     )  # fmt: skip
-    parser.add_argument("--journal", metavar="FILE", help="default: MODEL.journal")
-    add_machine(parser)
+    parser.add_argument("--checkpoint", metavar="FILE", help="default: MODEL.checkpoint")
+    add_model(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Search, fit, write."""
+    Pipeline = needed("sklearn.pipeline", by="tune").Pipeline
     from .. import __version__, svm
-    from ..svm.journal import Journal, fingerprint
+    from ..svm.checkpoint import Checkpoint, fingerprint
 
     parameters = given(
         options,
@@ -72,27 +92,36 @@ def run(options: argparse.Namespace) -> int:
         halving="halving",
         random_state="seed",
     )
-    search = made(getattr(svm, SEARCHES[options.type]), parameters, options.type)
+    search = made(getattr(svm, SEARCHES[options.type]), parameters, options)
     require_writable(options.model)
-    samples = training_samples(options, supervised=True)
-    path = options.journal
+    samples = training_samples(options)
+    if options.class_weight:
+        parameters["class_weight"] = class_weights(options.class_weight, samples.y)
+        search.set_params(class_weight=parameters["class_weight"])
+    if scaling := scaler(options, samples):
+        # Scale once, by all samples, so that the folds can share kernel matrices.
+        samples = replace(samples, X=scaling.fit_transform(samples.X))
+    path = options.checkpoint
     if path is None and options.model != DASH:
-        path = f"{options.model}.journal"
+        path = f"{options.model}.checkpoint"
     if path is not None:
-        # All that scores depend on but the candidates, which the journal's lines name.
+        # Scores depend on all of these. Each line of the checkpoint names its own candidate.
         decisive = {k: v for k, v in parameters.items() if k not in ("Cs", "gammas", "epsilons")}
         decisive.pop("n_jobs", None)
         about = fingerprint(samples.X, samples.y, options.type, decisive, __version__)
-        search.journal = Journal(path, about)
+        search.checkpoint = Checkpoint(path, about)
     with progress():
         search.fit(samples.X, samples.y)
     best = ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in search.best_params_.items())  # fmt: skip
     tried = len({tuple(some.items()) for some in search.cv_results_["params"]})
-    write_model(options, search.best_estimator_, samples)
-    word = "accuracy" if options.type == "svc" else "R2"
+    model = search.best_estimator_
+    write_model(
+        options, Pipeline([("scale", scaling), ("svm", model)]) if scaling else model, samples
+    )
+    score = "accuracy" if options.type == "svc" else "R2"
     report(
-        f"best of {tried}: {best}; {options.cv}-fold {word} {search.best_score_:.4f}",
+        f"best of {tried}: {best}; {options.cv}-fold {score} {search.best_score_:.4f}",
         options.model,
     )
     return 0

@@ -1,7 +1,16 @@
-"""Constraints: sums and bounds, and their translation into accounts."""
+"""Constraints: sums, bounds and groups, and their translation for solvers."""
 
-from .groups import GroupLabels, GroupTotal
+from .groups import GroupLabels, GroupLimit, GroupTotal
 from .layout import Indices, Layout
 from .sum_box import Simplex, SumBox, Total
 
-__all__ = ["GroupLabels", "GroupTotal", "Indices", "Layout", "Simplex", "SumBox", "Total"]
+__all__ = [
+    "GroupLabels",
+    "GroupLimit",
+    "GroupTotal",
+    "Indices",
+    "Layout",
+    "Simplex",
+    "SumBox",
+    "Total",
+]

@@ -1,4 +1,4 @@
-"""Groups of variables by labels, and the totals that are given for them."""
+"""Groups of variables, and the limits on the sums of the groups."""
 
 from __future__ import annotations
 
@@ -12,33 +12,42 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import LARGE, Array, as_given, finite_number, frozen, too_large
+from .._validation import (
+    LARGE,
+    Array,
+    as_given,
+    finite_number,
+    frozen,
+    numbers_for_message,
+    too_large,
+)
 from ..labels import by_label
 
 NANOSECONDS = np.dtype("M8[ns]"), np.dtype("m8[ns]")
 
 
 class Frame(Protocol):
-    """A Series or DataFrame, of pandas or polars."""
+    """A Series or DataFrame of pandas or polars."""
 
     def __array__(self, *arguments: Any, **options: Any) -> Any:
-        """Its numbers."""
+        """Return the entries as an array."""
 
 
-GroupLabels = ArrayLike | Sequence[Hashable]
+GroupLabels = ArrayLike | Sequence[Hashable] | Mapping[Any, Hashable]
 GroupTotal = Mapping[Any, float | tuple[float, float]] | Frame
+GroupLimit = Mapping[Any, float] | Frame
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The labels of the groups, in order, and for each variable the position of its own."""
+    """The group labels, in order, and the index of each variable's group."""
 
     labels: tuple[Hashable, ...]
     codes: NDArray[np.int64]
 
 
 def own_groups(groups: Any) -> NDArray[Any]:
-    """A label for each variable, as an array that nobody can change."""
+    """Return the label of each variable's group, as a read-only array."""
     if hasattr(groups, "dtype"):
         given = np.asarray(groups)
     elif not _holds_tuples(groups) and np.ndim(groups) != 1:
@@ -48,13 +57,16 @@ def own_groups(groups: Any) -> NDArray[Any]:
     if given.ndim != 1:
         raise ValueError(
             f"groups must give one label for each variable, got shape {given.shape}: the groups "
-            "of a SumBox do not overlap"
+            "of a SumBox must not overlap"
         )
-    return frozen(_as_python_has_them(given) if given.dtype in NANOSECONDS else given)
+    return frozen(_in_microseconds(given) if given.dtype in NANOSECONDS else given)
 
 
-def _as_python_has_them(times: NDArray[Any]) -> NDArray[Any]:
-    """Times in microseconds, if that is exact: NumPy makes whole numbers of nanoseconds."""
+def _in_microseconds(times: NDArray[Any]) -> NDArray[Any]:
+    """Convert times to microseconds if that is exact.
+
+    ``tolist`` returns datetime objects for microseconds, but integers for nanoseconds.
+    """
     coarse = times.astype(str(times.dtype).replace("ns", "us"))
     return coarse if np.array_equal(coarse, times) else times
 
@@ -64,7 +76,7 @@ def _holds_tuples(groups: Any) -> bool:
 
 
 def _one_by_one(groups: Any) -> NDArray[Any]:
-    """Labels as they are: NumPy would make strings of numbers that stand among strings."""
+    """Return the labels unchanged: NumPy would convert numbers among strings to strings."""
     labels = list(groups)
     if all(isinstance(label, (int, np.integer)) for label in labels):
         return np.asarray(labels)
@@ -75,7 +87,7 @@ def _one_by_one(groups: Any) -> NDArray[Any]:
 
 
 def grouped(groups: NDArray[Any], name: str = "groups") -> Groups:
-    """Find the different labels: sorted, or, where that cannot be done, as they come."""
+    """Find the distinct labels: sorted if they can be compared, else in order of appearance."""
     if groups.dtype == object:
         return _grouped_objects(groups.tolist(), name)
     missing = groups != groups
@@ -99,43 +111,65 @@ def _grouped_objects(items: list[Any], name: str) -> Groups:
 
 
 def _is_missing(label: Any) -> bool:
-    unequal = label != label  # as NaN is; pandas.NA does not know
+    unequal = label != label  # true for NaN; pandas.NA returns neither True nor False
     return label is None or not isinstance(unequal, (bool, np.bool_)) or bool(unequal)
 
 
-def own_group_total(group_total: Any, groups: Groups | None) -> Mapping[Hashable, Any]:
-    """For each label that is given its range, as a pair."""
+def own_group_total(
+    group_total: Any, group_lower: Any, group_upper: Any, groups: Groups | None
+) -> Mapping[Hashable, Any]:
+    """Return the range (low, high) of each group that is named in one of the three arguments."""
+    ranges: dict[Hashable, tuple[float, float]] = {}
+    for label, value in _by_group("group_total", group_total, groups).items():
+        ranges[label] = _range(f"group_total[{label!r}]", value)
+    lowest, highest = (
+        _by_group("group_lower", group_lower, groups),
+        _by_group("group_upper", group_upper, groups),
+    )
+    for label in [*lowest, *(label for label in highest if label not in lowest)]:
+        if label in ranges:
+            raise ValueError(
+                f"group {label!r} is in group_total and in group_lower or group_upper: give its "
+                "limits once"
+            )
+        name = f"(group_lower[{label!r}], group_upper[{label!r}])"
+        low, high = lowest.get(label, -math.inf), highest.get(label, math.inf)
+        ranges[label] = _range(name, (low, high))
+    return MappingProxyType(ranges)
+
+
+def _by_group(name: str, values: Any, groups: Groups | None) -> dict[Hashable, Any]:
+    """Return an argument as a dict by group label, after checking the labels."""
+    if values is None:
+        return {}
     if groups is None:
-        raise ValueError("group_total needs groups: a label for each variable")
-    group_total = by_label(group_total)
-    if not hasattr(group_total, "items"):
-        raise TypeError(
-            "group_total must be a mapping from labels to totals or pairs (low, high), got "
-            f"{group_total!r}"
-        )
-    given = dict(group_total.items())
-    known = set(groups.labels)  # limits are looked up by hash, which equal dates may differ in
+        raise ValueError(f"{name} needs groups: give groups, a label for each variable")
+    values = by_label(values)
+    if not hasattr(values, "items"):
+        raise TypeError(f"{name} must be a mapping from group labels to limits, got {values!r}")
+    given = dict(values.items())
+    known = set(groups.labels)  # compare by hash as lookups do: equal dates may hash differently
     unknown = [label for label in given if label not in known]
     if unknown:
         raise ValueError(
-            f"group_total names {_some(unknown)}, but the groups are {_some(groups.labels)}"
+            f"{name} names {_some(unknown)}, but the groups are {_some(groups.labels)}"
         )
-    return MappingProxyType({label: _range(label, value) for label, value in given.items()})
+    return given
 
 
 def per_group(total: object) -> bool:
-    """Whether a total is given for each group, not for all variables together."""
+    """Return whether a total is given for each group, not for all variables together."""
     ends = total if isinstance(total, tuple) else (total,)
     return any(isinstance(end, np.ndarray) for end in ends)
 
 
 def _some(labels: Any) -> str:
     shown = ", ".join(repr(label) for label in labels[:3])
-    return shown if len(labels) <= 3 else f"{shown} and {len(labels) - 3} more"
+    return shown if len(labels) <= 3 else f"{shown}, ..."
 
 
-def _range(label: Hashable, value: Any) -> tuple[float, float]:
-    name = f"group_total[{label!r}]"
+def _range(name: str, value: Any) -> tuple[float, float]:
+    """Return a total or a pair of limits as the pair (low, high); infinite where there is none."""
     if np.ndim(value) == 0:
         total = finite_number(name, value)
         low = high = total
@@ -144,7 +178,8 @@ def _range(label: Hashable, value: Any) -> tuple[float, float]:
             raise ValueError(f"{name} must be a total or a pair (low, high), got {value!r}")
         low, high = (finite_number(name, end, infinite=True) for end in value)
         if low > high:
-            raise ValueError(f"{name} is empty: {low:g} > {high:g}")
+            ends = numbers_for_message(low, high)
+            raise ValueError(f"{name} is empty: {ends[0]} > {ends[1]}")
         if low == math.inf or high == -math.inf:
             raise ValueError(f"{name} = ({low:g}, {high:g}) leaves no finite sum")
     for end, beyond in ((low, low >= LARGE), (high, high <= -LARGE)):
@@ -154,7 +189,7 @@ def _range(label: Hashable, value: Any) -> tuple[float, float]:
 
 
 def limits(groups: Groups, group_total: GroupTotal | None) -> tuple[Array, Array]:
-    """The range of each group's sum; endless where none is given."""
+    """Return the lower and upper limit of each group's sum, infinite where there is none."""
     given = group_total if isinstance(group_total, Mapping) else {}
     pairs = [given.get(label, (-math.inf, math.inf)) for label in groups.labels]
     low, high = np.array(pairs, float).reshape(-1, 2).T

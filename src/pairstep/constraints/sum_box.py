@@ -1,67 +1,97 @@
-"""Sums and bounds as a user gives them."""
+"""The constraint as the user states it: a sum, bounds and groups."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import LARGE, LARGE_FACTOR, Array, frozen, number_or_vector, vector
+from .._validation import (
+    LARGE,
+    LARGE_FACTOR,
+    Array,
+    frozen,
+    number_or_vector,
+    numbers_for_message,
+    unexpected_keywords,
+    vector,
+)
 from ..labels import Axis, aligned
-from .groups import GroupLabels, Groups, GroupTotal, grouped, own_group_total, own_groups, per_group
+from .groups import (
+    GroupLabels,
+    GroupLimit,
+    Groups,
+    GroupTotal,
+    grouped,
+    own_group_total,
+    own_groups,
+    per_group,
+)
 from .layout import Layout
 from .translate import layout_of
+
+# Total number of variables in the layouts that one constraint caches, at about 30 bytes per
+# variable. A constraint without arrays may be used with many different n. Building a layout takes
+# about as long as a small solve, so caching it pays.
+MAX_VARIABLES_CACHED = 100_000
 
 Total = float | tuple[ArrayLike, ArrayLike] | ArrayLike | None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class SumBox:
-    """Variables that add up to a total and stay within bounds.
+    """Variables that sum to a total and stay within bounds.
 
-    A constraint cannot be changed: arrays are copied, so that changing them afterwards has no
-    effect. Numbers are refused from 1e100 on in size, where products overflow, but for bounds and
-    ends of a range beyond which nothing lies: those count as infinite, and are kept nevertheless.
+    A constraint is immutable. Arrays are copied, so later changes to them have no effect. Numbers
+    of size 1e100 or more are rejected, because products would overflow. The exceptions are bounds
+    and range ends that allow more than that: those are treated as infinite by the solver, and the
+    result still satisfies them.
 
     Parameters
     ----------
     total : float, pair of floats, array_like or None
-        What the (weighted) sum of all variables must be. A tuple ``(low, high)`` lets the sum lie
-        in a range. With groups, an array (or a tuple of them) gives instead a total (or a range) to
-        each group, in the order of the sorted labels (a pandas Series labelled by groups may have
-        any order), and None leaves the sum of all free.
-    lower, upper : float, array_like or Series
-        Bounds, infinite where there are none. Those with labels, and weights and groups with
-        labels, are aligned with each other and with the objective; see `pairstep.labels`.
-    weights : array_like, optional
-        The constraint is ``sum(weights * x) = total``; any numbers from 1e-50 to 1e50 in size.
-    groups : array_like, Series or sequence, optional
-        A label per variable, any hashable: sectors, countries, strata.
+        Required value of the (weighted) sum of all variables. A tuple ``(low, high)`` lets the sum
+        lie in a range. With `groups`, an array (or a tuple of arrays) gives a total (or a range)
+        for each group instead, in the order of the sorted labels; a pandas Series indexed by group
+        may be in any order. None leaves the sum of all variables free.
+    lower, upper : float, array_like, Series or None
+        Bounds. An infinite value, or ``upper=None``, means no bound. Arguments with labels are
+        aligned with each other and with the objective; see `pairstep.labels`.
+    coefficients : array_like or Series, optional
+        Coefficients of the constraint ``sum(coefficients * x) = total``, each between 1e-50 and
+        1e50 in size. They are not portfolio weights: those are the solution x. To start a solve at
+        current holdings pass them as `x0`; to stay close to them pass `l1` and `center`.
+    groups : array_like, Series, sequence or mapping, optional
+        The group of each variable: sectors, countries, strata. Any hashable label. A mapping gives
+        the group for each variable's label, as PyPortfolioOpt's ``sector_mapper`` does.
     group_total : mapping, Series or DataFrame, optional
-        For each label the (weighted) sum of its group: a number, or a pair ``(low, high)``, which
-        is a row of a pandas DataFrame and a column of one of polars. Groups that are not named may
-        have any sum.
+        Limits on the (weighted) sum of each group. A pair ``{"tech": (0.0, 0.4)}`` is a range; a
+        number ``{"tech": 0.4}`` is an equality. In a pandas DataFrame each row is a pair, in a
+        polars DataFrame each column is. Groups that are not named have no limit.
+    group_lower, group_upper : mapping or Series, optional
+        Lower and upper limits of the same sums, as in ``group_upper={"tech": 0.4}``. A group may be
+        named here or in `group_total`, not in both. They are stored in the attribute `group_total`.
 
     Notes
     -----
-    Any other linear constraint belongs in the objective: a target return is a point on a
-    `pairstep.efficient_frontier`, and costs of turnover are kinks, `pairstep.Kinked`.
+    Other linear constraints belong in the objective: use `pairstep.efficient_frontier` for a target
+    return, and `pairstep.L1Penalized` for turnover costs.
 
     Examples
     --------
     >>> import pairstep
-    >>> budget = pairstep.SumBox(total=1.0, lower=0.0, upper=[0.5, 0.5, 0.2])
-    >>> [round(float(v), 12) for v in budget.start(3)]
+    >>> box = pairstep.SumBox(total=1.0, lower=0.0, upper=[0.5, 0.5, 0.2])
+    >>> [round(float(v), 12) for v in box.start(3)]
     [0.4, 0.4, 0.2]
 
-    A total over everything, and ranges within it:
+    A total for all variables, and an upper limit for one group:
 
     >>> sectors = pairstep.SumBox(
-    ...     total=1.0, groups=["tech", "tech", "energy"], group_total={"tech": (0.0, 0.5)}
+    ...     total=1.0, groups=["tech", "tech", "energy"], group_upper={"tech": 0.5}
     ... )
     >>> sectors.start().tolist()
     [0.25, 0.25, 0.5]
@@ -70,36 +100,72 @@ class SumBox:
     total: Total = 1.0
     lower: ArrayLike = 0.0
     upper: ArrayLike = math.inf
-    weights: ArrayLike | None = None
+    coefficients: ArrayLike | None = None
     groups: GroupLabels | None = None
     group_total: GroupTotal | None = None
     variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        lower, upper, weights, groups = (
-            aligned(name, getattr(self, name), self.variables)
-            for name in ("lower", "upper", "weights", "groups")
+    def __init__(
+        self,
+        total: Total = 1.0,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike | None = math.inf,
+        coefficients: ArrayLike | None = None,
+        groups: GroupLabels | None = None,
+        group_total: GroupTotal | None = None,
+        *,
+        group_lower: GroupLimit | None = None,
+        group_upper: GroupLimit | None = None,
+        **unexpected: Never,
+    ):
+        if unexpected:
+            raise unexpected_keywords("SumBox", unexpected)
+        self._set(
+            total, lower, math.inf if upper is None else upper, coefficients, groups,
+            (group_total, group_lower, group_upper),
+        )  # fmt: skip
+
+    def _set(
+        self,
+        total: Any,
+        lower: Any,
+        upper: Any,
+        coefficients: Any,
+        groups: Any,
+        group_limits: tuple[Any, Any, Any],
+    ) -> None:
+        """Check the arguments, copy them, and store them in this frozen object."""
+        axis = Axis()
+        lower, upper, coefficients, groups = (
+            aligned("lower", lower, axis),
+            aligned("upper", upper, axis),
+            aligned("coefficients", coefficients, axis),
+            aligned("groups", groups, axis),
         )
         own: dict[str, Any] = {
             "lower": number_or_vector("lower", lower),
             "upper": number_or_vector("upper", upper),
-            "weights": None if weights is None else _own_weights(weights),
+            "coefficients": None if coefficients is None else _own_coefficients(coefficients),
             "groups": None if groups is None else own_groups(groups),
+            "group_total": None,
+            "variables": axis,
+            "_groups": None,
+            "_layouts": {},
         }
         if own["groups"] is not None:
             own["_groups"] = grouped(own["groups"])
-        own["total"] = _own_total(self.total, own.get("_groups"))
-        if self.group_total is not None:
-            own["group_total"] = own_group_total(self.group_total, own.get("_groups"))
+        own["total"] = _own_total(total, own["_groups"])
+        if any(limit is not None for limit in group_limits):
+            own["group_total"] = own_group_total(*group_limits, own["_groups"])
             if per_group(own["total"]):
                 raise ValueError(
-                    "give totals per group in total or in group_total, not in both: "
-                    f"total = {self.total!r}"
+                    "give the totals of the groups in total or in group_total (or group_lower and "
+                    f"group_upper), not in both: total = {total!r}"
                 )
         if own["total"] is None and own["groups"] is None:
-            raise ValueError("total may be None only where groups have totals of their own")
+            raise ValueError("total may be None only if there are groups with totals of their own")
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -120,12 +186,12 @@ class SumBox:
 
     def __getstate__(self) -> tuple[object, ...]:
         group_total = dict(self.group_total) if isinstance(self.group_total, Mapping) else None
-        vectors = self.lower, self.upper, self.weights, self.groups
+        vectors = self.lower, self.upper, self.coefficients, self.groups
         return self.total, *vectors, group_total, self.variables
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        *arguments, variables = state
-        SumBox.__init__(self, *arguments)
+        total, lower, upper, coefficients, groups, group_total, variables = state
+        self._set(total, lower, upper, coefficients, groups, (group_total, None, None))
         object.__setattr__(self, "variables", variables)
 
     def _key(self) -> tuple[object, ...]:
@@ -133,7 +199,7 @@ class SumBox:
         return (*(_comparable(value) for value in arguments), self.variables.names)
 
     def along(self, variables: Axis) -> SumBox:
-        """The same constraint, with its variables in the order of others' labels."""
+        """Return the same constraint with its variables in the order of these labels."""
         own = self.variables
         if own.labels is None or variables.labels is None:
             return self
@@ -146,38 +212,61 @@ class SumBox:
 
     @property
     def size(self) -> int | None:
-        """The number of variables, where an argument tells it."""
-        for given in (self.lower, self.upper, self.weights, self.groups):
+        """The number of variables, or None if no argument is an array."""
+        for given in (self.lower, self.upper, self.coefficients, self.groups):
             if isinstance(given, np.ndarray):
                 return len(given)
         return None
 
     def start(self, n: int | None = None) -> Array:
         """Return a feasible point: the total spread as evenly as the bounds allow."""
-        layout = self.layout(self._size_or(n))
-        return layout.to_coordinates(layout.project(np.zeros(layout.n)))
+        layout = self._layout(self._size_or(n))
+        return layout.from_layout(layout.project(np.zeros(layout.n)))
 
     def project(self, y: ArrayLike) -> Array:
-        """Return the feasible point nearest to y (with weights: in the variables weights * x)."""
+        """Return the feasible point nearest to y.
+
+        With coefficients, distances are measured in the variables ``coefficients * x``.
+        """
         point = vector("y", aligned("y", y, Axis.of(self)), limit=LARGE)
-        layout = self.layout(len(point))
-        return layout.to_coordinates(layout.nearest(point))
+        layout = self._layout(len(point))
+        return layout.from_layout(layout.nearest(point))
 
     def layout(self, n: int) -> Layout:
-        """Translate into accounts for n variables; kept, for a solve may be repeated."""
-        if n not in self._layouts:
-            self._layouts[n] = layout_of(self, n)
-        return self._layouts[n]
+        """Return the layout for n variables, as solvers use it. Its arrays are read-only."""
+        return self._layout(n).read_only()
+
+    def _layout(self, n: int) -> Layout:
+        """Return the cached layout for solvers, which do not write into its arrays.
+
+        These arrays are writable, because passing read-only arrays to native code is slower, by a
+        few percent of a small solve.
+        """
+        known = self._layouts.get(n)
+        if known is None:
+            known = layout_of(self, n)
+            self._evict_layouts_for(n)
+            self._layouts[n] = known
+        return known
+
+    def _evict_layouts_for(self, n: int) -> None:
+        """Drop the oldest layouts until one of n variables fits into the cache."""
+        sizes = list(self._layouts)
+        most = MAX_VARIABLES_CACHED - n
+        while sizes and sum(sizes) > most:
+            self._layouts.pop(sizes.pop(0), None)  # another thread may have removed it already
 
     def _size_or(self, n: int | None) -> int:
         size = self.size if n is None else n
         if size is None:
-            raise ValueError("n is not known from the bounds: give it as start(n)")
+            raise ValueError(
+                "the number of variables is unknown because no bound is an array: call start(n)"
+            )
         return size
 
 
 class Simplex(SumBox):
-    """Non-negative variables that add up to a total.
+    """Non-negative variables that sum to a total.
 
     Examples
     --------
@@ -211,18 +300,21 @@ def _own_total(total: Total, groups: Groups | None) -> object:
     return tuple(number_or_vector(*named) for named in zip(names, ends, strict=True))
 
 
-def _own_weights(weights: ArrayLike) -> Array:
-    if np.ndim(weights) > 1:
+def _own_coefficients(coefficients: ArrayLike) -> Array:
+    if np.ndim(coefficients) > 1:
         raise ValueError(
-            f"weights must be one row, a number for each variable, got shape {np.shape(weights)}: "
-            "a second linear constraint belongs in the objective; efficient_frontier has target "
-            "returns, Kinked costs of turnover, and groups with group_total sums of parts"
+            "coefficients must be one row, with a number for each variable, got shape "
+            f"{np.shape(coefficients)}: a second linear constraint belongs in the objective; see "
+            "efficient_frontier for target returns, L1Penalized for turnover costs, and groups "
+            "with group_total for sums of parts"
         )
-    own = frozen(vector("weights", weights, limit=LARGE_FACTOR))
+    own = frozen(vector("coefficients", coefficients, limit=LARGE_FACTOR))
     i = int(np.argmin(np.abs(own))) if len(own) else 0
     if len(own) and abs(own[i]) < 1 / LARGE_FACTOR:
+        least, found = numbers_for_message(1 / LARGE_FACTOR, own[i])
         raise ValueError(
-            f"weights must be at least {1 / LARGE_FACTOR:g} in size, but weights[{i}] = {own[i]:g}"
+            f"coefficients must be at least {least} in size, but coefficients[{i}] = {found}: they "
+            "multiply the variables in the sum; pass current holdings as x0 or center instead"
         )
     return own
 
@@ -232,5 +324,5 @@ def _comparable(value: object) -> object:
         return frozenset(value.items())
     if isinstance(value, tuple):
         return tuple(_comparable(end) for end in value)
-    # A tuple in a tuple, for a plain pair is a range.
+    # An array becomes a nested tuple, to tell it from a range, which is a plain pair.
     return (tuple(value.tolist()),) if isinstance(value, np.ndarray) else value

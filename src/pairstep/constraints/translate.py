@@ -1,4 +1,4 @@
-"""From a constraint to accounts: weights, groups, ranges and what is infeasible among them."""
+"""Translate a constraint into a layout, and check that it is feasible."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .._validation import (
     finite_number,
     full_array,
     full_vector,
+    numbers_for_message,
     of_length,
     require_finite,
     require_no_nan,
@@ -28,17 +29,19 @@ from .layout import Layout
 if TYPE_CHECKING:
     from .sum_box import SumBox
 
+EPS = float(np.finfo(float).eps)
+
 
 def layout_of(constraint: SumBox, n: int) -> Layout:
-    """Translate a constraint on n variables."""
+    """Return the layout of a constraint on n variables."""
     given = full_array("lower", constraint.lower, n), full_array("upper", constraint.upper, n)
     lower, upper = _bounds_that_count(*given)
-    weights: Array | None = None
-    if constraint.weights is not None:
-        weights = of_length("weights", np.asarray(constraint.weights), n)
-        lower, upper = _weighted(weights, lower, upper)
-    # Products are rounded, so that weighted sums hold to rounding only.
-    slack = 0.0 if weights is None else 2 * np.finfo(float).eps
+    coefficients: Array | None = None
+    if constraint.coefficients is not None:
+        coefficients = of_length("coefficients", np.asarray(constraint.coefficients), n)
+        lower, upper = _scaled_bounds(coefficients, lower, upper)
+    # Products with coefficients are rounded, so weighted sums hold only up to rounding.
+    relative_error = 0.0 if coefficients is None else 2 * EPS
 
     groups = constraint._groups
     if groups is not None and len(groups.codes) != n:
@@ -49,79 +52,81 @@ def layout_of(constraint: SumBox, n: int) -> Layout:
     total = constraint.total
     whole = total is not None and not per_group(total)
     if groups is None or (whole and constraint.group_total is None):
-        accounts = Layout(
-            lower, upper, np.empty(0), np.array([0, n], np.int64), given, None, weights
+        coordinates = Layout(
+            lower, upper, np.empty(0), np.array([0, n], np.int64), given, None, coefficients
         )
         low, high = _totals(total, 1)
-        _require_feasible(accounts, low, high, slack)
-        return _with_cash(accounts, low, high)
+        _require_feasible(coordinates, low, high, relative_error)
+        return _with_slack(coordinates, low, high)
     order = np.argsort(groups.codes, kind="stable")
     starts = np.searchsorted(groups.codes[order], np.arange(len(groups.labels) + 1))
     in_order = bool((order[1:] > order[:-1]).all())
-    accounts = Layout(
+    coordinates = Layout(
         lower[order], upper[order], np.empty(0), starts.astype(np.int64), given,
         None if in_order else order,
-        None if weights is None else weights[order], groups.labels,
+        None if coefficients is None else coefficients[order], groups.labels,
     )  # fmt: skip
     if per_group(total):
         low, high = _totals(total, len(groups.labels))
     else:
         low, high = limits(groups, constraint.group_total)
-    spans = _require_feasible(accounts, low, high, slack)
+    spans = _require_feasible(coordinates, low, high, relative_error)
     if whole:
         ends = _totals(total, 1)
         bounds = np.abs(np.concatenate([lower, upper]))
         largest = float(bounds[np.isfinite(bounds)].max(initial=0.0))
-        _require_common_total(accounts.labels, spans, low, high, *ends, largest, slack)
+        # The limits of groups may themselves be rounded sums of bounds.
+        relative_error += 0.5 * EPS * n
+        _require_common_total(coordinates.labels, spans, low, high, *ends, largest, relative_error)
         if (low < high).any():
-            return _nested(accounts, low, high, *ends)
-    return _with_cash(accounts, low, high)
+            return _nested(coordinates, low, high, *ends)
+    return _with_slack(coordinates, low, high)
 
 
-def _with_cash(accounts: Layout, low: Array, high: Array) -> Layout:
-    """Groups with sums of their own; where they are ranges, with an account for what is left over.
+def _with_slack(coordinates: Layout, low: Array, high: Array) -> Layout:
+    """Return the layout of groups with separate sums, with a slack variable for each range.
 
-    It is that ``sum + cash = anchor``, and the anchor is the sum nearest to 0, so that a far end of
-    the range does not drown the variables.
+    ``sum + slack = anchor``, where the anchor is the point of the range nearest to 0. A distant end
+    of the range would cost the variables their precision.
     """
     if high is low or (low == high).all():
-        return replace(accounts, totals=low)
+        return replace(coordinates, totals=low)
     anchor = np.clip(0.0, low, high)
-    ends, weights = accounts.starts[1:], accounts.weights
-    source = np.arange(accounts.n) if accounts.source is None else accounts.source
+    ends, coefficients = coordinates.starts[1:], coordinates.coefficients
+    source = np.arange(coordinates.n) if coordinates.source is None else coordinates.source
     return replace(
-        accounts,
-        lower=np.insert(accounts.lower, ends, anchor - high),
-        upper=np.insert(accounts.upper, ends, anchor - low),
+        coordinates,
+        lower=np.insert(coordinates.lower, ends, anchor - high),
+        upper=np.insert(coordinates.upper, ends, anchor - low),
         totals=anchor,
-        starts=accounts.starts + np.arange(len(accounts.starts)),
+        starts=coordinates.starts + np.arange(len(coordinates.starts)),
         source=np.insert(source, ends, -1),
-        weights=None if weights is None else np.insert(weights, ends, 1.0),
+        coefficients=None if coefficients is None else np.insert(coefficients, ends, 1.0),
     )
 
 
-def _nested(accounts: Layout, low: Array, high: Array, least: Array, most: Array) -> Layout:
-    """Groups under one total. Where that is a range, cash is one more account of all."""
+def _nested(coordinates: Layout, low: Array, high: Array, least: Array, most: Array) -> Layout:
+    """Return the layout of groups under one total, with a slack variable if it is a range."""
     if least[0] == most[0]:
-        return replace(accounts, totals=least, low=low, high=high)
-    n, weights = accounts.n, accounts.weights
-    source = np.arange(n) if accounts.source is None else accounts.source
+        return replace(coordinates, totals=least, low=low, high=high)
+    n, coefficients = coordinates.n, coordinates.coefficients
+    source = np.arange(n) if coordinates.source is None else coordinates.source
     anchor = np.clip(0.0, least, most)
     return replace(
-        accounts,
-        lower=np.append(accounts.lower, anchor - most),
-        upper=np.append(accounts.upper, anchor - least),
+        coordinates,
+        lower=np.append(coordinates.lower, anchor - most),
+        upper=np.append(coordinates.upper, anchor - least),
         totals=anchor,
-        starts=np.append(accounts.starts, n + 1),
+        starts=np.append(coordinates.starts, n + 1),
         source=np.append(source, -1),
-        weights=None if weights is None else np.append(weights, 1.0),
+        coefficients=None if coefficients is None else np.append(coefficients, 1.0),
         low=np.append(low, -math.inf),
         high=np.append(high, math.inf),
     )
 
 
 def _totals(total: object, n_groups: int) -> tuple[Array, Array]:
-    """The range of each group's sum; its ends are one array where the sum is fixed."""
+    """Return the range of each group's sum; both ends are the same array if the sum is fixed."""
     if isinstance(total, float):
         if abs(finite_number("total", total)) > LARGE:
             raise ValueError(too_large("total", total, LARGE))
@@ -135,7 +140,8 @@ def _totals(total: object, n_groups: int) -> tuple[Array, Array]:
     high = full_vector("total[1]", total[1], n_groups, infinite=True)
     if (low > high).any():
         k = int(np.argmax(low > high))
-        raise ValueError(f"the range of total is empty: {low[k]:g} > {high[k]:g}")
+        ends = numbers_for_message(low[k], high[k])
+        raise ValueError(f"the range of total is empty: {ends[0]} > {ends[1]}")
     for name, end, beyond in (("total[0]", low, low >= LARGE), ("total[1]", high, high <= -LARGE)):
         if beyond.any():
             k = int(np.argmax(beyond))
@@ -146,16 +152,17 @@ def _totals(total: object, n_groups: int) -> tuple[Array, Array]:
 
 
 def _bounds_that_count(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """The bounds, checked; infinite where they are too far out to matter."""
-    i = _core.first_odd(lower, upper, LARGE)
+    """Check the bounds, and make those beyond 1e100 infinite."""
+    i = _core.first_invalid_bound(lower, upper, LARGE)
     if i < 0:
         return lower, upper
     require_no_nan("lower", lower)
     require_no_nan("upper", upper)
     if (lower > upper).any():
         i = int(np.argmax(lower > upper))
+        low, high = numbers_for_message(lower[i], upper[i])
         raise ValueError(
-            f"lower must not exceed upper, but lower[{i}] = {lower[i]:g}, upper[{i}] = {upper[i]:g}"
+            f"lower must not exceed upper, but lower[{i}] = {low}, upper[{i}] = {high}"
         )
     if lower.max() == math.inf or upper.min() == -math.inf:
         raise ValueError("lower must be below inf and upper above -inf")
@@ -169,36 +176,46 @@ def _bounds_that_count(lower: Array, upper: Array) -> tuple[Array, Array]:
     return np.where(lower <= -LARGE, -math.inf, lower), np.where(upper >= LARGE, math.inf, upper)
 
 
-def _weighted(weights: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """The bounds of ``weights * x``."""
-    ends = lower * weights, upper * weights
+def _scaled_bounds(coefficients: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return the bounds of ``coefficients * x``."""
+    ends = lower * coefficients, upper * coefficients
     low, high = np.minimum(*ends), np.maximum(*ends)
-    if _core.first_odd(low, high, LARGE) >= 0:
+    if _core.first_invalid_bound(low, high, LARGE) >= 0:
         for name, end in zip(("lower", "upper"), ends, strict=True):
-            require_finite(f"(weights * {name})", np.where(np.isfinite(end), end, 0.0), LARGE)
+            require_finite(f"(coefficients * {name})", np.where(np.isfinite(end), end, 0.0), LARGE)
     return low, high
 
 
 def _require_feasible(
-    accounts: Layout, low: Array, high: Array, slack: float
+    coordinates: Layout, low: Array, high: Array, relative_error: float
 ) -> list[tuple[float, float, float]]:
-    """Raise unless each group has a sum in its range: within an ulp, and `slack` of its terms.
+    """Raise unless the bounds of each group allow a sum in its range, up to rounding.
 
-    Returns what the bounds of each allow: the least sum, the largest, and the miss.
+    Returns the least and the largest sum that the bounds of each group allow, and the distance of
+    that interval from the range.
     """
-    lower, upper, starts = accounts.lower, accounts.upper, accounts.starts
-    spans = _core.spans(lower, upper, starts, low, high)
+    lower, upper, starts = coordinates.lower, coordinates.upper, coordinates.starts
+    spans = _core.sum_ranges(lower, upper, starts, low, high)
     for k, (least, most, miss) in enumerate(spans):
         if miss == 0:
             continue
         below = least - high[k] > low[k] - most
         bound, end = (lower, high[k]) if below else (upper, low[k])
         terms = np.abs(bound[starts[k] : starts[k + 1]])
-        if miss <= math.ulp(max(abs(end), terms.max(initial=0.0))) + slack * terms.sum():
+        if miss <= _rounding_of_sum(terms, end) + relative_error * terms.sum():
             continue
-        which = f" of group {accounts.labels[k]!r}" if accounts.labels else ""
+        which = f" of group {coordinates.labels[k]!r}" if coordinates.labels else ""
         raise ValueError(_infeasible(f"the bounds{which}", least, most, miss, low[k], high[k]))
     return spans
+
+
+def _rounding_of_sum(terms: Array, total: float) -> float:
+    """Return a bound of the rounding error of a total that is the sum of terms of these sizes.
+
+    One ulp for the rounding of the total, and half an ulp for every addition, in any order.
+    """
+    size = max(abs(total), float(terms.max(initial=0.0)))
+    return math.ulp(size) + 0.5 * EPS * max(len(terms) - 1, 0) * size
 
 
 def _require_common_total(
@@ -209,35 +226,35 @@ def _require_common_total(
     least: Array,
     most: Array,
     largest: float,
-    slack: float,
+    relative_error: float,
 ) -> None:
-    """Raise unless the ranges of the groups, as far as bounds allow them, meet the total."""
-    floors = [max(end, span[0]) for end, span in zip(low, spans, strict=True)]
-    ceilings = [min(end, span[1]) for end, span in zip(high, spans, strict=True)]
-    floor, ceiling = math.fsum(floors), math.fsum(ceilings)
-    miss = max(floor - most[0], least[0] - ceiling)
-    too_much = bool(floor > most[0])
-    ends, end = (floors, most[0]) if too_much else (ceilings, least[0])
+    """Raise unless the ranges of the groups, within their bounds, are compatible with the total."""
+    lowest = [max(end, span[0]) for end, span in zip(low, spans, strict=True)]
+    highest = [min(end, span[1]) for end, span in zip(high, spans, strict=True)]
+    least_sum, largest_sum = math.fsum(lowest), math.fsum(highest)
+    miss = max(least_sum - most[0], least[0] - largest_sum)
+    too_much = bool(least_sum > most[0])
+    ends, end = (lowest, most[0]) if too_much else (highest, least[0])
     terms = [abs(term) for term in ends if math.isfinite(term)]
-    # Limits and total are rounded, each as its terms are.
+    # Limits and total are rounded numbers themselves.
     size = max([abs(end), largest, *terms])
-    if miss > len(floors) * math.ulp(size) + slack * math.fsum(terms):
+    if miss > len(lowest) * math.ulp(size) + relative_error * math.fsum(terms):
         tightest = sorted(zip(ends, labels, strict=True), key=lambda at: at[0], reverse=too_much)
-        word = "at least" if too_much else "at most"
-        some = ", ".join(f"{word} {limit:.6g} in {label!r}" for limit, label in tightest[:3])
+        relation = "at least" if too_much else "at most"
+        some = ", ".join(f"{relation} {limit:.6g} in {label!r}" for limit, label in tightest[:3])
         raise ValueError(
-            _infeasible("the groups", floor, ceiling, miss, least[0], most[0])
+            _infeasible("the groups", least_sum, largest_sum, miss, least[0], most[0])
             + f" (None for no total of all); there is {some}"
         )
 
 
-def _infeasible(who: str, least: float, most: float, miss: float, low: float, high: float) -> str:
-    # Where rounding is the matter, all digits are.
+def _infeasible(what: str, least: float, most: float, miss: float, low: float, high: float) -> str:
+    # If the conflict is a matter of rounding, show all digits.
     size = min(abs(end) for end in (low, high))
     digits = ".6g" if miss > 1e-5 * size else ".17g"
     wanted = f"{low:{digits}}"
     if low != high:
         wanted = f"({wanted}, {high:{digits}})"
     return (
-        f"infeasible: {who} allow sums from {least:{digits}} to {most:{digits}}; total is {wanted}"
+        f"infeasible: {what} allow sums from {least:{digits}} to {most:{digits}}; total is {wanted}"
     )

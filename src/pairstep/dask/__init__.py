@@ -1,4 +1,4 @@
-"""One exact kernel machine over the workers of a dask cluster.
+"""Exact kernel SVMs on the workers of a dask cluster.
 
 Examples
 --------
@@ -7,14 +7,15 @@ Examples
 >>> X = dask.array.random.default_rng(0).normal(size=(400, 2), chunks=(100, 2))
 >>> y = X[:, 0] * X[:, 1] > 0
 >>> with Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
-...     machine = pairstep.dask.SVC(C=10.0).fit(X, y)
-...     accuracy = (machine.predict(X) == y).mean().compute()
->>> bool(accuracy > 0.95), machine.to_local()
+...     model = pairstep.dask.SVC(C=10.0).fit(X, y)
+...     accuracy = (model.predict(X) == y).mean().compute()
+>>> bool(accuracy > 0.95), model.to_local()
 (True, SVC(C=10.0))
 """
 
 from ..extras import needed
 
+# The oldest version of dask and distributed that works.
 OLDEST = "2025.1"
 
 _version = needed("distributed", "pairstep.dask").__version__

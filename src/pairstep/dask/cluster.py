@@ -1,8 +1,9 @@
-"""The coordinator's side: rows shared out among the workers of a cluster, and a line to each share.
+"""The coordinator's side: the rows, partitioned over the workers, and the connections to them.
 
-A share that is lost, because the line to it breaks or it is silent for too long, is put on another
-worker: dask brings its rows again, and whoever asks tells what else the new owner has to know. That
-is tried a few times; `waiting` says how long each try may take.
+A partition is lost if its connection breaks or its worker is silent for too long. It is then moved
+to another worker: dask sends the rows again, and `Partitions.restore_calls` has the calls that
+bring the new owner up to date. After a few failures in a row the fit is given up; `waiting.py` says
+how long each attempt may take.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from distributed.protocol import Serialized
 from distributed.utils import wait_for
 
 from .. import log
-from .share import WITHOUT_ROWS, Answer, Calls, hold, packed, receive
-from .waiting import NOBODY, Watch, give_up, span, workers_of
+from .partition import WAITING_FOR_ROWS, Answer, Calls, hold_rows, pack, register_handler
+from .waiting import NO_WORKERS_LEFT, ProgressWatch, abandon_worker, timeout, workers_of
 
-RESTART = 5.0  # so many seconds a lost worker has to come back before another takes its rows
-ATTEMPTS = 5  # to have an answer of a share that is lost again and again
+# Seconds that a lost worker has to restart before a worker that already has rows takes its rows.
+RESTART_GRACE = 5.0
+# Times in a row that partitions may be lost before the fit is given up.
+MAX_ATTEMPTS = 5
+# Seconds between two looks for a new worker.
+POLL_INTERVAL = 0.1
 
 
 class LostError(Exception):
-    """A share does not answer, because of its worker or of something else."""
+    """A partition does not answer. `worker` is the worker that caused it, if one did."""
 
     def __init__(self, message: str, worker: str | None = None):
         super().__init__(message)
@@ -37,30 +42,30 @@ class LostError(Exception):
 
 
 @dataclass
-class Line:
-    """A share as the coordinator knows it: rows from `begin` to `end`, on a worker."""
+class Connection:
+    """The coordinator's record of a partition: rows from `begin` to `end`, on a worker."""
 
     number: int
     begin: int
     end: int
     worker: str = ""
-    task: Future | None = None  # which owns the rows
-    rows: Watch | None = None  # that they come
+    task: Future | None = None  # the task that holds the rows
+    rows: ProgressWatch | None = None  # checks that dask sends the rows
     comm: Comm | None = None
 
 
 @dataclass
 class Traffic:
-    """What a fit has sent over the network.
+    """The network traffic of a fit.
 
     Attributes
     ----------
     rounds : int
-        Messages to all shares, each of which has waited for all answers.
+        Messages to all partitions, each of which waited for all answers.
     sent, received : int
-        Bytes of numbers to all shares, and from them.
+        Bytes of arrays sent to all partitions, and received from them.
     recoveries : int
-        Shares that were lost and put on another worker.
+        Partitions that were lost and moved to another worker.
     """
 
     rounds: int = 0
@@ -70,35 +75,36 @@ class Traffic:
 
 
 @dataclass
-class Shares:
-    """The rows of a dask array, balanced over the workers.
+class Partitions:
+    """The rows of a dask array, balanced over the workers by their number of threads.
 
-    `restoring` tells what a new owner of a share has to be told before it can go on.
+    ``restore_calls(connection)`` returns the calls that bring the new owner of a partition up to
+    date.
     """
 
     client: Client
     X: Any
-    restoring: Callable[[Line], Calls] = lambda line: []
+    restore_calls: Callable[[Connection], Calls] = lambda connection: []
     traffic: Traffic = field(default_factory=Traffic)
 
     def __post_init__(self) -> None:
         workers = self.client.sync(workers_of, self.client)
         if not workers:
-            raise RuntimeError("the cluster has no workers")
+            raise RuntimeError("the cluster of this client has no workers; start some first")
         rows = int(self.X.shape[0])
         chosen = dict(list(workers.items())[: max(min(len(workers), rows), 1)])
         ends = (np.cumsum(list(chosen.values())) * rows // sum(chosen.values())).tolist()
-        self.lines = [
-            Line(k, begin, end, worker)
+        self.connections = [
+            Connection(k, begin, end, worker)
             for k, (begin, end, worker) in enumerate(
                 zip([0, *ends[:-1]], ends, chosen, strict=True)
             )
         ]
 
     def __enter__(self) -> Self:
-        """Put every share on its worker."""
+        """Start every partition on its worker."""
         try:
-            self._put(self.lines)
+            self._start(self.connections)
         except BaseException:
             self.close()
             raise
@@ -108,160 +114,182 @@ class Shares:
         self.close()
 
     def close(self) -> None:
-        """Let go of all shares: their tasks end, and the workers' memory is free."""
-        for line in self.lines:
-            self._let_go(line)
+        """End the tasks of all partitions, which frees the memory of the workers."""
+        for connection in self.connections:
+            self._release(connection)
 
-    def ask_all(self, calls: Calls, again: Calls | None = None) -> list[Answer]:
-        """Send all shares the same calls; their answers. See `ask`."""
-        return self.ask([calls] * len(self.lines), again)
+    def call_all(self, calls: Calls, again: Calls | None = None) -> list[Answer]:
+        """Send the same calls to all partitions; return their answers. See `call_each`."""
+        return self.call_each([calls] * len(self.connections), again)
 
-    def ask(self, each: Sequence[Calls], again: Calls | None = None) -> list[Answer]:
-        """Send each share its calls; their answers.
+    def call_each(self, each: Sequence[Calls], again: Calls | None = None) -> list[Answer]:
+        """Send each partition its calls; return their answers.
 
-        A share that had to be restored is asked `again`, because it has been told the present state
-        of the coordinator; its calls, if nothing else is said.
+        A partition that had to be restored gets the calls `again` instead, because restoring it has
+        brought it to the present state of the coordinator. By default it gets its calls.
         """
         self.traffic.rounds += 1
-        answers = self._exchange(self.lines, each)
+        answers = self._exchange(self.connections, each)
         failures = 0
-        while lost := [line for line in self.lines if isinstance(answers[line.number], LostError)]:
-            reasons = [answers[line.number] for line in lost]
+        while lost := [
+            connection
+            for connection in self.connections
+            if isinstance(answers[connection.number], LostError)
+        ]:
+            reasons = [answers[connection.number] for connection in lost]
             failures += 1
-            if failures > ATTEMPTS:
+            if failures > MAX_ATTEMPTS:
                 raise RuntimeError(
-                    f"shares were lost {failures} times in a row: {reasons[0]}; the fit is given up"
+                    f"partitions were lost {failures} times in a row ({reasons[0]}), so "
+                    "the fit was given up; check the logs of the workers"
                 ) from reasons[0]
             self._replace(lost, reasons)
-            calls = [each[line.number] if again is None else again for line in lost]
-            restoring = [self.restoring(line) for line in lost]
-            both = [[*first, *then] for first, then in zip(restoring, calls, strict=True)]
-            for line, first, answer in zip(
-                lost, restoring, self._exchange(lost, both), strict=True
+            calls = [each[connection.number] if again is None else again for connection in lost]
+            restore_calls = [self.restore_calls(connection) for connection in lost]
+            both = [[*first, *then] for first, then in zip(restore_calls, calls, strict=True)]
+            for connection, first, answer in zip(
+                lost, restore_calls, self._exchange(lost, both), strict=True
             ):
                 is_lost = isinstance(answer, LostError)
-                answers[line.number] = answer if is_lost else answer[len(first) :]
+                answers[connection.number] = answer if is_lost else answer[len(first) :]
         return answers
 
-    def _exchange(self, lines: Sequence[Line], each: Sequence[Calls]) -> list[Any]:
-        """Send each of some shares its calls; their answers, or why there is none."""
-        messages = {id(calls): packed(calls) for calls in each}  # one that goes to all only once
+    def _exchange(self, connections: Sequence[Connection], each: Sequence[Calls]) -> list[Any]:
+        """Send calls to some partitions; return each answer, or the LostError."""
+        # A message to all partitions is serialized only once.
+        messages = {id(calls): pack(calls) for calls in each}
         self.traffic.sent += sum(_bytes(calls) for calls in each)
-        answers = self._at_once(
-            self._ask(line, messages[id(calls)]) for line, calls in zip(lines, each, strict=True)
+        answers = self._gather(
+            self._call(connection, messages[id(calls)])
+            for connection, calls in zip(connections, each, strict=True)
         )
         self.traffic.received += _bytes(answers)
         return answers
 
-    def _at_once(self, talks: Iterable[Awaitable[Any]]) -> list[Any]:
-        """Talk to some shares: what comes of it, or how they were lost."""
+    def _gather(self, exchanges: Iterable[Awaitable[Any]]) -> list[Any]:
+        """Run exchanges with partitions at the same time; return each result, or the LostError."""
 
-        async def all_of_them() -> list[Any]:
-            return await asyncio.gather(*talks, return_exceptions=True)
+        async def gather() -> list[Any]:
+            return await asyncio.gather(*exchanges, return_exceptions=True)
 
-        results: list[Any] = self.client.sync(all_of_them)
+        results: list[Any] = self.client.sync(gather)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, LostError):
                 raise result
         return results
 
-    async def _ask(self, line: Line, message: list[Serialized]) -> Answer:
-        if line.comm is None or line.task is None or line.rows is None:
-            raise LostError(f"worker {line.worker} cannot be reached", line.worker)
-        await _in_time(line, line.comm.write(message))
-        while isinstance(received := await _in_time(line, line.comm.read()), str):
-            if line.task.status == "error":
-                await line.task  # raises why the rows could not be had
-            if line.task.status != "pending":
-                raise LostError(f"the task of share {line.number} on {line.worker} has ended")
-            if received == WITHOUT_ROWS:
-                await line.rows.look()
+    async def _call(self, connection: Connection, message: list[Serialized]) -> Answer:
+        if connection.comm is None or connection.task is None or connection.rows is None:
+            raise LostError(f"worker {connection.worker} cannot be reached", connection.worker)
+        await _within_timeout(connection, connection.comm.write(message))
+        # Strings are signs of life; the answer is a list.
+        while isinstance(
+            received := await _within_timeout(connection, connection.comm.read()), str
+        ):
+            if connection.task.status == "error":
+                await connection.task  # raises the error of the computation of the rows
+            if connection.task.status != "pending":
+                raise LostError(
+                    f"the task of partition {connection.number} on {connection.worker} has ended"
+                )
+            if received == WAITING_FOR_ROWS:
+                await connection.rows.check()
         (answer,) = received
         if isinstance(answer, Exception):
             raise answer
         return list(answer)
 
-    def _replace(self, lost: Sequence[Line], reasons: Sequence[LostError]) -> None:
-        """Put lost shares on other workers, or on the same where it was not to blame."""
-        for line, reason in zip(lost, reasons, strict=True):
-            log.tell(f"share {line.number} is lost: {reason}", False)
+    def _replace(self, lost: Sequence[Connection], reasons: Sequence[LostError]) -> None:
+        """Move lost partitions to other workers, or restart them if the worker is not the cause."""
+        for connection, reason in zip(lost, reasons, strict=True):
+            log.write(f"partition {connection.number} is lost: {reason}", False)
             self.traffic.recoveries += 1
-            self._let_go(line)
-            line.worker = ""
-        self._at_once(
-            give_up(self.client, worker)
+            self._release(connection)
+            connection.worker = ""
+        self._gather(
+            abandon_worker(self.client, worker)
             for worker in {reason.worker for reason in reasons if reason.worker}
         )
         began = time.monotonic()
-        for line in lost:
-            line.worker = self._replacement(began)
-        self._put(lost)
+        for connection in lost:
+            connection.worker = self._replacement(began)
+        self._start(lost)
 
     def _replacement(self, began: float) -> str:
-        """The worker for a lost share: one that has none, else the one with the fewest rows."""
-        load = {line.worker: 0 for line in self.lines}
-        for line in self.lines:
-            load[line.worker] += line.end - line.begin
+        """Return a worker without a partition or, after a while, the one with the fewest rows."""
+        load = {connection.worker: 0 for connection in self.connections}
+        for connection in self.connections:
+            load[connection.worker] += connection.end - connection.begin
         while True:
             workers: dict[str, int] = self.client.sync(workers_of, self.client)
             idle = [worker for worker in workers if worker not in load]
             if idle:
                 return idle[0]
             waited = time.monotonic() - began
-            if workers and waited > RESTART:
+            if workers and waited > RESTART_GRACE:
                 return min(workers, key=lambda worker: load[worker])
-            if waited > max(RESTART, span()):
-                raise RuntimeError(NOBODY)
-            time.sleep(0.1)
+            if waited > max(RESTART_GRACE, timeout()):
+                raise RuntimeError(NO_WORKERS_LEFT)
+            time.sleep(POLL_INTERVAL)
 
-    def _put(self, lines: Sequence[Line]) -> None:
-        """Start the tasks of shares on their workers, and open lines to them."""
-        for line in lines:
-            # Where rows are computed is a wish: others may have to do it when a worker is lost.
+    def _start(self, connections: Sequence[Connection]) -> None:
+        """Start the tasks of partitions on their workers, and connect to them."""
+        for connection in connections:
+            # Rows may be computed elsewhere, which is necessary when a worker is lost.
             parts = self.client.compute(
-                self.X[line.begin : line.end].to_delayed().ravel().tolist(),
-                workers=[line.worker], allow_other_workers=True,
+                self.X[connection.begin : connection.end].to_delayed().ravel().tolist(),
+                workers=[connection.worker], allow_other_workers=True,
             )  # fmt: skip
-            name = f"pairstep-share-{line.number}-{uuid.uuid4().hex}"
-            line.task = self.client.submit(hold, parts, name, key=name, workers=[line.worker])
-            line.rows = Watch(
+            name = f"pairstep-partition-{connection.number}-{uuid.uuid4().hex}"
+            connection.task = self.client.submit(
+                hold_rows, parts, name, key=name, workers=[connection.worker]
+            )
+            connection.rows = ProgressWatch(
                 self.client, parts,
-                f"the rows {line.begin} to {line.end}, which worker {line.worker} waits for",
+                f"rows {connection.begin} to {connection.end}, which worker {connection.worker} "
+                "waits for",
             )  # fmt: skip
-        self._at_once(self._connect(line) for line in lines)  # who asks will see who is lost
+        # A partition that is lost here is found by the next call.
+        self._gather(self._connect(connection) for connection in connections)
 
-    async def _connect(self, line: Line) -> None:
-        """Have a worker take messages, and open a line to its share.
+    async def _connect(self, connection: Connection) -> None:
+        """Register the message handler on a worker, and connect to its partition.
 
-        Raises what the worker has against that, such as no pairstep.
+        Raises the error of the worker, for example if pairstep is not installed there.
         """
-        assert line.task is not None
-        await _in_time(line, self.client.run(receive, workers=[line.worker]))
-        connecting = connect(line.worker, **self.client.connection_args)
-        line.comm = await _in_time(line, connecting)
-        await _in_time(line, line.comm.write({"op": "pairstep", "share": line.task.key}))
+        assert connection.task is not None
+        await _within_timeout(
+            connection, self.client.run(register_handler, workers=[connection.worker])
+        )
+        connecting = connect(connection.worker, **self.client.connection_args)
+        connection.comm = await _within_timeout(connection, connecting)
+        await _within_timeout(
+            connection, connection.comm.write({"op": "pairstep", "partition": connection.task.key})
+        )
 
-    def _let_go(self, line: Line) -> None:
-        if line.comm is not None:
-            self.client.loop.add_callback(line.comm.abort)
-        if line.task is not None:
-            line.task.release()
-        line.comm = line.task = line.rows = None
+    def _release(self, connection: Connection) -> None:
+        if connection.comm is not None:
+            self.client.loop.add_callback(connection.comm.abort)
+        if connection.task is not None:
+            connection.task.release()
+        connection.comm = connection.task = connection.rows = None
 
 
-async def _in_time(line: Line, talk: Awaitable[Any]) -> Any:
-    """What comes of talking to a share, if it is not lost."""
+async def _within_timeout(connection: Connection, exchange: Awaitable[Any]) -> Any:
+    """Return the result of an exchange; raise LostError if it fails or takes too long."""
     try:
-        return await wait_for(talk, span())
+        return await wait_for(exchange, timeout())
     except TimeoutError as error:
-        why = f"worker {line.worker} has been silent for {span():g} s"
-        raise LostError(why, line.worker) from error
+        message = f"worker {connection.worker} has been silent for {timeout():g} s"
+        raise LostError(message, connection.worker) from error
     except OSError as error:
-        raise LostError(f"the line to worker {line.worker} broke ({error})", line.worker) from error
+        raise LostError(
+            f"the connection to worker {connection.worker} broke ({error})", connection.worker
+        ) from error
 
 
 def _bytes(message: Any) -> int:
-    """Of the arrays in a message."""
+    """Return the bytes of the arrays in a message."""
     if isinstance(message, np.ndarray):
         return int(message.nbytes)
     if isinstance(message, (list, tuple)):

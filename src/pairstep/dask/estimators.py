@@ -1,4 +1,8 @@
-"""Support vector machines over a dask cluster, in the manner of lightgbm.dask and xgboost.dask."""
+"""SVMs on a dask cluster, with an interface like those of lightgbm.dask and xgboost.dask.
+
+Predictions use `map_blocks` directly instead of dask-ml's `ParallelPostFit`. That wrapper has
+neither `decision_function` nor `score_samples`, and dask-ml would be one more dependency.
+"""
 
 from __future__ import annotations
 
@@ -15,106 +19,124 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import svm
-from ..svm.base import SupportVectorMachine
-from ..svm.machine import Dual, Solution
-from .cluster import Shares
-from .machine import solve
+from ..svm.base import BaseSVM
+from ..svm.engine import Dual, Solution
+from ..svm.plan import FitPlan
+from .cluster import Partitions
 from .matrix import ClusterMatrix
-from .waiting import computed
+from .svm import solve
+from .waiting import compute
 
-LENGTHS = "the lengths of the blocks of X"
+LENGTHS = "the lengths of the blocks of X"  # what a fit waits for, in messages
 
-# What is said of every machine, with its name.
+# Appended to the docstring of each estimator, with its name.
 DOCUMENTATION = """
 
-    The machine that `pairstep.svm.{0}` would find on one computer; the training data are dask
-    collections, whose rows stay with the workers.
+    Finds the same model as `pairstep.svm.{0}` on one computer. The training data are dask
+    collections, and their rows stay on the workers.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        Of the cluster; the default client if none is given.
+        The client of the cluster. By default, the current default client.
     **parameters
-        Those of `pairstep.svm.{0}`. `cache_size` is for each worker, and `n_jobs` for the part of
-        the work that the client does; workers use the threads that dask gave them.
+        The parameters of `pairstep.svm.{0}`. `cache_size` is for each worker. `n_jobs` is for the
+        work of the client; workers use the threads that dask gave them.
 
     Attributes
     ----------
     traffic_ : Traffic
-        Rounds, bytes and recoveries of the fit. All others are those of `pairstep.svm.{0}`.
+        Rounds, bytes and recoveries of the fit. The other attributes are those of
+        `pairstep.svm.{0}`.
     """
 
 
-class ClusterMachine(SupportVectorMachine):
-    """A machine whose training data are dask collections; beside the class of the plain one."""
+class ClusterPlan(FitPlan):
+    """A fit whose data and solver are on a cluster; mixed into the plan of the local estimator."""
+
+    def check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Read what the matrix on the cluster knows of its rows, which the workers have checked."""
+        self.state["_sparse"], self.model.n_features_in_ = X.sparse, X.shape[1]
+        self.model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if X.names is not None:
+            self.model.feature_names_in_ = X.names
+        if get_tags(self.model).target_tags.required:
+            check_consistent_length(X, y)
+        return X, y
+
+    def run_solver(self, duals: list[Dual], **options: Any) -> list[Solution]:
+        """Solve the duals over the workers."""
+        return solve(self.matrix, self.kernel, duals, **options)
+
+
+class ClusterSVM(BaseSVM):
+    """Mixin for an estimator of `pairstep.svm`, `local`, that fits dask collections."""
 
     client: Client | None
 
-    def __init_subclass__(cls, local: type[SupportVectorMachine], **kwargs: Any):
+    def __init_subclass__(cls, local: type[BaseSVM], **kwargs: Any):
         cls._local = local
+        cls.plan_type = type("ClusterPlan", (ClusterPlan, local.plan_type), {})
         cls.__doc__ = f"{cls.__doc__}{DOCUMENTATION.format(local.__name__)}"
         signature = inspect.signature(local.__init__)
         own, *parameters = signature.parameters.values()
-        client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+        client = inspect.Parameter(
+            "client", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Client | None"
+        )
 
         def __init__(self: Any, *, client: Client | None = None, **parameters: Any) -> None:
-            signature.bind(self, **parameters)  # refuses what the plain machine would
+            signature.bind(self, **parameters)  # raises TypeError as the local estimator would
             local.__init__(self, **parameters)
             self.client = client
 
-        parameters = [own, client, *parameters]
+        parameters = [own, *parameters, client]
         __init__.__dict__["__signature__"] = signature.replace(parameters=parameters)
         cls.__init__ = __init__  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the machine to training data that lie on the workers of a cluster.
+        """Fit the model to training data on the workers of a cluster.
 
         Parameters
         ----------
         X : dask.array.Array or dask.dataframe.DataFrame
-            Training samples. They are shared out evenly over the workers, and stay there.
+            Training samples. They are partitioned evenly over the workers, and stay there.
         y : dask.array.Array, dask.dataframe.Series or array_like
-            Class labels or, in regression, numbers. They come to the client, as weights do.
+            Class labels, or numbers in regression. They are sent to the client, as weights are.
         sample_weight : dask.array.Array, dask.dataframe.Series or array_like, optional
-            Factors of C, one per sample. Samples whose weight is not positive are left out.
+            Factors of C, one per sample. Samples whose weight is not positive are ignored.
 
         Returns
         -------
         object
-            The fitted machine itself.
+            The fitted estimator itself.
         """
         if not isinstance(self.kernel, str) or self.kernel == "precomputed":
             raise ValueError(
-                f"kernel must be the name of a kernel function on a cluster, got {self.kernel!r}"
+                f"kernel must be the name of a kernel function on a cluster, not {self.kernel!r}; "
+                "use pairstep.svm for callable and precomputed kernels"
             )
         client = default_client() if self.client is None else self.client
         if client.asynchronous:
-            raise ValueError("client must not be asynchronous")
+            raise ValueError("client must not be asynchronous; use Client(asynchronous=False)")
         rows, names = _rows_of(X, client)
+        for count, kind in zip(rows.shape, ("sample", "feature"), strict=True):
+            if count == 0:
+                raise ValueError(
+                    f"Found array with 0 {kind}(s) (shape={rows.shape}) while a minimum of 1 is "
+                    f"required by {type(self).__name__}."
+                )
         y, sample_weight = (
-            computed(client, y, "y"),
-            computed(client, sample_weight, "sample_weight"),
+            compute(client, y, "y"),
+            compute(client, sample_weight, "sample_weight"),
         )
-        with Shares(client, rows) as shares:
-            super().fit(ClusterMatrix(shares, names), y, sample_weight)
-        self.traffic_ = shares.traffic
+        with Partitions(client, rows) as partitions:
+            super().fit(ClusterMatrix(partitions, names), y, sample_weight)
+        self.traffic_ = partitions.traffic
         return self
 
-    def _training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        self._sparse, self.n_features_in_ = X.sparse, X.shape[1]
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if X.names is not None:
-            self.feature_names_in_ = X.names
-        if get_tags(self).target_tags.required:
-            check_consistent_length(X, y)
-        return X, y
-
-    def _solve(self, K: Any, duals: list[Dual], **how: Any) -> list[Solution]:
-        return solve(K, self._kernel(), duals, **how)
-
     def to_local(self) -> Any:
-        """Give the plain machine of `pairstep.svm`, fitted as this one is.
+        """Return the estimator of `pairstep.svm`, fitted as this one is.
 
         Returns
         -------
@@ -128,7 +150,7 @@ class ClusterMachine(SupportVectorMachine):
         return local
 
     def _lazily(self, method: str, X: Any) -> Any:
-        """What a method of the plain machine says, block by block where X is a dask collection."""
+        """Call a method of the local estimator, lazily on each block if X is a dask collection."""
         check_is_fitted(self)
         local = self.to_local()
         if not dask.is_dask_collection(X):
@@ -137,12 +159,14 @@ class ClusterMachine(SupportVectorMachine):
         if rows.numblocks[1] > 1:
             rows = rows.rechunk({1: -1})
         local.__dict__.pop("feature_names_in_", None)  # arrays have no names
-        like = getattr(local, method)(local.support_vectors_[:1])
+        vectors, row = local.support_vectors_, (1, local.n_features_in_)
+        sample = type(vectors)(row) if local._sparse else np.zeros(row, vectors.dtype)
+        like = getattr(local, method)(sample)
         shape: dict[str, Any] = {"drop_axis": 1}
         if like.ndim == 2:
             shape = {"chunks": (rows.chunks[0], like.shape[1:])}
         return rows.map_blocks(
-            _block, dask.delayed(local), method, dtype=like.dtype, meta=like[:0],
+            _block, dask.delayed(local), method, like[:0], dtype=like.dtype, meta=like[:0],
             name=f"pairstep-{method}-{dask.base.tokenize(local, rows)}", **shape,
         )  # fmt: skip
 
@@ -157,17 +181,32 @@ class ClusterMachine(SupportVectorMachine):
         Returns
         -------
         dask.array.Array or ndarray
-            What the plain machine predicts.
+            The predictions of the local estimator.
         """
         return self._lazily("predict", X)
 
     @available_if(lambda self: hasattr(self._local, "decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Evaluate the decision function of the plain machine, lazily as `predict` does."""
+        """Evaluate the decision function, lazily as `predict` does."""
         return self._lazily("decision_function", X)
 
+    @available_if(lambda self: hasattr(super(), "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, lazily as `predict` does."""
+        return self._lazily("predict_proba", X)
+
+    @available_if(lambda self: hasattr(super(), "predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, lazily as `predict` does."""
+        return self._lazily("predict_log_proba", X)
+
+    @available_if(lambda self: hasattr(self._local, "score_samples"))  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Any:
+        """Return the scores of the samples, lazily as `predict` does."""
+        return self._lazily("score_samples", X)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "client": None}  # which belongs to its process
+        return {**super().__getstate__(), "client": None}  # it belongs to this process
 
     def __sklearn_clone__(self) -> Any:
         parameters = {
@@ -178,43 +217,44 @@ class ClusterMachine(SupportVectorMachine):
         return type(self)(client=self.client, **parameters)
 
 
-class SVC(ClusterMachine, svm.SVC, local=svm.SVC):
-    """Support vector classification over a cluster."""
+class SVC(ClusterSVM, svm.SVC, local=svm.SVC):
+    """Support vector classification on a cluster."""
 
 
-class NuSVC(ClusterMachine, svm.NuSVC, local=svm.NuSVC):
-    """Nu-support vector classification over a cluster."""
+class NuSVC(ClusterSVM, svm.NuSVC, local=svm.NuSVC):
+    """Nu-support vector classification on a cluster."""
 
 
-class SVR(ClusterMachine, svm.SVR, local=svm.SVR):
-    """Epsilon-support vector regression over a cluster."""
+class SVR(ClusterSVM, svm.SVR, local=svm.SVR):
+    """Epsilon-support vector regression on a cluster."""
 
 
-class NuSVR(ClusterMachine, svm.NuSVR, local=svm.NuSVR):
-    """Nu-support vector regression over a cluster."""
+class NuSVR(ClusterSVM, svm.NuSVR, local=svm.NuSVR):
+    """Nu-support vector regression on a cluster."""
 
 
-class OneClassSVM(ClusterMachine, svm.OneClassSVM, local=svm.OneClassSVM):
-    """Unsupervised detection of outliers over a cluster."""
+class OneClassSVM(ClusterSVM, svm.OneClassSVM, local=svm.OneClassSVM):
+    """Unsupervised outlier detection on a cluster."""
 
 
 def _rows_of(X: Any, client: Client) -> tuple[Any, Any]:
-    """A collection as an array whose blocks are known rows, and the names of its columns."""
+    """Return a collection as an array with known block lengths, and the names of its columns."""
     names = None
     if hasattr(X, "to_dask_array"):
         columns = np.asarray(X.columns, object)
         names = columns if all(isinstance(name, str) for name in columns) else None
-        X = X.to_dask_array(lengths=tuple(computed(client, X.map_partitions(len), LENGTHS)))
+        X = X.to_dask_array(lengths=tuple(compute(client, X.map_partitions(len), LENGTHS)))
     if not isinstance(X, dask.array.Array):
         raise TypeError(
-            f"X must be a dask array or dataframe, got {type(X).__name__}; pairstep.svm takes it"
+            f"X must be a dask array or dataframe, got {type(X).__name__}; use pairstep.svm for "
+            "data in memory"
         )
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
     if np.isnan(X.shape[0]):
         ones = tuple((1,) * count for count in X.numblocks)
         each = X.map_blocks(_length, dtype=np.int64, chunks=ones, meta=np.empty((0, 0), np.int64))
-        lengths = computed(client, each, LENGTHS)[:, 0].tolist()
+        lengths = compute(client, each, LENGTHS)[:, 0].tolist()
         X = dask.array.Array(X.dask, X.name, (tuple(lengths), X.chunks[1]), meta=X)
     return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X, names
 
@@ -223,5 +263,6 @@ def _length(block: Any) -> Any:
     return np.array([[block.shape[0]]])
 
 
-def _block(X: Any, machine: Any, method: str) -> Any:
-    return getattr(machine, method)(X)
+def _block(X: Any, model: Any, method: str, empty: Any) -> Any:
+    """Call a method on a block; return an empty array for a block without rows."""
+    return getattr(model, method)(X) if X.shape[0] else empty

@@ -1,7 +1,8 @@
-"""The block gear's questions, answered by shares: each of its own rows, merged by the coordinator.
+"""The oracle of the block solver over the partitions of a cluster.
 
-A round is one message to all shares: who has moved, with the rows that they have not been sent
-before; the answer brings the survey for the next round, with rows that the coordinator lacks.
+A round is one message to all partitions. It has the variables that changed, with those of their
+rows that the partitions have not received before. The answer has the candidates for the next
+working set, with rows that the coordinator has not received before.
 """
 
 from __future__ import annotations
@@ -14,46 +15,65 @@ import numpy as np
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from ..svm.machine import Dual
-from .cluster import Line
+from ..svm.engine import Dual, largest_value, noise_of
+from .cluster import Connection
 from .matrix import ClusterMatrix
-from .share import Answer, Calls
+from .partition import Answer, Calls
 
-# Below this share of active accounts it pays to go on without the others.
-WORTH_SHRINKING = 0.7
+# The problem is shrunk if at most this fraction of its variables stays active: each shrinking costs
+# a round, and the gradients of the others must be recomputed later.
+SHRINK_BELOW = 0.7
 
-USUAL = 256  # accounts of a side that the gear mostly asks for
+# Candidates of each direction that are requested in advance: the number that the block solver
+# mostly needs.
+USUAL_COUNT = 256
+
+# Fraction of a working set that the next request has in advance.
+REQUEST_FRACTION = 1 / 8
+
+# Candidates that each of many partitions sends beyond twice its part of the count: the most
+# violating variables are not spread evenly.
+EXTRA_CANDIDATES = 16
+
+# Derivatives are recomputed if they are within this many errors of the extreme ones.
+ERROR_MARGIN = 8
 
 
 class ClusterOracle:
-    """Answers for one dual, which begins where its z is."""
+    """The oracle of one dual, starting at its z."""
 
     def __init__(
         self, matrix: ClusterMatrix, dual: Dual, *, tol: float, cache_bytes: int, threads: int,
         single: bool,
     ):  # fmt: skip
-        self.matrix, self.shares, self.dual = matrix, matrix.shares, dual
+        self.matrix, self.partitions, self.dual = matrix, matrix.partitions, dual
         self.tol, self.cache_bytes, self.threads, self.single = tol, cache_bytes, threads, single
-        self.accounts = [
-            np.flatnonzero((dual.rows >= line.begin) & (dual.rows < line.end))
-            for line in self.shares.lines
+        self.coordinates = [
+            np.flatnonzero((dual.rows >= connection.begin) & (dual.rows < connection.end))
+            for connection in self.partitions.connections
         ]
-        self.mover = np.full(len(dual.z), -1, np.int64)  # the number of an account that has moved
-        self.movers = np.zeros(0, np.int64)  # accounts in the order of these numbers
-        self.levels: list[Array] = []  # the prices at which the problem was shrunk
-        self.sizes = [len(dual.z)]  # of the levels
-        self.count, self.with_free = USUAL, False
-        self.found: tuple[Indices, Array] | None = None  # what the last survey has found
-        self.verified: Calls = []  # what has a share verify its prices as all of them have
+        # Variables that have changed are numbered in the order of their first change.
+        self.number = np.full(len(dual.z), -1, np.int64)
+        self.changed = np.zeros(0, np.int64)  # in this order
+        self.levels: list[Array] = []  # the multiplier intervals of each shrinking
+        self.sizes = [len(dual.z)]  # active variables on each level
+        self.count, self.with_free = USUAL_COUNT, False
+        self.found: tuple[Indices, Array] | None = None  # the candidates of the last round
+        # Calls that make a restored partition recompute the gradients that the others have.
+        self.verified: Calls = []
         matrix.oracle = self
-        moves = self._moves(np.flatnonzero(dual.z))
-        norms = self.shares.ask(
-            [[self._begin(line), *moves, ("norms",)] for line in self.shares.lines],
+        updates = self._update_calls(np.flatnonzero(dual.z))
+        norms = self.partitions.call_each(
+            [
+                [self._begin(connection), *updates, ("norms",)]
+                for connection in self.partitions.connections
+            ],
             again=[("norms",)],
         )
         largest = max(answer[-1][0] for answer in norms)
+        self.largest = largest_value(matrix.kernel, largest)
         usual = sum(answer[-1][1] for answer in norms) / len(dual.z)
-        # Of one kernel value: at most, and between points of the usual size, for outliers are few.
+        # The error of a kernel value: at most, and between points of average size.
         self.rounding, self.usual_rounding = (
             self._rounding(square) if single else 0.0 for square in (largest, usual)
         )
@@ -62,132 +82,133 @@ class ClusterOracle:
         error = _core.float32_rounding(self.matrix.kernel.native, square)
         return math.inf if error is None else error
 
-    def _begin(self, line: Line) -> tuple[Any, ...]:
-        own, dual = self.accounts[line.number], self.dual
+    def _begin(self, connection: Connection) -> tuple[Any, ...]:
+        own, dual = self.coordinates[connection.number], self.dual
         return (
-            "begin", own, dual.rows[own] - line.begin, dual.linear[own], dual.lower[own],
-            dual.upper[own], None if dual.kink is None else dual.kink[own],
+            "begin", own, dual.rows[own] - connection.begin, dual.linear[own], dual.lower[own],
+            dual.upper[own], None if dual.l1 is None else dual.l1[own],
             np.searchsorted(own, dual.starts).astype(np.int64), len(dual.z), self.cache_bytes,
             self.single,
         )  # fmt: skip
 
-    def restoring(self, line: Line) -> Calls:
-        """What a new owner of a share has to be told: the dual, who has moved, what is left out."""
-        slots = self.matrix.slots[self.dual.rows[self.movers]]
+    def restore_calls(self, connection: Connection) -> Calls:
+        """Return the calls that bring a new owner up to date: dual, changes, shrinking."""
+        slots = self.matrix.slots[self.dual.rows[self.changed]]
         return [
-            self._begin(line),
-            ("introduce", self.movers, slots),
-            self._advance(self.movers),
-            *(("shrink", markets) for markets in self.levels),
+            self._begin(connection),
+            ("introduce", self.changed, slots),
+            self._update_gradient(self.changed),
+            *(("shrink", intervals) for intervals in self.levels),
         ]
 
-    def _moves(self, moved: Indices) -> Calls:
-        """How shares are told of accounts that have moved."""
-        new = moved[self.mover[moved] < 0]
+    def _update_calls(self, moved: Indices) -> Calls:
+        """Return the calls that report changed variables to the partitions."""
+        new = moved[self.number[moved] < 0]
         calls, slots = self.matrix.store(self.dual.rows[new])
         if len(new):
-            self.mover[new] = len(self.movers) + np.arange(len(new))
-            self.movers = np.concatenate([self.movers, new])
+            self.number[new] = len(self.changed) + np.arange(len(new))
+            self.changed = np.concatenate([self.changed, new])
             calls.append(("introduce", new, slots))
-        return [*calls, self._advance(moved)]
+        return [*calls, self._update_gradient(moved)]
 
-    def _advance(self, moved: Indices) -> tuple[Any, ...]:
+    def _update_gradient(self, moved: Indices) -> tuple[Any, ...]:
         dual = self.dual
         x = dual.z[moved]
         free = (x > dual.lower[moved]) & (x < dual.upper[moved])
-        if dual.kink is not None:
+        if dual.l1 is not None:
             free &= x != 0
-        return "advance", self.mover[moved], x, free
+        return "update_gradient", self.number[moved], x, free
 
-    def _survey(self) -> tuple[Any, ...]:
-        # Rows are shared out as they came: each share has its part of those furthest out.
+    def _scan(self) -> tuple[Any, ...]:
+        # Rows are in their original order, so each partition has about its part of the candidates.
         count = self.count
-        if len(self.shares.lines) > 2:
-            count = min(count, 2 * count // len(self.shares.lines) + 16)
-        return "survey", count, self.with_free
+        if len(self.partitions.connections) > 2:
+            count = min(count, 2 * count // len(self.partitions.connections) + EXTRA_CANDIDATES)
+        return "select_candidates", count, self.with_free
 
-    def _ask_and_survey(self, calls: Calls, again: Calls) -> list[Answer]:
-        """Ask the shares, and in the same round what the next survey will be about."""
-        survey = self._survey()
-        answers = self.shares.ask_all([*calls, survey], again=[*again, survey])
-        accounts, gradient = [], []
-        for line, answer in zip(self.shares.lines, answers, strict=True):
+    def _call_and_scan(self, calls: Calls, again: Calls) -> list[Answer]:
+        """Send calls to the partitions and, in the same round, select the next candidates."""
+        scan = self._scan()
+        answers = self.partitions.call_all([*calls, scan], again=[*again, scan])
+        coordinates, gradient = [], []
+        for connection, answer in zip(self.partitions.connections, answers, strict=True):
             *_, (some, their_gradient, rows, features) = answer
-            accounts.append(some)
+            coordinates.append(some)
             gradient.append(their_gradient)
-            self.matrix.learn(rows + line.begin, features)
-        self.found = np.concatenate(accounts), np.concatenate(gradient)
+            self.matrix.add_rows(rows + connection.begin, features)
+        self.found = np.concatenate(coordinates), np.concatenate(gradient)
         return answers
 
-    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array, float, float]:
-        """Merge what the shares find; mostly it came with the last answer."""
+    def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array, float, float]:
+        """Merge the candidates of the partitions; mostly they came with the last answer."""
         if count > self.count or (with_free and not self.with_free):
             self.found = None
             self.count, self.with_free = max(self.count, count), with_free
         if self.found is None:
-            self._ask_and_survey([], [])
+            self._call_and_scan([], [])
         assert self.found is not None
-        # Errors of kernel values are independent enough to add up as squares.
-        z = self.dual.z[self.movers]
+        # Errors of kernel values are nearly independent, so their squares add up.
+        z = self.dual.z[self.changed]
         noise = self.usual_rounding * math.sqrt(float((z * z).sum()))
-        return *self.found, 1.0, noise
+        return *self.found, 1.0, max(noise, noise_of(z, self.largest))
 
     def fill_block(self, members: Indices, out: Array) -> None:
-        """Compute the block here: the rows of members have come with the survey."""
-        self.count = max(USUAL, len(members) // 8)
+        """Compute the block here; the rows of its members came with the candidates."""
+        self.count = max(USUAL_COUNT, int(REQUEST_FRACTION * len(members)))
         exact = self.with_free or not self.single
         self.matrix.fill_block(self.dual.rows[members], exact, self.threads, out)
 
-    def advance(self, moved: Indices, delta: Array) -> None:
-        """Tell all shares."""
+    def update_gradient(self, moved: Indices, delta: Array) -> None:
+        """Report the changed variables to all partitions."""
         self.verified = []
-        self._ask_and_survey(self._moves(moved), [])
+        self._call_and_scan(self._update_calls(moved), [])
 
-    def verify(self) -> None:
-        """Have prices computed anew that are close to being the dearest or the cheapest anywhere.
+    def recompute_gradient(self) -> None:
+        """Recompute the derivatives that may be the extreme ones of a group over all partitions.
 
-        Closer than eight times the largest error that was found on the way or that one support
-        vector alone could make (all of them if need be).
+        These are within a margin of the extreme one: `ERROR_MARGIN` times the largest error found
+        so far, or that one support vector alone could make. The margin grows with the errors found,
+        until no derivative within it is left.
         """
-        heaviest = float(np.abs(self.dual.z).max(initial=0.0))
-        margin, error, anew = max(self.tol, 8 * heaviest * self.rounding), 0.0, True
-        markets = self._markets(self.shares.ask_all([("markets",)]), 0)
+        largest = float(np.abs(self.dual.z).max(initial=0.0))
+        margin, error, restart = max(self.tol, ERROR_MARGIN * largest * self.rounding), 0.0, True
+        intervals = self._intervals(self.partitions.call_all([("intervals",)]), 0)
         while True:
-            # A share that was restored has verified nothing yet.
-            self.verified = [("verify", markets, margin, True)]
-            calls: Calls = [("verify", markets, margin, anew), ("markets",)]
-            answers = self._ask_and_survey(calls, [*self.verified, ("markets",)])
-            markets = self._markets(answers, 1)
+            # A partition that was restored has recomputed nothing yet.
+            self.verified = [("recompute_gradient", intervals, margin, True)]
+            calls: Calls = [("recompute_gradient", intervals, margin, restart), ("intervals",)]
+            answers = self._call_and_scan(calls, [*self.verified, ("intervals",)])
+            intervals = self._intervals(answers, 1)
             error = max(error, *(answer[0][1] for answer in answers))
-            if sum(answer[0][0] for answer in answers) == 0 and margin >= 8 * error:
+            if sum(answer[0][0] for answer in answers) == 0 and margin >= ERROR_MARGIN * error:
                 return
-            margin, anew = max(margin, 8 * error), False
+            margin, restart = max(margin, ERROR_MARGIN * error), False
 
-    def _markets(self, answers: list[Answer], place: int) -> Array:
-        """The dearest and the cheapest price of each group, of all shares."""
+    def _intervals(self, answers: list[Answer], place: int) -> Array:
+        """Return the largest left and the smallest right derivative of each group."""
         each = np.stack([answer[place] for answer in answers])
         return np.stack([each[:, :, 0].max(axis=0), each[:, :, 1].min(axis=0)], axis=1)
 
-    def shrink(self, markets: Array) -> int:
-        """Go on with who can trade at these prices, where that leaves out enough."""
-        left = sum(answer[0] for answer in self.shares.ask_all([("active", markets)]))
-        if left < 2 or left > WORTH_SHRINKING * self.sizes[-1]:
+    def shrink(self, intervals: Array) -> int:
+        """Continue with the variables that stay active; return their number, 0 if too many."""
+        left = sum(answer[0] for answer in self.partitions.call_all([("active", intervals)]))
+        if left < 2 or left > SHRINK_BELOW * self.sizes[-1]:
             return 0
-        self.levels.append(markets)
+        self.levels.append(intervals)
         self.sizes.append(left)
-        self._ask_and_survey([("shrink", markets)], [])
+        self._call_and_scan([("shrink", intervals)], [])
         return int(left)
 
     def unshrink(self) -> None:
-        """Take the last shrinking back."""
+        """Undo the last shrinking."""
         self.levels.pop()
         self.sizes.pop()
-        self._ask_and_survey([("unshrink",)], [])
+        self._call_and_scan([("unshrink",)], [])
 
     def gradient(self) -> Array:
-        """Of all accounts."""
+        """Return the gradient of all variables."""
         whole = np.empty(len(self.dual.z))
-        answers = self.shares.ask_all([("gradient",)], again=[*self.verified, ("gradient",)])
-        for own, answer in zip(self.accounts, answers, strict=True):
+        answers = self.partitions.call_all([("gradient",)], again=[*self.verified, ("gradient",)])
+        for own, answer in zip(self.coordinates, answers, strict=True):
             whole[own] = answer[-1]
         return whole

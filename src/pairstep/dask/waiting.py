@@ -1,9 +1,9 @@
-"""How long a fit waits for dask: never without end.
+"""Timeouts of a fit on a cluster: no wait is unlimited.
 
-There is one span, dask's setting `pairstep.timeout`. So long the scheduler may take to answer, a
-worker to answer a call, and a share to say that it is at work; and for so long nobody may compute
-what a fit waits for, see `Watch`. A worker that does not answer is given up, and dask gives what it
-had to do to others.
+There is one timeout, dask's setting `pairstep.timeout`. It limits how long the scheduler may take
+to answer, how long a worker or a partition may be silent, and how long no worker may compute what a
+fit waits for (see `ProgressWatch`). A worker that does not answer is unregistered, and dask moves
+its tasks to others.
 """
 
 from __future__ import annotations
@@ -18,112 +18,120 @@ from dask.utils import parse_timedelta
 from distributed import Client, Future, futures_of
 from distributed.utils import wait_for
 
-SPAN = "30s"  # unless dask's setting pairstep.timeout says otherwise
-GLANCES = 10  # so many times in that span it is looked whether workers compute what is waited for
-NOBODY = "the cluster has no workers left"
+# The default of dask's setting pairstep.timeout.
+DEFAULT_TIMEOUT = "30s"
+# Checks per timeout whether workers compute what a fit waits for.
+CHECKS_PER_TIMEOUT = 10
+# A worker counts as silent only after missing this many heartbeats, however short the timeout.
+MISSED_HEARTBEATS = 3
+NO_WORKERS_LEFT = "the cluster has no workers left"
 
 
-def span() -> float:
-    """Seconds."""
-    return float(parse_timedelta(dask.config.get("pairstep.timeout", SPAN)))
+def timeout() -> float:
+    """Return the timeout in seconds."""
+    return float(parse_timedelta(dask.config.get("pairstep.timeout", DEFAULT_TIMEOUT)))
 
 
-async def scheduler_says(client: Client, asked: Callable[[], Awaitable[Any]]) -> Any:
-    """The answer to a question that is asked of the scheduler."""
+async def query_scheduler(client: Client, query: Callable[[], Awaitable[Any]]) -> Any:
+    """Return the scheduler's answer to a query; raise ConnectionError if there is none."""
     try:
         if client.status != "running":
             raise ConnectionError(f"the client is {client.status}")
-        return await wait_for(asked(), span())
+        return await wait_for(query(), timeout())
     except OSError as error:
         raise ConnectionError(
-            f"the dask scheduler of {client} is gone: a fit over the cluster cannot go on"
+            f"the dask scheduler of {client} is gone, so the fit cannot continue; connect a new "
+            "client and fit again"
         ) from error
 
 
 async def workers_of(client: Client) -> dict[str, int]:
-    """Workers by their addresses, and their numbers of threads."""
-    found = await scheduler_says(client, lambda: client.scheduler.ncores(workers=None))
+    """Return the number of threads of each worker, by address."""
+    found = await query_scheduler(client, lambda: client.scheduler.ncores(workers=None))
     return dict(sorted(found.items()))
 
 
-async def give_up(client: Client, worker: str) -> None:
-    """Have dask do without a worker, which it may think is still there, with its data."""
+async def abandon_worker(client: Client, worker: str) -> None:
+    """Unregister a worker that dask may still consider alive, so that its tasks move elsewhere."""
     stimulus = f"pairstep-lost-{time.time()}"
-    await scheduler_says(
+    await query_scheduler(
         client, lambda: client.scheduler.unregister(address=worker, stimulus_id=stimulus)
     )
 
 
-class Watch:
-    """Sees to it that workers compute some futures: `look` raises when none has for too long.
+class ProgressWatch:
+    """Checks that the workers compute some futures; `check` raises if none has for too long.
 
-    A task that a worker has been given is waited for, however long it takes, as long as the worker
-    is heard of; and so is what is on its way, as long as something arrives. So the wait ends if the
-    tasks do.
+    A task that a worker is processing may take any time while the worker sends heartbeats, and so
+    may a transfer while data arrive. So the wait ends if the tasks end.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future], what: str):
         self.client, self.futures, self.what = client, futures, what
-        self.copies = 0  # of what the futures are made of, on all workers
-        self.at_work = time.monotonic()  # when somebody was
+        self.copies = 0  # of the futures and their dependencies, on all workers
+        self.last_progress = time.monotonic()
 
-    async def look(self) -> None:
-        """Look whether somebody is at work; workers that should be and are silent are given up."""
-        ask = _standing([future.key for future in self.futures], span())
-        at_work, copies, silent = await scheduler_says(
-            self.client, lambda: self.client.run_on_scheduler(ask)
+    async def check(self) -> None:
+        """Check for progress, and unregister workers that should make it and are silent."""
+        query = _progress_query([future.key for future in self.futures], timeout())
+        busy, copies, silent = await query_scheduler(
+            self.client, lambda: self.client.run_on_scheduler(query)
         )
         for worker in silent:
-            await give_up(self.client, worker)
-        if at_work or copies > self.copies:
-            self.at_work = time.monotonic()
+            await abandon_worker(self.client, worker)
+        if busy or copies > self.copies:
+            self.last_progress = time.monotonic()
             self.copies = copies
-        elif time.monotonic() - self.at_work > span():
-            raise RuntimeError(await self._why())
+        elif time.monotonic() - self.last_progress > timeout():
+            raise RuntimeError(await self._message())
 
-    async def _why(self) -> str:
+    async def _message(self) -> str:
         if not await workers_of(self.client):
-            return NOBODY
+            return NO_WORKERS_LEFT
         return (
-            f"{self.what}: no worker has been at work on this for {span():g} s. dask's dashboard "
-            "tells of tasks that no worker may do, and of workers that are busy with others; "
-            "how long to wait is dask's setting pairstep.timeout"
+            f"{self.what}: no worker has computed this for {timeout():g} s. dask's dashboard shows "
+            "tasks that no worker may run and workers that are busy with other tasks; dask's "
+            "setting pairstep.timeout changes how long to wait"
         )
 
 
-def _standing(keys: list[Any], longest: float) -> Callable[..., tuple[bool, int, list[str]]]:
-    """What to ask the scheduler; a closure, which is sent by value, for pairstep may not be there.
+def _progress_query(
+    keys: list[Any], max_silence: float
+) -> Callable[..., tuple[bool, int, list[str]]]:
+    """Return the function that the scheduler runs to report on these keys and their dependencies.
 
-    It tells whether a worker computes these keys or what they are made of, how many copies of that
-    are on workers, and which of the workers have not been heard of for too long.
+    It returns whether a worker is processing one, how many copies of them are on workers, and which
+    of these workers have been silent for too long. It is a closure, which is sent by value, because
+    pairstep may not be installed where the scheduler runs.
     """
 
-    def look(dask_scheduler: Any) -> tuple[bool, int, list[str]]:
+    def report(dask_scheduler: Any) -> tuple[bool, int, list[str]]:
         from distributed.scheduler import heartbeat_interval
 
         tasks, workers = dask_scheduler.tasks, dask_scheduler.workers
         left = [tasks[key] for key in keys if key in tasks]
         known, concerned = set(left), set()
-        at_work, copies = False, 0
+        busy, copies = False, 0
         while left:
             task = left.pop()
             if task.processing_on is not None:
-                at_work = True
+                busy = True
                 concerned.add(task.processing_on)
             copies += len(task.who_has or ())
             concerned.update(task.who_has or ())
             new = set(task.dependencies) - known
             known |= new
             left.extend(new)
-        heard = time.time() - max(longest, 3 * heartbeat_interval(len(workers)))
-        silent = [worker.address for worker in concerned if worker.last_seen < heard]
-        return at_work, copies, silent
+        interval = heartbeat_interval(len(workers))
+        oldest = time.time() - max(max_silence, MISSED_HEARTBEATS * interval)
+        silent = [worker.address for worker in concerned if worker.last_seen < oldest]
+        return busy, copies, silent
 
-    return look
+    return report
 
 
-def computed(client: Client, collection: Any, name: str) -> Any:
-    """A dask collection, computed; anything else as it is."""
+def compute(client: Client, collection: Any, name: str) -> Any:
+    """Compute a dask collection; return anything else unchanged."""
 
     def get(graph: Any, keys: Any, **options: Any) -> Any:
         return client.sync(_gathered, client, client.get(graph, keys, sync=False, **options), name)
@@ -134,16 +142,16 @@ def computed(client: Client, collection: Any, name: str) -> Any:
 
 async def _gathered(client: Client, futures: Any, name: str) -> Any:
     flat = futures_of(futures)
-    watch = Watch(client, flat, name)
+    watch = ProgressWatch(client, flat, name)
     work = asyncio.gather(client.gather(futures), return_exceptions=True)
     try:
-        while not (await asyncio.wait([work], timeout=span() / GLANCES))[0]:
-            await watch.look()
-        await workers_of(client)  # raises where what has come is only that the scheduler is gone
+        while not (await asyncio.wait([work], timeout=timeout() / CHECKS_PER_TIMEOUT))[0]:
+            await watch.check()
+        await workers_of(client)  # raises if the result is only that the scheduler is gone
         (result,) = work.result()
         if isinstance(result, BaseException):
             raise result
         return result
     finally:
         for future in flat:
-            future.release()  # which ends what waits for it
+            future.release()  # ends the coroutines that wait for it

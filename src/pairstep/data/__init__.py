@@ -1,4 +1,4 @@
-"""Samples from files: svmlight, csv, npz and parquet, packed or not, and from standard input."""
+"""Read samples from svmlight, csv, npz and parquet files, plain or compressed, or from stdin."""
 
 from .samples import Samples, read_samples
 

@@ -1,7 +1,7 @@
-"""Arrays from npz files that anybody may have made: no pickles, and no more memory than they claim.
+"""Read npz files from untrusted sources: no pickles, and memory bounded by the file's size.
 
-numpy.load reserves what an array's header asks for before it looks at what is there, and unpacks
-whatever was packed. Here sizes are compared with that of the file first.
+numpy.load allocates the size that an array's header claims before it reads the data, and
+decompresses without limit. This reader compares the claimed sizes with the size of the file first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-KINDS = "biufU"  # numbers and text: nothing that is a program
-# What a packed file may unpack to: deflate packs zeros a thousand times.
-SLACK, RATIO = 2**26, 250
-LONGEST_HEADER = 10_000  # of an array, as NumPy has it
+KINDS = "biufU"  # dtype kinds of numbers and text; object arrays would need pickle
 
-# By these Python's and NumPy's readers may answer to bytes that make no sense.
-SENSELESS = (
+# Limit of the decompressed size: MAX_EXPANSION times the size of the file, plus EXPANSION_ALLOWANCE
+# bytes so that small files of repeated values can be read. deflate can expand by a factor of 1000.
+MAX_EXPANSION = 250
+EXPANSION_ALLOWANCE = 2**26
+
+MAX_HEADER_LENGTH = 10_000  # bytes of an array's header; NumPy has the same limit
+
+# Exceptions that the readers of Python and NumPy raise for damaged files.
+DAMAGED_FILE_ERRORS = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError,
     RecursionError, MemoryError, SyntaxError, TypeError, KeyError, IndexError, OverflowError,
     AttributeError,
@@ -34,37 +38,37 @@ SENSELESS = (
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Say of bytes that make no sense what they should have been."""
+    """Turn errors from damaged files into a ValueError that says what the file should have been."""
     try:
         yield
     except UnicodeError as error:
         raise ValueError(f"not {what}: its text is not UTF-8") from error
-    except SENSELESS as error:
+    except DAMAGED_FILE_ERRORS as error:
         raise ValueError(f"not {what}, or a damaged one: {_line(error)}") from error
 
 
 def read_npz(file: BinaryIO, *, packed: bool = True) -> dict[str, NDArray[Any] | bytes]:
-    """The arrays of an npz file by name; members that are no arrays as bytes.
+    """Return the arrays of an npz file by name, and members that are not arrays as bytes.
 
     Parameters
     ----------
     file : binary file
         It must be able to seek.
     packed : bool
-        Whether compressed members are allowed. Without, memory is bounded by the file's size.
+        Whether compressed members are allowed. Without them, memory is bounded by the file's size.
     """
     with refused("an npz file"), zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         names = [member.filename for member in members]
         if len(set(names)) < len(names):
-            raise ValueError("the npz file has two members of one name")
+            raise ValueError("the npz file has two members with the same name")
         size = file.seek(0, os.SEEK_END)
-        limit = SLACK + RATIO * size if packed else size
+        limit = EXPANSION_ALLOWANCE + MAX_EXPANSION * size if packed else size
         claimed = sum(member.file_size for member in members)
         if claimed > limit:
             raise ValueError(f"the npz file of {size} bytes claims to hold {claimed}")
         if not packed and any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise ValueError("the npz file is compressed, which no file of ours is")
+            raise ValueError("the npz file is compressed, but models are never compressed")
         found: dict[str, NDArray[Any] | bytes] = {}
         for member in members:
             content = archive.read(member)
@@ -77,23 +81,23 @@ def read_npz(file: BinaryIO, *, packed: bool = True) -> dict[str, NDArray[Any] |
 
 
 def _array(name: str, content: bytes) -> NDArray[Any]:
-    """An array of the npy format, versions 1 and 2."""
+    """Return an array from bytes in npy format, version 1 or 2."""
     major = content[6]
     begin = 10 if major == 1 else 12
     length = int.from_bytes(content[8:begin], "little")
-    if content[:6] != b"\x93NUMPY" or major not in (1, 2) or length > LONGEST_HEADER:
-        raise ValueError(f"array {name!r} has no header that we know")
+    if content[:6] != b"\x93NUMPY" or major not in (1, 2) or length > MAX_HEADER_LENGTH:
+        raise ValueError(f"array {name!r} has no valid npy header")
     header = ast.literal_eval(content[begin : begin + length].decode("latin-1").strip())
-    kind, by_columns, shape = (header[key] for key in ("descr", "fortran_order", "shape"))
+    kind, fortran_order, shape = (header[key] for key in ("descr", "fortran_order", "shape"))
     dtype = np.dtype(str(kind))
     if dtype.kind not in KINDS or dtype.itemsize == 0:
-        raise ValueError(f"array {name!r} is of the type {dtype}, neither numbers nor text")
-    there = len(content) - begin - length
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != there:
+        raise ValueError(f"array {name!r} has the type {dtype}, neither numbers nor text")
+    available = len(content) - begin - length
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != available:
         claim = f"the shape {shape} of {dtype}"
-        raise ValueError(f"array {name!r} claims {claim}, but has {there} bytes")
+        raise ValueError(f"array {name!r} claims {claim}, but has {available} bytes")
     array: NDArray[Any] = np.ndarray(
-        shape, dtype, content, offset=begin + length, order="F" if by_columns else "C"
+        shape, dtype, content, offset=begin + length, order="F" if fortran_order else "C"
     )
     return array.astype(dtype.newbyteorder("="), order="C")
 

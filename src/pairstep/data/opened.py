@@ -1,8 +1,9 @@
-"""Files as bytes that can be sought in: standard input, pipes and packed files too."""
+"""Open files, standard input and pipes as seekable binary files, decompressed if necessary."""
 
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -12,48 +13,53 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from .npz import RATIO, SENSELESS, SLACK
+from .npz import DAMAGED_FILE_ERRORS, EXPANSION_ALLOWANCE, MAX_EXPANSION
 
-PACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
-PIECE = 2**20
+# Compression libraries by the first bytes of their files.
+LIBRARIES: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+CHUNK_BYTES = 2**20  # decompressed between two checks of the size
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading; "-" is standard input. How it is packed is told by its first bytes.
+    """Open a file for reading; "-" is standard input. Compression is detected by the first bytes.
 
     Raises
     ------
     ValueError
-        If it is damaged, or unpacks to more than 250 times its size.
+        If it is damaged, or decompresses to more than 250 times its size.
+    OSError
+        If it cannot be read, for example because standard input is closed.
     """
     if path == "-":
-        yield unpacked(io.BytesIO(sys.stdin.buffer.read()))
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "it is closed", "standard input")
+        yield decompressed(io.BytesIO(sys.stdin.buffer.read()))
         return
     with open(path, "rb") as file:
-        yield unpacked(file if file.seekable() else io.BytesIO(file.read()))
+        yield decompressed(file if file.seekable() else io.BytesIO(file.read()))
 
 
-def unpacked(file: BinaryIO) -> BinaryIO:
-    """The file itself, or what is packed in it."""
-    begin = file.read(max(map(len, PACKERS)))
+def decompressed(file: BinaryIO) -> BinaryIO:
+    """Return the file itself, or its decompressed content."""
+    magic = file.read(max(map(len, LIBRARIES)))
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    for magic, library in PACKERS.items():
-        if begin.startswith(magic):
-            return _unpack(library, file, SLACK + RATIO * size)
+    for prefix, library in LIBRARIES.items():
+        if magic.startswith(prefix):
+            return _decompress(library, file, EXPANSION_ALLOWANCE + MAX_EXPANSION * size)
     return file
 
 
-def _unpack(library: Any, file: BinaryIO, limit: int) -> BinaryIO:
+def _decompress(library: Any, file: BinaryIO, limit: int) -> BinaryIO:
     content = io.BytesIO()
     try:
         with library.open(file) as stream:
-            while piece := stream.read(PIECE):
-                if content.tell() + len(piece) > limit:
-                    raise ValueError(f"the file unpacks to more than {limit} bytes")
-                content.write(piece)
-    except (OSError, lzma.LZMAError, *SENSELESS) as error:
+            while chunk := stream.read(CHUNK_BYTES):
+                if content.tell() + len(chunk) > limit:
+                    raise ValueError(f"the file decompresses to more than {limit} bytes")
+                content.write(chunk)
+    except (OSError, lzma.LZMAError, *DAMAGED_FILE_ERRORS) as error:
         raise ValueError(f"a damaged {library.__name__} file: {error}") from error
     content.seek(0)
     return content

@@ -1,9 +1,10 @@
-"""Samples and their labels from a file, whatever its format: its content tells."""
+"""Read samples and labels from a file. The format is detected from the content."""
 
 from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,87 +16,107 @@ from numpy.typing import NDArray
 from .npz import read_npz, refused
 from .opened import opened
 from .svmlight import read_svmlight
-from .table import Csv, Parquet, Table, labels_of, place_of
+from .table import Csv, Parquet, Table, index_of, labels_of
 
-ENTRY = re.compile(rb"(qid|\d+):[^,;]*")  # of svmlight
+ENTRY = re.compile(rb"(qid|\d+):[^,;]*")  # an entry of a svmlight line
 TABLES = {".csv", ".tsv"}
+LABEL_NAMES = {"label", "labels", "class", "target", "y"}  # of a first column that has the labels
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What a file holds.
+    """The content of a file.
 
     Attributes
     ----------
     X : array or sparse matrix
-        The samples.
+        The samples, one per row.
     y : array or None
-        Their labels, where there are any.
+        Their labels, if the file has any.
     names : list of str or None
-        Those of the columns of X.
+        Names of the columns of X.
+    guessed_label : str or None
+        The column of a table that was taken as the labels because no column was named.
+    serials : array or None
+        The numbers of the samples of a precomputed kernel in a svmlight file (``0:number``).
     """
 
     X: Any
     y: NDArray[Any] | None
     names: list[str] | None = None
+    guessed_label: str | None = None
+    serials: NDArray[Any] | None = None
 
 
 def read_samples(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
-    labelled: bool | None = True,
+    labeled: bool | None = True,
     names: Sequence[str] | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    precomputed: bool = False,
 ) -> Samples:
-    """Read samples from a svmlight, csv, npz or parquet file, also packed by gzip, bzip2 or xz.
+    """Read samples from a svmlight, csv, npz or parquet file, plain or compressed.
+
+    gzip, bzip2 and xz files are decompressed.
 
     Parameters
     ----------
     path : path
         The file; "-" is standard input.
     label : str, optional
-        Of a table: the name or number of the column with the labels; by default the last one.
-    labelled : bool or None
-        Whether a table has labels by default. None: if it has a column more than `n_features`.
+        Name or number (from 1) of the column of a table that has the labels. By default it is the
+        last one, or the first one if that has text or is named like labels and the last is not.
+    labeled : bool or None
+        Whether a table has labels if `label` is not given. None means that it has labels if it has
+        one column more than `n_features`.
     names : sequence of str, optional
-        Of a table: the columns to take as features; by default all but the label.
+        Columns of a table to take as features. By default all except the labels.
     n_features : int, optional
-        How many features there should be: a svmlight file may not mention the last ones.
+        Expected number of features. The last ones may be absent from a svmlight file.
     zero_based : bool
         Whether the indices of a svmlight file begin with 0.
+    precomputed : bool
+        Whether the file has rows of a kernel matrix. In LIBSVM's format for these, each line of a
+        svmlight file begins with ``label 0:number``, the number of the sample.
 
     Returns
     -------
     Samples
-        Whole numbers as labels are integers.
+        Labels that are whole numbers have an integer type.
     """
-    named_so = TABLES & {*Path(path).suffixes}
+    is_table = TABLES & {*Path(path).suffixes}
     try:
         with opened(path) as file, refused("a file of samples"):
-            begin = file.read(4)
-            file.seek(0)
-            if begin == b"PK\x03\x04":
+            magic = file.read(4)
+            file.seek(len(BOM_UTF8) if magic.startswith(BOM_UTF8) else 0)
+            if magic == b"PK\x03\x04":
                 return _of_arrays(read_npz(file))
-            if begin == b"PAR1":
-                return _of_table(Parquet(file), label, labelled, names, n_features)
-            if not named_so and _is_svmlight(file):
-                X, y = read_svmlight(file, zero_based)
+            if magic == b"PAR1":
+                return _of_table(Parquet(file), label, labeled, names, n_features)
+            if not is_table and _is_svmlight(file):
+                X, y = read_svmlight(file, zero_based or precomputed)
+                serials = None
+                if precomputed and not zero_based:
+                    serials, X = X[:, 0].toarray().ravel(), X[:, 1:]
                 if n_features is not None and X.shape[1] < n_features:
                     X.resize(X.shape[0], n_features)
-                return Samples(X, labels_of(y))
-            return _of_table(Csv(file), label, labelled, names, n_features)
+                has_serials = serials is not None and serials.any()
+                return Samples(X, labels_of(y), serials=serials if has_serials else None)
+            return _of_table(Csv(file), label, labeled, names, n_features)
     except ValueError as error:
         where = "standard input" if path == "-" else path
         raise ValueError(f"{where}: {error}") from error
 
 
 def _is_svmlight(file: BinaryIO) -> bool:
-    """Whether the first sample, after comments, has the form of one of svmlight's."""
+    """Return whether the first line that is not a comment has the form of a svmlight line."""
+    start = file.tell()
     lines = (line for line in file if line.strip() and not line.startswith(b"#"))
     first = next(lines, None)
-    file.seek(0)
+    file.seek(start)
     if first is None:
         raise ValueError("the file is empty")
     _, *entries = first.partition(b"#")[0].split() or [b""]
@@ -105,7 +126,7 @@ def _is_svmlight(file: BinaryIO) -> bool:
 
 
 def _of_arrays(found: dict[str, Any]) -> Samples:
-    """Arrays X and y; X may be spread over the arrays that scipy.sparse.save_npz writes."""
+    """Return samples from arrays X and y; a sparse X as scipy.sparse.save_npz writes it."""
     y = found.get("y")
     if "X" in found:
         X = found["X"]
@@ -124,28 +145,45 @@ def _of_arrays(found: dict[str, Any]) -> Samples:
 def _of_table(
     table: Table,
     label: str | None,
-    labelled: bool | None,
+    labeled: bool | None,
     names: Sequence[str] | None,
     n_features: int | None,
 ) -> Samples:
+    """Return the samples of a table, and the column of their labels if it has one."""
     wanted = None
     if names is not None and table.headed and set(names) <= set(table.names):
         wanted = [table.names.index(name) for name in names]
     width = len(table.names)
-    if labelled is None:
-        labelled = width == n_features + 1 if n_features is not None else False
+    if labeled is None:
+        labeled = width == n_features + 1 if n_features is not None else False
     at = None
+    guessed = None
     if label is not None:
-        at = place_of(table, label)
-    elif labelled:
+        at = index_of(table, label)
+    elif labeled:
         others = [k for k in range(width) if wanted is None or k not in wanted]
-        at = others[-1] if others else None
+        if others:
+            at = others[0] if _has_labels_first(table, others) else others[-1]
+            place = "first" if at == 0 else "last" if at == width - 1 else f"{at + 1}th"
+            guessed = f"the {place} column" + (f" ({table.names[at]})" if table.headed else "")
     if wanted is None:
         wanted = [k for k in range(width) if k != at]
     if not wanted:
-        raise ValueError("there is no column but that of the labels")
+        raise ValueError("the table has no column except the labels")
     X = table.numbers(wanted)
     if not len(X):
-        raise ValueError("there is no sample in it")
+        raise ValueError("the file has no samples")
     y = None if at is None else labels_of(table.column(at))
-    return Samples(X, y, [table.names[k] for k in wanted] if table.headed else None)
+    return Samples(X, y, [table.names[k] for k in wanted] if table.headed else None, guessed)
+
+
+def _has_labels_first(table: Table, columns: list[int]) -> bool:
+    """Return whether the first of some columns has the labels, rather than the last.
+
+    Text can only be labels. Otherwise the first column must be named like labels, and the last not.
+    """
+    first, last = columns[0], columns[-1]
+    if table.is_text(first) != table.is_text(last):
+        return table.is_text(first)
+    named = [table.headed and table.names[k].lower() in LABEL_NAMES for k in (first, last)]
+    return named == [True, False]

@@ -1,4 +1,4 @@
-"""The format of svmlight and LIBSVM: a line per sample, ``label index:value index:value ...``."""
+"""The format of svmlight and LIBSVM: one ``label index:value index:value ...`` line per sample."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from sklearn.datasets import load_svmlight_file
 
 from .._validation import Array
 
-WIDEST = 2**31 - 1  # columns that the engine can number
+MAX_INDEX = 2**31 - 1  # largest column that a 32-bit index can hold
 
 
 def read_svmlight(file: BinaryIO, zero_based: bool = False) -> tuple[Any, Array]:
-    """Samples as a sparse matrix, and their labels.
+    """Return samples as a sparse matrix, and their labels, from the current position of the file.
 
     Raises
     ------
     ValueError
-        With the number of the first line that does not fit.
+        With the number of the first line that cannot be read.
     """
+    start = file.tell()
     try:
         X, y = _parsed(file, zero_based)
     except (ValueError, IndexError) as error:
-        file.seek(0)
-        raise ValueError(_blame(file, zero_based) or str(error)) from error
+        file.seek(start)
+        raise ValueError(_first_error(file, zero_based) or str(error)) from error
     if len(y) == 0:
-        raise ValueError("there is no sample in it")
+        raise ValueError("the file has no samples")
     return X, y
 
 
@@ -35,22 +36,25 @@ def _parsed(file: BinaryIO, zero_based: bool) -> tuple[Any, Array]:
     try:
         X, y = load_svmlight_file(file, zero_based=zero_based)
     except OverflowError:
-        raise ValueError(f"an index is larger than {WIDEST}") from None
-    if X.shape[1] > WIDEST:
-        raise ValueError(f"an index is larger than {WIDEST}")
+        raise ValueError(f"an index is larger than {MAX_INDEX}") from None
+    if X.shape[1] > MAX_INDEX:
+        raise ValueError(f"an index is larger than {MAX_INDEX}")
     if X.nnz and not X.indices.min() >= 0:
         raise ValueError("an index is below 0")
     return X, np.asarray(y)
 
 
-def _blame(file: BinaryIO, zero_based: bool) -> str:
-    """What is wrong with the first line that cannot be read alone; nothing if all can."""
+def _first_error(file: BinaryIO, zero_based: bool) -> str:
+    """Return the error of the first line that cannot be read by itself; empty if all can."""
     for number, line in enumerate(file, start=1):
         try:
             _parsed(io.BytesIO(line), zero_based)
         except (ValueError, IndexError) as error:
             hint = ""
             if not zero_based and "Invalid index 0" in str(error):
-                hint = "; give --zero-based if your indices begin with 0"
+                hint = (
+                    "; use --zero-based if indices begin with 0, or --kernel precomputed if "
+                    "each line begins with the number of its sample"
+                )
             return f"line {number}: {error}{hint}"
     return ""

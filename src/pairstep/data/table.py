@@ -1,12 +1,14 @@
-"""Tables: columns with names, of which one may be the label."""
+"""Tables from csv and parquet files: named columns, one of which may have the labels."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import importlib.util
 import io
 import warnings
+from itertools import islice
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -15,26 +17,34 @@ from numpy.typing import NDArray
 from .._validation import Array
 
 DELIMITERS = ",;\t"
-LONGEST = 200  # letters of a label
+# NumPy reserves the length of the longest label for each label, so a long text that is not a label
+# could exhaust the memory.
+MAX_LABEL_LENGTH = 200  # characters
+# Lines in which to look for the name of a column whose header could also be a data line.
+HEADER_LOOKAHEAD = 1000
 
 
 class Table(Protocol):
-    """What is asked of a table."""
+    """The interface of a table."""
 
     names: list[str]
-    headed: bool  # whether the names were there
+    headed: bool  # whether the names are from the file
 
     def numbers(self, columns: list[int]) -> Array:
-        """Some columns as a matrix."""
+        """Return some columns as a matrix."""
 
     def column(self, index: int) -> NDArray[Any]:
-        """One column as it stands: numbers, or texts."""
+        """Return one column, of numbers or texts."""
+
+    def is_text(self, index: int) -> bool:
+        """Return whether a column has text, judging by its first value."""
 
 
 class Csv:
-    """Lines of values between commas, semicolons or tabs.
+    """A csv file, delimited by commas, semicolons or tabs.
 
-    The first line has the names of the columns if it has no number.
+    The first line has the names of the columns if it has no number. It may also have the numbers
+    0, 1, 2, ... or 1, 2, 3, ... beside other names, as pandas writes them for unnamed columns.
     """
 
     def __init__(self, file: BinaryIO):
@@ -48,28 +58,63 @@ class Csv:
             cells = next(csv.reader([first], delimiter=self._delimiter), [])
         except csv.Error as error:
             raise ValueError(f"the first line: {error}") from error
-        self.headed = not any(map(_is_number, cells))
+        self._begin = file.tell()
+        self._first_row = self._rows(file, 1)
+        self.headed = not any(map(_is_number, cells)) or self._is_numbered_header(cells)
         self.names = [cell.strip() for cell in cells]
         if not self.headed:
             self.names = [str(k + 1) for k in range(len(cells))]
         if len(set(self.names)) < len(self.names):
             twice = next(name for k, name in enumerate(self.names) if name in self.names[:k])
             raise ValueError(f"two columns have the name {twice!r}")
-        self._begin = file.tell() if self.headed else 0
+        if not self.headed:
+            self._begin, self._first_row = 0, [cells]
+
+    def _rows(self, file: BinaryIO, count: int) -> list[list[str]]:
+        """Return the cells of the next lines of the file that are not empty."""
+        lines = islice((line for line in file if line.strip()), count)
+        texts = [line.decode("utf-8-sig", "replace") for line in lines]
+        with contextlib.suppress(csv.Error):
+            return list(csv.reader(texts, delimiter=self._delimiter))
+        return []
+
+    def _is_numbered_header(self, cells: list[str]) -> bool:
+        """Return whether a first line with numbers is a header, such as ``0,1,2,y``.
+
+        The numbers must count the columns. So that a data line is not mistaken for a header, each
+        name must be above a number, or must not occur again in its column.
+        """
+        numbers = [cell.strip() for cell in cells if _is_number(cell)]
+        counts = ([str(k + begin) for k in range(len(numbers))] for begin in (0, 1))
+        if len(numbers) in (len(cells), 1) or numbers not in counts or not self._first_row:
+            return False
+        self._file.seek(self._begin)
+        rows = self._rows(self._file, HEADER_LOOKAHEAD)
+        return all(
+            _is_number(cell)
+            or (bool(rows) and len(rows[0]) == len(cells) and _is_number(rows[0][k]))
+            or cell not in {row[k] for row in rows if len(row) == len(cells)}
+            for k, cell in enumerate(cells)
+        )
+
+    def is_text(self, index: int) -> bool:
+        """Return whether a column has text, judging by its first value."""
+        row = self._first_row[0] if self._first_row else []
+        return index < len(row) and bool(row[index].strip()) and not _is_number(row[index])
 
     def numbers(self, columns: list[int]) -> Array:
-        """Some columns as a matrix."""
+        """Return some columns as a matrix."""
         return np.asarray(self._read(np.float64, columns), np.float64)
 
     def column(self, index: int) -> NDArray[Any]:
-        """One column as it stands."""
+        """Return one column of texts."""
         return np.asarray(self._read(object, [index])[:, 0], object)
 
     def _read(self, dtype: Any, columns: list[int]) -> NDArray[Any]:
         self._file.seek(self._begin)
         text = io.TextIOWrapper(self._file, "utf-8-sig")
         try:
-            with warnings.catch_warnings(action="ignore"):  # that there is no line
+            with warnings.catch_warnings(action="ignore"):  # about empty input
                 found: NDArray[Any] = np.loadtxt(
                     text, dtype, comments=None, delimiter=self._delimiter, usecols=columns, ndmin=2,
                     quotechar='"',
@@ -80,7 +125,7 @@ class Csv:
 
 
 class Parquet:
-    """A parquet file, by the first reader that is installed."""
+    """A parquet file, read by pyarrow or polars, whichever is installed."""
 
     headed = True
 
@@ -100,34 +145,41 @@ class Parquet:
             raise ImportError("parquet files need pyarrow or polars: pip install pyarrow")
         self._columns = columns
 
+    def is_text(self, index: int) -> bool:
+        """Return whether a column has text."""
+        return self.column(index).dtype.kind in "OUST"
+
     def numbers(self, columns: list[int]) -> Array:
-        """Some columns as a matrix."""
+        """Return some columns as a matrix."""
         return np.column_stack([np.asarray(self._columns[k].to_numpy(), float) for k in columns])
 
     def column(self, index: int) -> NDArray[Any]:
-        """One column as it stands."""
+        """Return one column."""
         return np.asarray(self._columns[index].to_numpy())
 
 
-def place_of(table: Table, column: str) -> int:
-    """Where a column is, by its name or its number, which begins with 1."""
+def index_of(table: Table, column: str) -> int:
+    """Return the index of a column that is given by its name or by its number, from 1."""
     if column in table.names:
         return table.names.index(column)
     if column.isdecimal() and 1 <= int(column) <= len(table.names):
         return int(column) - 1
     shown = ", ".join(table.names[:8]) + (", ..." if len(table.names) > 8 else "")
-    raise ValueError(f"there is no column {column!r}; there are {shown}")
+    raise ValueError(f"the table has no column {column!r}; it has {shown}")
 
 
 def labels_of(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels as numbers where all are, whole ones where all are whole; as texts otherwise."""
+    """Return labels as integers or floats if all of them are numbers, and as texts otherwise."""
     try:
         numbers = values.astype(np.float64)
     except (ValueError, TypeError):
         texts = [str(value).strip() for value in values]
         longest = max(texts, key=len)
-        if len(longest) > LONGEST:  # an array gives each the room of the longest
-            raise ValueError(f"a label has {len(longest)} letters: {longest[:20]}...") from None
+        if len(longest) > MAX_LABEL_LENGTH:
+            raise ValueError(
+                f"a label has {len(longest)} characters, more than {MAX_LABEL_LENGTH}: "
+                f"{longest[:20]}..."
+            ) from None
         return np.array(texts)
     whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
     return numbers.astype(np.int64) if whole and (np.abs(numbers) < 2**53).all() else numbers

@@ -1,7 +1,7 @@
-"""The paper's experiments and a few beyond it: a module per figure, or for figures that are alike.
+"""The paper's experiments and a few more: one module per figure, or per group of similar figures.
 
-Each module says what to measure (parts), what to keep (CSV tables), what to conclude (claims) and
-how to draw it (panels, from the CSV tables alone). `reproduce` runs them all.
+Each module defines what to measure (parts), what to keep (CSV tables), what to conclude (claims)
+and how to draw it (panels, which use only the CSV tables). `reproduce` runs them all.
 """
 
 from .reproduce import EXPERIMENTS, redraw, reproduce

@@ -1,4 +1,4 @@
-"""What Figure 2, Figures 4 to 6 and the simplex share: gs-s, gs-q and gs-1 under bounds."""
+"""gs-s, gs-q and gs-1 with bounds: shared by Figure 2, Figures 4 to 6 and the simplex."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, least_squares
 from .races import Race, identified_at
-from .style import COLOURS, curve, label_ends
+from .style import COLORS, curve, label_ends
 from .tables import Table, by_iteration, distinct, first, where
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 RULES = "gs-s", "gs-q", "gs-1"
 BOX, SIMPLEX = "box", "simplex"
-DEEP = 1e-6  # of the start: how far down the curves are drawn
+LOWEST_DRAWN = 1e-6  # suboptimality, relative to the start
 
 
 @lru_cache(maxsize=1)
 def problem(seed: int, n: int, bounds: str) -> tuple[LeastSquares, SumBox, Array, float]:
-    """Make a problem, its optimal point and its optimum; kept for the next rule."""
+    """Return a problem, its optimal point and its optimum; cached for the next rule."""
     A, b = box_problem(seed, n) if bounds == BOX else simplex_problem(seed, n)
     limits = (0.0, -1.0, 1.0) if bounds == BOX else (1.0, 0.0, math.inf)
     best, value = box_optimum(A.T @ A, -A.T @ b, *limits)
@@ -37,17 +37,17 @@ def problem(seed: int, n: int, bounds: str) -> tuple[LeastSquares, SumBox, Array
 
 
 def measure(seed: int, n: int, bounds: str, rule: str) -> Measured:
-    """Run one rule to convergence with the theory's step, and watch its active set."""
+    """Run one rule to convergence with the step 1/L2 of the theorems, and record its active set."""
     objective, constraint, best, optimum = problem(seed, n, bounds)
     race = Race(objective, constraint, rule, "1/L2", max_iter=500 * n, tol=1e-9)
     measured = race.run(optimum)
-    measured["unsettled"] = race.unsettled(best)
+    measured["not_final"] = race.not_final(best)
     del measured["x"]
     return measured
 
 
 def box_problem(seed: int, n: int) -> tuple[Array, Array]:
-    """Draw the problem of Figure 1, as is."""
+    """Draw the problem of Figure 1, without scaling."""
     return least_squares(seed, n)
 
 
@@ -60,19 +60,19 @@ def simplex_problem(seed: int, n: int) -> tuple[Array, Array]:
 
 
 def parts(scale: Scale, bounds: str) -> list[Part]:
-    """Every rule on every problem."""
+    """Return one part for every rule and problem."""
     return [part_of(scale, bounds, seed, rule) for seed in scale.seeds for rule in RULES]
 
 
 def part_of(scale: Scale, bounds: str, seed: int, rule: str) -> Part:
-    """One rule on one problem."""
+    """Return the part of one rule on one problem."""
     return part(measure, seed=seed, n=scale.n, bounds=bounds, rule=rule)
 
 
 def tables(
     results: Results, scale: Scale, bounds: str, name: str, columns: tuple[str, ...]
 ) -> dict[str, Table]:
-    """Chosen columns per iteration, with every iteration in which not two variables moved."""
+    """Return some columns by iteration, with all iterations that did not update two variables."""
     return by_iteration(
         results, parts(scale, bounds), name, {"seed": "seed", "rule": "rule"}, columns,
         also=lambda measured: np.flatnonzero(measured["moved"] != 2),
@@ -80,24 +80,26 @@ def tables(
 
 
 def draw_objective(ax: Axes, table: Table, seed: int) -> None:
-    """Draw the suboptimality, until the slowest rule is deep."""
+    """Draw the suboptimality, until the slowest rule reaches the lowest value that is drawn."""
     rows = where(table, seed=seed)
     start = rows["suboptimality"].max()
-    deep = [
-        of_rule["iteration"][of_rule["suboptimality"] > DEEP * start].max()
+    lowest = [
+        of_rule["iteration"][of_rule["suboptimality"] > LOWEST_DRAWN * start].max()
         for of_rule in (where(rows, rule=rule) for rule in RULES)
     ]
-    # Rules of similar speed are cut at one iteration, where their order shows.
-    last = max(deep) if max(deep) > 2 * min(deep) else min(deep)
+    # Curves of similar speed end at the same iteration, so that their order is visible.
+    last = max(lowest) if max(lowest) > 2 * min(lowest) else min(lowest)
     ax.set(yscale="log", xlabel="iterations", ylabel="$f(x) - f^*$")
-    ax.set(xlim=(0, last), ylim=(DEEP * start, 2 * start))
+    ax.set(xlim=(0, last), ylim=(LOWEST_DRAWN * start, 2 * start))
     ends = []
     for rule in reversed(RULES):
         of_rule = where(rows, rule=rule)
-        k, gap = of_rule["iteration"], np.maximum(of_rule["suboptimality"], DEEP * start)
+        k, gap = of_rule["iteration"], np.maximum(of_rule["suboptimality"], LOWEST_DRAWN * start)
         x = np.append(k[k < last], last)
         y = np.exp(np.interp(x, k, np.log(gap)))
-        shown = np.flatnonzero(y > 1.001 * DEEP * start)[-1] + 2  # up to the first deep point
+        shown = (
+            np.flatnonzero(y > 1.001 * LOWEST_DRAWN * start)[-1] + 2
+        )  # up to the first point at the bottom
         ends.append(curve(ax, x[:shown], y[:shown], rule))
     label_ends(ax, ends)
 
@@ -117,15 +119,15 @@ def draw_interior(ax: Axes, table: Table, seed: int) -> None:
 
 
 def draw_moved(ax: Axes, table: Table, seed: int) -> None:
-    """Draw how many variables gs-1 moves: a dot per iteration, and how often each number occurs."""
+    """Draw how many variables gs-1 updates per iteration, and how often each number occurs."""
     rows = where(table, seed=seed, rule="gs-1")
     last = int(rows["iteration"].max())
     counts = np.bincount(rows["moved"][rows["iteration"] > 0], minlength=3)
     counts[2] = last - (counts.sum() - counts[2])  # the table keeps only some iterations with two
-    ax.set(xscale="log", xlabel="iterations", ylabel="variables moved")
+    ax.set(xscale="log", xlabel="iterations", ylabel="variables updated")
     seen = rows["iteration"] > 0
     ax.plot(
-        rows["iteration"][seen], rows["moved"][seen], ".", color=COLOURS["gs-1"],
+        rows["iteration"][seen], rows["moved"][seen], ".", color=COLORS["gs-1"],
         markersize=5, alpha=0.45, markeredgewidth=0, clip_on=False, zorder=3,
     )  # fmt: skip
     ax.set_xlim(1, last)
@@ -133,35 +135,35 @@ def draw_moved(ax: Axes, table: Table, seed: int) -> None:
         ticks = [tick for tick in (2, 5, 10, 20, 50, 100, 200, 500) if tick < len(counts)]
         ax.set_yscale("log")
         ax.set_ylim(1.7, 1.1 * len(counts))
-        labelled = [2]
+        labeled = [2]
     else:
-        ticks = labelled = list(range(2, len(counts)))
+        ticks = labeled = list(range(2, len(counts)))
         ax.set_ylim(1.5, len(counts) - 0.5)
     ax.set_yticks(ticks, [str(tick) for tick in ticks])
-    for moved in labelled:
+    for moved in labeled:
         ax.text(
             1.04, moved, occurrence(int(counts[moved]), last), transform=ax.get_yaxis_transform(),
-            va="center", color=COLOURS["gs-1"], fontsize=10.5,
+            va="center", color=COLORS["gs-1"], fontsize=10.5,
         )  # fmt: skip
 
 
 def occurrence(count: int, of: int) -> str:
-    """Write how often something happens: a share, or a count where that is small."""
+    """Return a frequency as text: a percentage, or a count if that is small."""
     if count >= 0.001 * of:
         return f"{100 * count / of:.1f}%"
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-# What is drawn of each column.
+# The title and the drawing function of each column.
 PANELS: dict[str, tuple[str, Callable[..., None]]] = {
     "suboptimality": ("Objective", draw_objective),
     "interior": ("Interior variables", draw_interior),
-    "moved": ("Variables that gs-1 moves", draw_moved),
+    "moved": ("Variables that gs-1 updates", draw_moved),
 }
 
 
 def first_seed(name: str, tables: dict[str, Table]) -> list[Panel]:
-    """One panel per column, for the first seed."""
+    """Return one panel per column, for the first seed."""
     table = tables[name]
     return [
         Panel(title, partial(draw, table=table, seed=first(table, "seed")))
@@ -170,7 +172,7 @@ def first_seed(name: str, tables: dict[str, Table]) -> list[Panel]:
 
 
 def seed_by_seed(name: str, column: str, tables: dict[str, Table]) -> list[Panel]:
-    """One panel per seed, for one column."""
+    """Return one panel per seed, for one column."""
     _, draw = PANELS[column]
     return [
         Panel(f"Seed {seed}", partial(draw, table=tables[name], seed=seed))
@@ -185,8 +187,8 @@ def three_panels(
     bounds: str,
     claims: Callable[[Results, Scale], list[Claim]],
 ) -> Experiment:
-    """All columns for the first seed, side by side."""
-    columns = ("suboptimality", "interior", "unsettled", "moved")
+    """Return an experiment that shows all columns for the first seed, side by side."""
+    columns = ("suboptimality", "interior", "not_final", "moved")
     return Experiment(
         name, title, caption,
         partial(parts, bounds=bounds),
@@ -198,40 +200,40 @@ def three_panels(
 
 
 def compare(results: Results, scale: Scale, bounds: str) -> dict[str, list[Array]]:
-    """Compare the other rules with gs-s, seed by seed and level by level."""
+    """Compare the other rules with gs-s, for each seed and level."""
 
-    def fall(seed: int, rule: str) -> Array:
+    def curve_of(seed: int, rule: str) -> Array:
         return results[part_of(scale, bounds, seed, rule)]["suboptimality"]
 
     return {
-        rule: [ratios(fall(seed, rule), fall(seed, "gs-s")) for seed in scale.seeds]
+        rule: [ratios(curve_of(seed, rule), curve_of(seed, "gs-s")) for seed in scale.seeds]
         for rule in RULES
         if rule != "gs-s"
     }
 
 
 def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]]:
-    """Compare the other rules with gs-s, seed by seed."""
+    """Compare the other rules with gs-s, for each seed."""
     levels = compare(results, scale, bounds)
     return {rule: [mean(each) for each in of_rule] for rule, of_rule in levels.items()}
 
 
 def speeds_in_words(found: dict[str, list[float]]) -> str:
-    """Write the speeds."""
+    """Return the speeds as text."""
     return f"Speed against gs-s: {', '.join(f'{rule} {spread(found[rule])}' for rule in found)}."
 
 
 def found_active_set(
     results: Results, scale: Scale, bounds: str, tolerated: float = 0.0
 ) -> dict[str, list[int]]:
-    """Find, for each rule and seed, from which iteration on the active set is the optimal one.
+    """Return, for each rule and seed, the iteration after which the active set is the optimal one.
 
-    A share of the variables may be tolerated to be elsewhere.
+    A fraction `tolerated` of the variables may still be in another state.
     """
     return {
         rule: [
             identified_at(
-                results[part_of(scale, bounds, seed, rule)]["unsettled"], int(tolerated * scale.n)
+                results[part_of(scale, bounds, seed, rule)]["not_final"], int(tolerated * scale.n)
             )
             for seed in scale.seeds
         ]
@@ -239,6 +241,6 @@ def found_active_set(
     }
 
 
-def moves(results: Results, scale: Scale, bounds: str) -> list[NDArray[np.int64]]:
-    """How many variables gs-1 moved in each iteration, seed by seed."""
+def updated(results: Results, scale: Scale, bounds: str) -> list[NDArray[np.int64]]:
+    """Return how many variables gs-1 updated in each iteration, for each seed."""
     return [results[part_of(scale, bounds, seed, "gs-1")]["moved"][1:] for seed in scale.seeds]

@@ -1,4 +1,4 @@
-"""Claims: sentences that are measured to be true or false."""
+"""Claims about the rules, each with a verdict from measurements."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and what was found.
+    """A claim, and what was measured.
 
     Attributes
     ----------
     name : str
         A short name.
     statement : str
-        The claim in words, as it was tested.
+        The claim as it was tested.
     quote : str
-        The paper's own sentence; empty where the claim is ours.
+        The sentence of the paper, or empty if the claim is not in the paper.
     where : str
-        Where the sentence stands.
+        The section of the paper that has the sentence.
     figure : str
         The figure that shows it.
     exceptions : tuple of str or None
         The cases in which it does not hold; None if it was not measured.
     otherwise : str
-        What it comes to where there are exceptions.
+        What is true instead, if there are exceptions.
     how : str
         What exactly was measured.
     found : str
-        What came out, in words and numbers.
+        The result, in words and numbers.
     numbers : dict
-        The numbers.
+        The numbers behind the result.
     """
 
     name: str
@@ -53,57 +53,61 @@ class Claim:
 
     @property
     def holds(self) -> bool | None:
-        """Whether it came out; None if it was not measured."""
+        """Whether the claim holds; None if it was not measured."""
         return None if self.exceptions is None else not self.exceptions
 
     @property
     def why(self) -> str:
-        """Why it does not hold, in a sentence; empty where it does."""
+        """A sentence that says why it does not hold; empty if it does."""
         if not self.exceptions:
             return ""
-        first, more = self.exceptions[:SHOWN], len(self.exceptions) - SHOWN
+        first, more = self.exceptions[:MAX_LISTED], len(self.exceptions) - MAX_LISTED
         rest = f"; and {more} more" if more > 0 else ""
         return f"{self.otherwise} ({'; '.join(first)}{rest})."
 
     def record(self) -> dict[str, Any]:
-        """All of it, for claims.json."""
+        """Return everything as a dict, for claims.json."""
         return asdict(self) | {"holds": self.holds, "why": self.why}
 
 
 APPENDIX = "Appendix, Additional Experiments"
-SHOWN = 4  # so many exceptions are written out
+MAX_LISTED = 4  # exceptions that are written out
 
-# The measures of all verdicts. "Better" is better than a tie, "consistently better" is never worse
-# than a tie and better on the whole, "a little" and "alike" are within a factor.
+# Thresholds of all verdicts, as ratios of iterations or times. "Better" means more than a tie,
+# "consistently better" means never worse than a tie and better on average, and "alike" means within
+# a factor of LITTLE.
 TIE = 1.01
 LITTLE = 1.5
-TIES = "Less than 1% apart is a tie, and a tie is no advantage"
+TIES = "A difference of less than 1% is a tie, and a tie is no advantage"
+
+LEVELS = 50  # of suboptimality, at which the iterations of two rules are compared
+DEEPEST_LEVEL = 1e-9  # of these levels, relative to the start
 
 
 def better(ratio: float) -> bool:
-    """Tell whether one is better than another that needs so many times as much."""
+    """Return whether a rule is better than one that needs `ratio` times as much."""
     return ratio > TIE
 
 
 def consistently_better(ratios: Array) -> bool:
-    """Tell whether one is never worse than another, level by level, and better on the whole."""
+    """Return whether a rule is never worse at any level, and better on average."""
     return bool((ratios >= 1 / TIE).all()) and better(mean(ratios))
 
 
 def alike(ratio: float) -> bool:
-    """Tell whether the difference is little."""
+    """Return whether two rules differ by less than a factor of LITTLE."""
     return 1 / LITTLE < ratio < LITTLE
 
 
 def mean(ratios: Array) -> float:
-    """Average ratios: the geometric mean."""
+    """Return the geometric mean."""
     return float(np.exp(np.log(ratios).mean()))
 
 
 def except_where(
     fine: Callable[[float], bool], found: Mapping[str, Sequence[float]], cases: Sequence[object]
 ) -> tuple[str, ...]:
-    """List the numbers that are not fine, by name and case."""
+    """List the numbers that fail a test, by name and case."""
     return tuple(
         f"{name}, {case}: {x:.2f}"
         for name, xs in found.items()
@@ -113,61 +117,61 @@ def except_where(
 
 
 def unless(fine: bool, exception: str) -> tuple[str, ...]:
-    """List the only exception that there can be."""
+    """Return no exception if fine, and otherwise this one."""
     return () if fine else (exception,)
 
 
 def by_seed(seeds: Iterable[int]) -> list[str]:
-    """Name the seeds."""
+    """Return a name for each seed."""
     return [f"seed {seed}" for seed in seeds]
 
 
 def iterations_to(levels: Array, curve: Array) -> NDArray[np.int64]:
-    """Find the first iteration at which the curve is at or below each level."""
+    """Return the first iteration at which the curve is at or below each level."""
     best = np.minimum.accumulate(curve)
     return np.searchsorted(-best, -levels)
 
 
 def ratios(of: Array, over: Array) -> Array:
-    """Compare curves of suboptimality level by level: how many times fewer iterations one needs.
+    """Return how many times fewer iterations one curve of suboptimality needs, level by level.
 
-    The 50 levels are evenly spaced in their logarithm, from a tenth of the start to the lowest that
-    both reach, or a billionth of the start.
+    The 50 levels are evenly spaced on a logarithmic scale, from a tenth of the start to the lowest
+    that both curves reach, or a billionth of the start.
     """
-    floor = max(of.min(), over.min(), 1e-9 * of[0])
-    levels = np.geomspace(of[0] / 10, floor, 50)
+    lowest = max(of.min(), over.min(), DEEPEST_LEVEL * of[0])
+    levels = np.geomspace(of[0] / 10, lowest, LEVELS)
     return np.asarray(iterations_to(levels, over) / iterations_to(levels, of))
 
 
 def speed(of: Array, over: Array) -> float:
-    """Compare curves of suboptimality: the geometric mean of their `ratios`."""
+    """Return the geometric mean of the `ratios` of two curves."""
     return mean(ratios(of, over))
 
 
 SPEED = (
     "Speed is how many times fewer iterations a rule needs than the other: the geometric mean over "
-    "50 levels of suboptimality, evenly spaced in their logarithm from a tenth of the start to the "
-    "lowest that both reach"
+    f"{LEVELS} levels of suboptimality, evenly spaced on a logarithmic scale from a tenth of the "
+    "start to the lowest that both reach"
 )
 
 
 def spread(values: Iterable[float]) -> str:
-    """Write numbers as a range."""
+    """Return a range of numbers as text."""
     numbers = list(values)
     low, high = (f"{x:.2f}" if x < 10 else f"{x:.1f}" for x in (min(numbers), max(numbers)))
     return low if low == high else f"{low} to {high}"
 
 
 def seed_by_seed(by_rule: Mapping[str, Sequence[float]]) -> str:
-    """Write whole numbers by rule, one per seed."""
+    """Return integers by rule as text, one per seed."""
     return "; ".join(f"{rule} {', '.join(f'{x:.0f}' for x in xs)}" for rule, xs in by_rule.items())
 
 
 def rounded(by_name: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """Round for the record."""
+    """Round numbers for claims.json."""
     return {name: np.round(xs, 3).tolist() for name, xs in by_name.items()}
 
 
-def percent(share: float) -> str:
-    """Write a share with as many digits as it takes to tell it from 100%."""
-    return f"{100 * share:.1f}%" if share < 0.999 else f"{100 * share:.2f}%"
+def percent(fraction: float) -> str:
+    """Return a fraction in percent, with enough digits to distinguish it from 100%."""
+    return f"{100 * fraction:.1f}%" if fraction < 0.999 else f"{100 * fraction:.2f}%"

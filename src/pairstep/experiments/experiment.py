@@ -1,4 +1,4 @@
-"""What an experiment is: parts to measure, tables and claims to derive, panels to draw."""
+"""The definition of an experiment: parts to measure, tables, claims, and panels to draw."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Scale:
     n : int
         Variables of the synthetic problems; 1000 in the paper.
     seeds : tuple of int
-        Problems are drawn with these.
+        Seeds of the random problems.
     sizes : tuple of int
         Numbers of variables for which the time of one choice is measured.
     rows : int
-        At most so many rows of each real data set.
+        Maximum number of rows of each real data set.
     """
 
     n: int = 1000
@@ -41,7 +41,7 @@ QUICK = Scale(n=100, seeds=(0, 1), sizes=(300, 1_000, 3_000), rows=300)
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: a title and how to draw it."""
+    """One plot of a figure: its title and a function that draws it."""
 
     title: str
     draw: Callable[[Axes], None]
@@ -54,22 +54,22 @@ class Experiment:
     Attributes
     ----------
     name : str
-        Its CSV is ``name.csv``, its figures are ``name.png`` and ``name.svg``.
+        One of `Figure`. The table is ``name.csv``, the figures are ``name.png`` and ``name.svg``.
     title, caption : str
         For the report.
     parts : callable
         ``parts(scale)``: what to measure.
     tables : callable
-        ``tables(results, scale)``: CSV files by name. Those with times have names that end in
+        ``tables(results, scale)``: tables by name. The names of tables with times end in
         ``_timing``; all others are the same in every run.
     claims : callable
-        ``claims(results, scale)``, from all that was measured, not only from what the tables keep.
+        ``claims(results, scale)``, from all measurements, not only from what the tables keep.
     panels : callable
         ``panels(tables)``: what to draw, from the CSV files only.
     columns : int
-        Panels side by side.
-    label_room : float
-        Inches for the labels on the right of each panel.
+        Number of panels in a row.
+    label_width : float
+        Width in inches of the labels on the right of each panel.
     """
 
     name: str
@@ -80,4 +80,4 @@ class Experiment:
     claims: Callable[[Results, Scale], list[Claim]]
     panels: Callable[[dict[str, Table]], list[Panel]]
     columns: int = 2
-    label_room: float = 0.75
+    label_width: float = 0.75

@@ -1,4 +1,4 @@
-"""Figure 1: random against greedy rules, with and without coordinate-wise Lipschitz constants."""
+"""Figure 1: random and greedy rules, with and without coordinate-wise Lipschitz constants."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ WEIGHTED = "gs-q-lipschitz", "gs-1-lipschitz", "ratio"
 RULES = (*RANDOM, "greedy", *WEIGHTED)
 AS_IS, SCALED = "as is", "scaled"
 PASSES = 20  # iterations per variable
+FIRST_DRAWN = 10  # iteration; the axis is logarithmic
 
 Compare = Callable[[str, str, str], list[Array]]  # level by level, for every seed
 
 
 @lru_cache(maxsize=1)
 def problem(seed: int, n: int, columns: str) -> tuple[LeastSquares, float]:
-    """Make a problem and its optimum; kept for the next rule."""
+    """Return a problem and its optimum; cached for the next rule."""
     A, b = least_squares(seed, n, columns == SCALED)
     return LeastSquares(A, b), equality_optimum(A, b)
 
 
 def measure(seed: int, n: int, columns: str, rule: str) -> Measured:
-    """Run one rule on one problem, with the update (deltaLi)."""
+    """Run one rule on one problem, with steps that use the L_i of the pair."""
     objective, optimum = problem(seed, n, columns)
     free = SumBox(total=0.0, lower=-math.inf, upper=math.inf)
     race = Race(objective, free, rule, "lipschitz", max_iter=PASSES * n, seed=seed)
@@ -59,7 +60,7 @@ def measure(seed: int, n: int, columns: str, rule: str) -> Measured:
 
 
 def parts(scale: Scale, columns: Iterable[str] = (AS_IS, SCALED)) -> list[Part]:
-    """Every rule on every problem."""
+    """Return one part for every rule and problem."""
     return [
         part(measure, seed=seed, n=scale.n, columns=kind, rule=rule)
         for kind in columns
@@ -71,7 +72,7 @@ def parts(scale: Scale, columns: Iterable[str] = (AS_IS, SCALED)) -> list[Part]:
 def tables(
     results: Results, scale: Scale, columns: Iterable[str] = (AS_IS, SCALED), name: str = "figure1"
 ) -> dict[str, Table]:
-    """Suboptimality per iteration, and beside it the seconds."""
+    """Return the suboptimality of each iteration, and a table of the seconds."""
     given = {"columns": "columns", "seed": "seed", "rule": "rule"}
     return by_iteration(results, parts(scale, columns), name, given, ("suboptimality",))
 
@@ -93,12 +94,12 @@ def draw(ax: Axes, table: Table, axis: str, kind: str, seed: int) -> None:
     rows = where(table, columns=kind, seed=seed)
     ax.set(xscale="log", yscale="log", ylabel="$f(x) - f^*$")
     ax.set_xlabel("iterations" if axis == "iteration" else "seconds")
-    shown = rows[axis][rows["iteration"] >= 10]
+    shown = rows[axis][rows["iteration"] >= FIRST_DRAWN]
     ax.set_xlim(shown.min(), shown.max())
     ends = []
     for rule in distinct(rows, "rule"):
         of_rule = where(rows, rule=rule)
-        seen = of_rule["iteration"] >= 10
+        seen = of_rule["iteration"] >= FIRST_DRAWN
         ends.append(curve(ax, of_rule[axis][seen], of_rule["suboptimality"][seen], rule))
     label_ends(ax, ends)
 
@@ -124,22 +125,22 @@ RATIO_TOO = (
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check what section 5 says of Figure 1."""
+    """Check what section 5 of the paper says about Figure 1."""
 
     def compare(kind: str, rule: str, over: str) -> list[Array]:
-        def fall(seed: int, name: str) -> Array:
+        def curve_of(seed: int, name: str) -> Array:
             p = part(measure, seed=seed, n=scale.n, columns=kind, rule=name)
             return results[p]["suboptimality"]
 
-        return [ratios(fall(seed, rule), fall(seed, over)) for seed in scale.seeds]
+        return [ratios(curve_of(seed, rule), curve_of(seed, over)) for seed in scale.seeds]
 
     cases = by_seed(scale.seeds)
     return [
         greedy_beats_random(compare, cases),
-        weights_matter_little(compare, cases),
-        *(weights_help(compare, cases, rule) for rule in WEIGHTED),
+        li_change_greedy_little(compare, cases),
+        *(li_help(compare, cases, rule) for rule in WEIGHTED),
         ratio_is_close(compare, cases),
-        random_does_not_care(compare, cases),
+        li_change_random_little(compare, cases),
     ]
 
 
@@ -169,7 +170,7 @@ def greedy_beats_random(compare: Compare, cases: list[str]) -> Claim:
         ),
         "Some greedy rule needs more iterations than a random one at some level",
         "For every seed, both problems, all four greedy rules and both random rules: never more "
-        f"iterations at any of the 50 levels, and fewer on the whole. {SPEED}. {TIES}.",
+        f"iterations at any of the 50 levels, and fewer on average. {SPEED}. {TIES}.",
         f"Speed against the random rules: {spread(x for xs in speeds.values() for x in xs)}; at "
         f"the worst level {spread(x for xs in least.values() for x in xs)}. Faster at every level "
         f"in {sum(fine)} of {len(fine)} cases.",
@@ -177,8 +178,8 @@ def greedy_beats_random(compare: Compare, cases: list[str]) -> Claim:
     )
 
 
-def weights_matter_little(compare: Compare, cases: list[str]) -> Claim:
-    """Compare greedy rules with and without L_i where the L_i are similar."""
+def li_change_greedy_little(compare: Compare, cases: list[str]) -> Claim:
+    """Compare greedy rules with and without L_i on problems with similar L_i."""
     found = {rule: [mean(r) for r in compare(AS_IS, rule, "greedy")] for rule in WEIGHTED}
     return Claim(
         "li-changes-little",
@@ -194,8 +195,8 @@ def weights_matter_little(compare: Compare, cases: list[str]) -> Claim:
     )
 
 
-def weights_help(compare: Compare, cases: list[str], rule: str) -> Claim:
-    """Compare a rule that uses L_i with greedy where the L_i differ."""
+def li_help(compare: Compare, cases: list[str], rule: str) -> Claim:
+    """Compare a rule that uses L_i with greedy on problems with different L_i."""
     found = {"speed": [mean(r) for r in compare(SCALED, rule, "greedy")]}
     return Claim(
         f"li-helps-{rule}",
@@ -204,7 +205,7 @@ def weights_help(compare: Compare, cases: list[str], rule: str) -> Claim:
         SECTION,
         "figure3",
         except_where(better, found, cases),
-        f"With the update (deltaLi), {rule} needs as many iterations as greedy for some seeds",
+        f"With steps that use the L_i, {rule} needs as many iterations as greedy for some seeds",
         f"{SPEED}. Against greedy: faster for every seed. {TIES}.",
         f"Speed against greedy, seed by seed: {', '.join(f'{x:.2f}' for x in found['speed'])}.",
         {"speed": rounded(found)},
@@ -212,7 +213,7 @@ def weights_help(compare: Compare, cases: list[str], rule: str) -> Claim:
 
 
 def ratio_is_close(compare: Compare, cases: list[str]) -> Claim:
-    """Compare the approximation with the exact rules where the L_i differ."""
+    """Compare the approximation with the exact rules on problems with different L_i."""
     found = {
         f"against {rule}": [mean(r) for r in compare(SCALED, "ratio", rule)]
         for rule in ("gs-q-lipschitz", "gs-1-lipschitz")
@@ -224,8 +225,8 @@ def ratio_is_close(compare: Compare, cases: list[str]) -> Claim:
         "",
         "figure3",
         except_where(alike, found, cases),
-        "The approximation weighs each variable alone, the exact rules weigh pairs, and the speeds "
-        f"differ by more than a factor of {LITTLE}",
+        "The approximation weights each variable separately, the exact rules weight pairs, and the "
+        f"speeds differ by more than a factor of {LITTLE}",
         f"{SPEED}. Of ratio against each exact rule: within a factor of {LITTLE} either way, for "
         "every seed.",
         f"Speed of ratio: {listed(found)}.",
@@ -233,7 +234,7 @@ def ratio_is_close(compare: Compare, cases: list[str]) -> Claim:
     )
 
 
-def random_does_not_care(compare: Compare, cases: list[str]) -> Claim:
+def li_change_random_little(compare: Compare, cases: list[str]) -> Claim:
     """Compare sampling by L_i with uniform sampling."""
     found = {
         f"columns {kind}": [mean(r) for r in compare(kind, "random-lipschitz", "random")]
@@ -246,7 +247,7 @@ def random_does_not_care(compare: Compare, cases: list[str]) -> Claim:
         SECTION,
         "figure1",
         except_where(alike, found, cases),
-        "Where the L_i differ, sampling by them hardly ever draws the variables with small ones, "
+        "If the L_i differ, sampling by them rarely selects the variables with small L_i, "
         f"which changes the iterations by more than a factor of {LITTLE}",
         f"{SPEED}. Of random-lipschitz against random: within a factor of {LITTLE} either way, for "
         "both problems and every seed.",
@@ -256,20 +257,20 @@ def random_does_not_care(compare: Compare, cases: list[str]) -> Claim:
 
 
 def listed(found: dict[str, list[float]]) -> str:
-    """Write ranges by name."""
+    """Return ranges by name as text."""
     return "; ".join(f"{name} {spread(xs)}" for name, xs in found.items())
 
 
 EXPERIMENT = Experiment(
     "figure1",
-    "Figure 1. Random against greedy selection",
+    "Figure 1. Random and greedy selection",
     "Least squares under sum x = 0; A is n by n standard normal, b = Ax + z. On the right each "
-    "column of A is scaled by a standard normal sample. All rules use the update (deltaLi); "
-    "seed 0. The lower panels show the same runs against seconds, on one thread. The optimum is "
-    "from a direct solve: one variable eliminated, then a QR factorisation.",
+    "column of A is scaled by a standard normal sample. All rules take steps that use "
+    "the L_i of the pair; seed 0. The lower panels show the same runs over seconds, on one thread. "
+    "The optimum is from a direct solve: one variable is eliminated, then a QR factorization.",
     parts,
     tables,
     claims,
     panels,
-    label_room=1.4,
+    label_width=1.4,
 )

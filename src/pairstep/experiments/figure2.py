@@ -1,4 +1,4 @@
-"""Figure 2: gs-s, gs-q and gs-1 where every variable lies in [-1, 1]."""
+"""Figure 2: gs-s, gs-q and gs-1 with every variable in [-1, 1]."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .parts import Results
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check what section 5 says of Figure 2."""
+    """Check what section 5 of the paper says about Figure 2."""
     return [
         slowest(results, scale),
         longest_to_active_set(results, scale),
-        *moves_two(results, scale),
+        *updates_two(results, scale),
     ]
 
 
@@ -73,26 +73,31 @@ def longest_to_active_set(results: Results, scale: Scale) -> Claim:
     )
     last = [better(ratio) for ratio in late]
     return Claim(
-        "gs-q-finds-active-set-last",
-        "gs-q takes longest to find the active set.",
+        "gs-q-identifies-active-set-last",
+        "gs-q takes longest to identify the active set.",
         SLOWEST,
         SECTION,
         "figure2",
         except_where(better, {"gs-q over the slower of the others": late}, by_seed(scale.seeds)),
-        "The last few variables settle late by chance, and then gs-s is last for some seeds",
-        "The iteration from which on the set of variables at each bound is that of the optimum, "
+        "The last few variables reach their final state late by chance, and gs-s is last for some "
+        "seeds",
+        "The iteration after which the set of variables at each bound is that of the optimum, "
         "known from the reference solution: larger for gs-q than for gs-s and gs-1, for every "
         f"seed. {TIES}.",
         f"gs-q is last for {sum(last)} of {len(last)} seeds: {seed_by_seed(found)} iterations. For "
         f"all but 1% of the variables it is last for {sum(map(better, nearly_late))} of "
         f"{len(last)}.",
-        {"active set found at iteration": found, "all but 1% of it": nearly, "gs-q last": last},
+        {
+            "active set identified at iteration": found,
+            "all but 1% of it": nearly,
+            "gs-q last": last,
+        },
     )
 
 
-def moves_two(results: Results, scale: Scale) -> list[Claim]:
-    """Count the variables that gs-1 moves."""
-    moved = bounded.moves(results, scale, BOX)
+def updates_two(results: Results, scale: Scale) -> list[Claim]:
+    """Count the variables that gs-1 updates."""
+    moved = bounded.updated(results, scale, BOX)
     two = [float(np.mean(m == 2)) for m in moved]
     three = [float(np.mean(m <= 3)) for m in moved]
     early = [float(np.mean(m[: scale.n] == 2)) for m in moved]
@@ -101,38 +106,38 @@ def moves_two(results: Results, scale: Scale) -> list[Claim]:
     cases = by_seed(scale.seeds)
     numbers = {
         "iterations": [len(m) for m in moved],
-        "share that moves 2": np.round(two, 5).tolist(),
-        "share that moves 3 or fewer": np.round(three, 5).tolist(),
-        f"share that moves 2, first {scale.n} iterations": np.round(early, 4).tolist(),
-        "iterations that move 4 or more": more,
-        "most variables moved at once": most,
+        "fraction that updates 2": np.round(two, 5).tolist(),
+        "fraction that updates 3 or fewer": np.round(three, 5).tolist(),
+        f"fraction that updates 2, first {scale.n} iterations": np.round(early, 4).tolist(),
+        "iterations that update 4 or more": more,
+        "most variables updated at once": most,
     }
     return [
         Claim(
-            "gs-1-moves-two",
-            "gs-1 moves 2 variables on more than 85% of iterations.",
+            "gs-1-updates-two",
+            "gs-1 updates 2 variables on more than 85% of iterations.",
             OVER_85,
             APPENDIX,
             "figure2",
-            except_where(lambda share: share > 0.85, {"share": two}, cases),
-            "gs-1 moves more than 2 variables on too many iterations",
-            "The share of all iterations until convergence (KKT violation 1e-9, relative), for "
+            except_where(lambda fraction: fraction > 0.85, {"fraction": two}, cases),
+            "gs-1 updates more than 2 variables on too many iterations",
+            "The fraction of all iterations until convergence (KKT violation 1e-9, relative), for "
             "every seed.",
-            f"{percent(min(two))} at least. Early iterations move more: of the first {scale.n}, "
-            f"{percent(min(early))} to {percent(max(early))} move 2.",
+            f"{percent(min(two))} at least. Early iterations update more: of the first {scale.n}, "
+            f"{percent(min(early))} to {percent(max(early))} update 2.",
             numbers,
         ),
         Claim(
-            "gs-1-moves-three-or-fewer",
-            "gs-1 moves 3 or fewer variables on all but a few iterations, rarely 4 or 5.",
+            "gs-1-updates-three-or-fewer",
+            "gs-1 updates 3 or fewer variables on all but a few iterations, rarely 4 or 5.",
             TYPICALLY,
             SECTION,
             "figure2",
-            except_where(lambda share: share > 0.99, {"share": three}, cases),
-            "gs-1 moves 4 or more variables on too many iterations",
-            "The share of all iterations until convergence that move 3 or fewer: above 99% for "
-            "every seed.",
-            f"{percent(min(three))} at least; {min(more)} to {max(more)} iterations move 4 or "
+            except_where(lambda fraction: fraction > 0.99, {"fraction": three}, cases),
+            "gs-1 updates 4 or more variables on too many iterations",
+            "The fraction of all iterations until convergence that update 3 or fewer: above 99% "
+            "for every seed.",
+            f"{percent(min(three))} at least; {min(more)} to {max(more)} iterations update 4 or "
             f"more, the most at once is {max(most)}.",
             numbers,
         ),
@@ -144,9 +149,8 @@ EXPERIMENT = bounded.three_panels(
     "Figure 2. Greedy rules under bounds",
     "The problem of Figure 1 (as is) with every variable in [-1, 1]; step 1/L2, and 1/L1 for gs-1; "
     "seed 0. A variable is interior while it is strictly between its bounds. On the right, a dot "
-    "per iteration of gs-1, with the share of iterations beside each number. The optimum is from "
-    "an interior point method of the experiment's own, made exact by a linear solve on its active "
-    "set.",
+    "per iteration of gs-1, with the fraction of iterations next to each number. The optimum is "
+    "from an interior-point method, followed by a linear solve on its active set.",
     BOX,
     claims,
 )

@@ -15,13 +15,13 @@ from .tables import Table, distinct
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check what the appendix says of Figure 3; the rules are compared with Figure 1."""
+    """Check what the appendix says about Figure 3; `figure1` compares the rules."""
     counts: dict[str, list[int]] = {rule: [] for rule in figure1.RULES}
     for p in figure1.parts(scale, (SCALED,)):
-        fall = results[p]["suboptimality"]
-        level = np.array([0.1 * fall[0]])
-        counts[str(dict(p.parameters)["rule"])].append(int(iterations_to(level, fall)[0]))
-    widest = {rule: max(c) / min(c) for rule, c in counts.items()}
+        curve = results[p]["suboptimality"]
+        level = np.array([0.1 * curve[0]])
+        counts[str(dict(p.parameters)["rule"])].append(int(iterations_to(level, curve)[0]))
+    variation = {rule: max(c) / min(c) for rule, c in counts.items()}
     return [
         Claim(
             "seeds-are-similar",
@@ -29,18 +29,18 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "We see that the performance across different random seeds is similar.",
             APPENDIX,
             "figure3",
-            except_where(alike, {rule: [w] for rule, w in widest.items()}, ["most over least"]),
+            except_where(alike, {rule: [w] for rule, w in variation.items()}, ["most over least"]),
             f"Some rule's iterations differ by more than a factor of {LITTLE} between the seeds",
             "Iterations until the suboptimality is a tenth of the start: for every rule, the most "
             f"over all seeds is below {LITTLE} times the least.",
-            f"Most over least: {', '.join(f'{rule} {w:.2f}' for rule, w in widest.items())}.",
+            f"Most over least: {', '.join(f'{rule} {w:.2f}' for rule, w in variation.items())}.",
             {"iterations to a tenth": counts},
         )
     ]
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
-    """One panel per seed."""
+    """Return one panel per seed."""
     table = tables["figure3"]
     return [
         Panel(
@@ -53,11 +53,11 @@ def panels(tables: dict[str, Table]) -> list[Panel]:
 
 EXPERIMENT = Experiment(
     "figure3",
-    "Figure 3. Very different L_i, seed by seed",
+    "Figure 3. Very different L_i, for every seed",
     "The right panel of Figure 1 for every seed (of the data and of the random rules).",
     partial(figure1.parts, columns=(SCALED,)),
     partial(figure1.tables, columns=(SCALED,), name="figure3"),
     claims,
     panels,
-    label_room=1.4,
+    label_width=1.4,
 )

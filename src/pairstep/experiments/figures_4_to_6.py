@@ -36,7 +36,7 @@ ADVANTAGES = (
 
 
 def objective(results: Results, scale: Scale) -> list[Claim]:
-    """Check what the appendix says of Figure 4."""
+    """Check what the appendix says about Figure 4."""
     levels = bounded.compare(results, scale, BOX)
     speeds = {rule: [mean(r) for r in each] for rule, each in levels.items()}
     least = {rule: [float(r.min()) for r in each] for rule, each in levels.items()}
@@ -56,7 +56,7 @@ def objective(results: Results, scale: Scale) -> list[Claim]:
             ),
             "The advantage is not there at every level, or is not small",
             f"{SPEED}. Against gs-s, for every seed: never slower at any of the 50 levels and "
-            f"faster on the whole (consistent), by less than a factor of {LITTLE} (small). {TIES}.",
+            f"faster on average (consistent), by less than a factor of {LITTLE} (small). {TIES}.",
             f"{bounded.speeds_in_words(speeds)} At the worst level: "
             + ", ".join(f"{rule} {spread(xs)}" for rule, xs in least.items())
             + ".",
@@ -66,7 +66,7 @@ def objective(results: Results, scale: Scale) -> list[Claim]:
 
 
 def interior(results: Results, scale: Scale) -> list[Claim]:
-    """Check what the appendix says of Figure 5."""
+    """Check what the appendix says about Figure 5."""
     counts = [interior_variables(results, scale, seed) for seed in scale.seeds]
     fewer = {
         rule: [of["gs-q"] / np.maximum(of[rule], 1) for of in counts]
@@ -89,10 +89,10 @@ def interior(results: Results, scale: Scale) -> list[Claim]:
                 for case, r in zip(cases, each, strict=True)
                 if not consistently_better(r)
             ),
-            "gs-q has fewer interior variables for a while, or as few on the whole",
-            "The interior variables at every iteration until the last of the three rules has found "
-            "the active set, for every seed: never more for gs-s and gs-1 than for gs-q, and fewer "
-            f"on the whole. {TIES}.",
+            "gs-q has fewer interior variables for a while, or as few on average",
+            "The interior variables at every iteration until all three rules have identified the "
+            "active set, for every seed: never more for gs-s and gs-1 than for gs-q, and fewer on "
+            f"average. {TIES}.",
             "Mean interior variables: "
             + ", ".join(f"{rule} {spread(means[rule])}" for rule in RULES)
             + ". More than gs-q: "
@@ -101,18 +101,18 @@ def interior(results: Results, scale: Scale) -> list[Claim]:
                 for rule, xs in behind.items()
             )
             + ".",
-            {"mean interior variables": means, "share of iterations behind gs-q": behind},
+            {"mean interior variables": means, "fraction of iterations behind gs-q": behind},
         )
     ]
 
 
 def interior_variables(results: Results, scale: Scale, seed: int) -> dict[str, Array]:
-    """Count them at every iteration until the last rule has found the active set.
+    """Return the number of interior variables until all rules have identified the active set.
 
-    A run that has ended stays as it is.
+    A run that has ended keeps its last number.
     """
     of = {rule: results[bounded.part_of(scale, BOX, seed, rule)] for rule in RULES}
-    last = max(identified_at(measured["unsettled"]) for measured in of.values())
+    last = max(identified_at(measured["not_final"]) for measured in of.values())
     return {
         rule: measured["interior"][np.minimum(np.arange(last + 1), len(measured["interior"]) - 1)]
         for rule, measured in of.items()
@@ -120,22 +120,22 @@ def interior_variables(results: Results, scale: Scale, seed: int) -> dict[str, A
 
 
 def shortfall(ratios: Array) -> str:
-    """Say when the advantage is missing."""
+    """Return when the advantage is missing, as text."""
     behind = np.flatnonzero(ratios < 1 / TIE)
     if not len(behind):
-        return f"{mean(ratios):.2f} on the whole"
+        return f"{mean(ratios):.2f} on average"
     return f"behind between iterations {behind[0]} and {behind[-1]}"
 
 
-def moved(results: Results, scale: Scale) -> list[Claim]:
-    """Claim nothing: what is said of Figure 6 is claimed with Figure 2, for every seed."""
+def updated(results: Results, scale: Scale) -> list[Claim]:
+    """Return no claims: `figure2` checks what the paper says about Figure 6, for every seed."""
     return []
 
 
 EXPERIMENTS = tuple(
     Experiment(
         name,
-        f"Figure {name[-1]}. {what}, seed by seed",
+        f"Figure {name[-1]}. {what}, for every seed",
         f"The {where} panel of Figure 2 for every seed.",
         partial(bounded.parts, bounds=BOX),
         partial(bounded.tables, bounds=BOX, name=name, columns=(column,)),
@@ -145,6 +145,6 @@ EXPERIMENTS = tuple(
     for name, what, where, column, claims in (
         ("figure4", "Objective under bounds", "left", "suboptimality", objective),
         ("figure5", "Interior variables", "middle", "interior", interior),
-        ("figure6", "Variables that gs-1 moves", "right", "moved", moved),
+        ("figure6", "Variables that gs-1 updates", "right", "moved", updated),
     )
 )

@@ -1,8 +1,9 @@
-"""The runner: measures parts in parallel, once, and keeps what is finished.
+"""Measure parts of experiments in parallel, and keep the finished ones.
 
-A part is a function of this package and its parameters. What it measures goes to a file of its own,
-named after the code and the parameters, and written in one go. So an interrupted run leaves only
-finished parts, a rerun continues from them, and a part that two figures share is measured once.
+A part is a function of this package with its parameters. Its results are written to a separate file
+in one step, and the file is named after a hash of the code and the parameters. So an interrupted
+run leaves only finished parts, a rerun continues from them, and a part that two figures use is
+measured once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Part:
     parameters : tuple of (name, value)
         Its keyword arguments.
     alone : bool
-        Whether nothing else may run beside it, for its times matter.
+        Whether nothing else may run at the same time, because its times matter.
     """
 
     measure: Callable[..., Measured]
@@ -49,7 +50,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """A name for the code and the parameters."""
+        """A hash of the code and the parameters."""
         source = inspect.getsourcefile(self.measure) or ""
         called = [fingerprint(source), self.measure.__qualname__, self.parameters]
         return hashlib.sha256(json.dumps(called).encode()).hexdigest()[:24]
@@ -62,12 +63,12 @@ class Part:
 def part(
     measure: Callable[..., Measured], alone: bool = False, **parameters: str | int | float | bool
 ) -> Part:
-    """Describe a measurement."""
+    """Return a measurement of a function with these parameters."""
     return Part(measure, tuple(sorted(parameters.items())), alone)
 
 
 class Results(Mapping[Part, Measured]):
-    """What was measured, read from disk when it is asked for."""
+    """The measurements, read from disk on access."""
 
     def __init__(self, paths: dict[Part, Path]):
         self._paths = paths
@@ -86,21 +87,21 @@ class Results(Mapping[Part, Measured]):
 def run(
     parts: Iterable[Part], folder: Path, done: Callable[[str], None] = lambda label: None
 ) -> Results:
-    """Measure the parts that are not there yet, on any joblib backend.
+    """Measure the parts that are not finished yet, on any joblib backend.
 
     Parameters
     ----------
     parts : iterable of Part
-        What to measure; repetitions are measured once.
+        What to measure. Duplicates are measured once.
     folder : Path
         Where finished parts are kept.
     done : callable
-        Told of each part when it is there.
+        Called with the name of each part when it is finished.
 
     Returns
     -------
     Results
-        All parts.
+        The measurements of all parts.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = {p: folder / f"{p.key}.npz" for p in parts}
@@ -111,7 +112,7 @@ def run(
         else:
             pending.append(p)
     together = [(p, paths[p]) for p in pending if not p.alone]
-    with threadpool_limits(1):  # for backends that run parts here, side by side
+    with threadpool_limits(1):  # for backends that run parts in threads of this process
         in_parallel(measure_and_keep, together, lambda p: done(str(p)))
     for p in pending:
         if p.alone:
@@ -120,7 +121,10 @@ def run(
 
 
 def measure_and_keep(part: Part, path: Path) -> Part:
-    """Measure a part on one thread, so that its bits do not depend on the backend, and keep it."""
+    """Measure a part and write its file.
+
+    It runs on one thread, so that its results do not depend on the backend.
+    """
     with threadpool_limits(1):
         measured = part.measure(**dict(part.parameters))
     buffer = io.BytesIO()
@@ -131,7 +135,7 @@ def measure_and_keep(part: Part, path: Path) -> Part:
 
 @cache
 def fingerprint(source: str) -> str:
-    """Name the code that a measurement depends on: the package and the file that measures."""
+    """Return a hash of the code that a measurement depends on: the package and its own file."""
     here = Path(__file__).parent
     commands = here.with_name("cli")
     package = [p for p in here.parent.rglob("*.py") if not {here, commands} & set(p.parents)]

@@ -1,4 +1,4 @@
-"""The problems of the paper's section 5, and their optima from methods that are not ours."""
+"""The problems of section 5 of the paper, and their optima from independent methods."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def least_squares(seed: int, n: int, scaled: bool = False) -> tuple[Array, Array
     Parameters
     ----------
     seed : int
-        Of the generator.
+        Seed of the random generator.
     n : int
         Rows and columns of A.
     scaled : bool
-        Scale each column by a standard normal sample, so that the L_i differ much.
+        Scale each column by a standard normal sample, so that the L_i differ a lot.
 
     Returns
     -------
@@ -37,10 +37,10 @@ def least_squares(seed: int, n: int, scaled: bool = False) -> tuple[Array, Array
 
 
 def equality_optimum(A: Array, b: Array, weights: Array | None = None) -> float:
-    """Find the least ``|Ax - b|^2 / 2`` where the weighted sum of x is 0, by a direct solve.
+    """Return the minimum of ``|Ax - b|^2 / 2`` subject to ``weights'x = 0``, by a direct solve.
 
-    The variable of the largest weight is eliminated, which leaves a plain least squares problem;
-    a QR factorisation solves it.
+    The variable with the largest weight is eliminated. A QR factorization solves the remaining
+    least-squares problem.
     """
     a = np.ones(A.shape[1]) if weights is None else weights
     pivot = int(np.argmax(np.abs(a)))
@@ -54,12 +54,12 @@ def equality_optimum(A: Array, b: Array, weights: Array | None = None) -> float:
 def box_optimum(
     H: Array, c: Array, total: float, lower: float, upper: float = math.inf
 ) -> tuple[Array, float]:
-    """Minimise ``x'Hx/2 + c'x`` where x sums to a total within bounds: an independent reference.
+    """Minimize ``x'Hx/2 + c'x`` where x sums to a total within bounds: an independent reference.
 
-    A primal-dual interior point method (Mehrotra's predictor and corrector) finds which bounds are
-    active. With those fixed, one linear system gives the optimum to rounding, and the signs of its
-    multipliers prove it: variables that come out on the wrong side change sets, and the system is
-    solved again.
+    A primal-dual interior-point method (Mehrotra's predictor-corrector) identifies the active
+    bounds. With these fixed, one linear system gives the optimum up to rounding, and the signs of
+    the multipliers prove it. Variables with a wrong sign change sets, and the system is solved
+    again.
 
     Returns
     -------
@@ -68,19 +68,21 @@ def box_optimum(
     value : float
         ``x'Hx/2 + c'x`` there.
     """
-    x, price = interior_point(H, c, total, lower, upper)
+    x, multiplier = interior_point(H, c, total, lower, upper)
     scale = 1.0 + float(np.abs(H @ x + c).max())
-    low = (x - lower) * scale < H @ x + c - price
-    high = (upper - x) * scale < price - H @ x - c
+    low = (x - lower) * scale < H @ x + c - multiplier
+    high = (upper - x) * scale < multiplier - H @ x - c
     for _ in range(100):
         x = np.where(low, lower, np.where(high, upper, 0.0))
         free = ~(low | high)
         gradient = H @ x + c
         if free.any():
-            x[free], price = balance(H[np.ix_(free, free)], gradient[free], total - x.sum())
-        else:  # any price between those of the two sides
-            price = float(gradient[low].min() + gradient[high].max()) / 2
-        excess = H @ x + c - price  # the multiplier of the bounds
+            x[free], multiplier = equality_minimum(
+                H[np.ix_(free, free)], gradient[free], total - x.sum()
+            )
+        else:  # any multiplier between the derivatives of the two sides
+            multiplier = float(gradient[low].min() + gradient[high].max()) / 2
+        excess = H @ x + c - multiplier  # the multipliers of the bounds
         excess[free] = 0.0
         slack = 1e-9 * scale
         now_low = (low & (excess >= -slack)) | (x < lower)
@@ -88,13 +90,13 @@ def box_optimum(
         if (now_low == low).all() and (now_high == high).all():
             return x, float(x @ (0.5 * (H @ x) + c))
         low, high = now_low, now_high
-    raise RuntimeError("the active set of the reference solution did not settle")
+    raise RuntimeError("the active set of the reference solution did not converge")
 
 
 def interior_point(
     H: Array, c: Array, total: float, lower: float, upper: float
 ) -> tuple[Array, float]:
-    """Mehrotra's method for a sum and bounds; returns x and the multiplier of the sum."""
+    """Run Mehrotra's method for a sum and bounds; return x and the multiplier of the sum."""
     n = len(c)
     bounded = math.isfinite(upper)
     x = np.full(n, total / n)
@@ -140,13 +142,13 @@ def _solve(H: Array, *sides: Array) -> Array:
 
 
 def _reach(values: Array, change: Array) -> float:
-    """How far along `change` the values stay positive."""
+    """Return how far along `change` the values stay positive."""
     falling = change < 0
     return float(np.min(-values[falling] / change[falling], initial=math.inf))
 
 
-def balance(H: Array, gradient: Array, total: float) -> tuple[Array, float]:
-    """Minimise ``x'Hx/2 + gradient'x`` where x sums to a total; returns x and the multiplier."""
+def equality_minimum(H: Array, gradient: Array, total: float) -> tuple[Array, float]:
+    """Minimize ``x'Hx/2 + gradient'x`` where x sums to a total; return x and the multiplier."""
     base, ones = _solve(H, gradient, np.ones(len(H)))
-    price = (total + base.sum()) / ones.sum()
-    return price * ones - base, float(price)
+    multiplier = (total + base.sum()) / ones.sum()
+    return multiplier * ones - base, float(multiplier)

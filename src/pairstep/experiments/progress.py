@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar through rich, plain lines without it. In a pipe there is none."""
+"""Show progress on a terminal: a bar if rich is installed, otherwise lines. Silent in a pipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Show how many of `total` steps are done; call what it gives with a label after each."""
+    """Show how many of `total` tasks are done. Yields a function to call after each."""
     if not sys.stderr.isatty():
         yield lambda label: None
         return
@@ -27,7 +27,7 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def plain(total: int) -> Callable[[str], None]:
-    """Print a line after each step."""
+    """Return a function that prints a line after each task."""
     began, count = time.monotonic(), 0
 
     def done(label: str) -> None:

@@ -1,4 +1,4 @@
-"""Races: a rule runs on a problem, and what happens in each iteration is written down."""
+"""Run a rule on a problem and record every iteration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .parts import Measured
 
 @dataclass(frozen=True)
 class Race:
-    """A problem and how a rule is to run on it."""
+    """A problem, and the settings with which a rule runs on it."""
 
     objective: Objective
     constraint: SumBox
@@ -27,10 +27,10 @@ class Race:
     seed: int = 0
 
     def run(self, optimum: float, repeat: int = 1) -> Measured:
-        """Suboptimality, interior variables, variables moved and seconds, per iteration.
+        """Return suboptimality, interior variables, updated variables and seconds per iteration.
 
-        Runs are alike to the bit, so to take the noise of the machine out of the seconds a run may
-        be repeated: of each iteration the least time counts. No run begins after a second.
+        Runs are identical to the bit, so a run can be repeated to remove noise from the times: the
+        least time of each iteration counts. No repetition starts after one second in total.
         """
         took: list[NDArray[np.float64]] = []
         while len(took) < repeat and sum(float(t.sum()) for t in took) < 1:
@@ -50,11 +50,11 @@ class Race:
             "converged": np.array(str(result.status) == "optimal"),
         }
 
-    def unsettled(self, final: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many variables are not yet as in the final active set, per iteration.
+    def not_final(self, final: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return how many variables are not yet in their final state, per iteration.
 
-        A variable is at its lower bound, at its upper bound, or between them. The run is the same
-        as in `run`, only watched from a callback.
+        The state of a variable is at its lower bound, at its upper bound, or between them. The
+        iterations are the same as in `run`; a callback counts.
         """
         layout = self.constraint.layout(len(final))
         lower, upper = layout.bounds
@@ -75,7 +75,7 @@ class Race:
         return np.array(counts)
 
 
-def identified_at(unsettled: NDArray[np.int64], tolerated: int = 0) -> int:
-    """Find the iteration from which on the active set is the final one, but for a few variables."""
-    wrong = np.flatnonzero(unsettled > tolerated)
+def identified_at(not_final: NDArray[np.int64], tolerated: int = 0) -> int:
+    """Return the iteration after which at most `tolerated` variables are not final."""
+    wrong = np.flatnonzero(not_final > tolerated)
     return int(wrong[-1]) + 1 if len(wrong) else 0

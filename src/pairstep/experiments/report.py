@@ -1,4 +1,4 @@
-"""The report: one page that opens from disk, with the claims first and all figures inside."""
+"""The report: one HTML file with the claims and all figures embedded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 from ..rules import RULES
 from .experiment import Experiment
 
-SEEN, THEOREMS, BEYOND = "What the paper saw", "What the paper proves", "Beyond the paper"
-GROUPS = SEEN, THEOREMS, BEYOND
+OBSERVED, THEOREMS = "Observations of the paper", "Theorems of the paper"
+BEYOND = "Beyond the paper"
+GROUPS = OBSERVED, THEOREMS, BEYOND
 RULE_NAMES = re.compile("|".join(sorted(RULES, key=len, reverse=True)))
 VERDICTS = {True: ("yes", "holds"), False: ("no", "does not hold"), None: ("open", "not measured")}
 
@@ -23,7 +24,7 @@ def page(
     experiments: Iterable[Experiment],
     drawn: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> str:
-    """Write the page."""
+    """Return the page."""
     experiments = list(experiments)
     titles = {e.name: short(e.title) for e in experiments}
     return PAGE.format(
@@ -42,27 +43,27 @@ def page(
 
 
 def group_of(claim: Mapping[str, Any]) -> str:
-    """Tell what a claim is about."""
+    """Return the group of a claim."""
     if not claim["quote"]:
         return BEYOND
-    return THEOREMS if claim["name"].startswith("theorem") else SEEN
+    return THEOREMS if claim["name"].startswith("theorem") else OBSERVED
 
 
 def summary(claims: Sequence[Mapping[str, Any]]) -> str:
-    """Count what holds."""
+    """Return a sentence with the numbers of claims that hold."""
     sentences = []
     for name in GROUPS:
         verdicts = [claim["holds"] for claim in claims if group_of(claim) == name]
         measured = [holds for holds in verdicts if holds is not None]
         if verdicts:
             sentence = f"{name}: {sum(measured)} of {len(measured)} hold"
-            absent = len(verdicts) - len(measured)
-            sentences.append(sentence + (f", {absent} not measured" if absent else ""))
+            missing = len(verdicts) - len(measured)
+            sentences.append(sentence + (f", {missing} not measured" if missing else ""))
     return ". ".join(sentences)
 
 
 def group(name: str, claims: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
-    """Write the claims of one kind below their heading."""
+    """Return the claims of one group below their heading."""
     if not claims:
         return ""
     rows = "\n".join(row(claim, titles) for claim in claims)
@@ -71,7 +72,7 @@ def group(name: str, claims: Sequence[Mapping[str, Any]], titles: Mapping[str, s
 
 
 def row(claim: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    """One claim: what is said, whether it holds, what was found and how."""
+    """Return the table row of one claim: its verdict, its statement, and what was measured."""
     mark, verdict = VERDICTS[claim["holds"]]
     figure = claim["figure"]
     where = html.escape(titles.get(figure, figure))
@@ -79,15 +80,15 @@ def row(claim: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     return f"""<tr id="{claim["name"]}">
 <td class="verdict {mark}"><span>{verdict}</span></td>
 <td><p class="statement">{words(claim["statement"])}</p>
-{said(claim)}</td>
+{quotation(claim)}</td>
 <td>{failed(claim)}<p>{words(claim["found"])} <span class="source">{link}</span></p>
 <details><summary>How it was measured</summary><p>{words(claim["how"])}</p>
 {numbers(claim["numbers"])}</details></td>
 </tr>"""
 
 
-def said(claim: Mapping[str, Any]) -> str:
-    """Quote the paper, where the claim is its own."""
+def quotation(claim: Mapping[str, Any]) -> str:
+    """Return the sentence of the paper, if the claim is from it."""
     if not claim["quote"]:
         return ""
     return (
@@ -97,12 +98,12 @@ def said(claim: Mapping[str, Any]) -> str:
 
 
 def failed(claim: Mapping[str, Any]) -> str:
-    """Say why a claim does not hold, where it does not."""
+    """Return why a claim does not hold; empty if it does."""
     return f'<p class="why">{words(claim["why"])}</p>\n' if claim["why"] else ""
 
 
 def numbers(value: Mapping[str, Any]) -> str:
-    """Write numbers by name; names within names become a table."""
+    """Return numbers by name; nested names become a table."""
     lines = []
     for name, of in value.items():
         if isinstance(of, Mapping):
@@ -116,7 +117,7 @@ def numbers(value: Mapping[str, Any]) -> str:
 
 
 def listed(value: Any) -> str:
-    """Write a number, or some."""
+    """Return a number or several as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{words(key)} {listed(x)}" for key, x in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -129,7 +130,7 @@ def listed(value: Any) -> str:
 def section(
     e: Experiment, panels: Sequence[Mapping[str, str]], claims: Sequence[Mapping[str, Any]]
 ) -> str:
-    """One figure: its panels, which a narrow screen stacks, and its caption."""
+    """Return one figure: its panels, which are stacked on narrow screens, and its caption."""
     images = "\n".join(
         '<picture><source media="(prefers-color-scheme: dark)" '
         f'srcset="{embedded(svg["dark"])}"><img src="{embedded(svg["light"])}" '
@@ -153,12 +154,12 @@ def section(
 
 
 def embedded(svg: str) -> str:
-    """Write an image as an address that holds it."""
+    """Return a data URL of an image."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def provenance(about: Mapping[str, Any]) -> str:
-    """List what made the page."""
+    """Return a list of facts about the run."""
     scale = about["scale"]
     facts = {
         "Command": f"<code>{html.escape(about['command'])}</code>",
@@ -166,15 +167,15 @@ def provenance(about: Mapping[str, Any]) -> str:
         "Seeds": listed(about["seeds"]),
         "Size": f"n = {scale['n']} in the synthetic problems, up to {scale['sizes'][-1]:,} for the "
         f"time of one choice, at most {scale['rows']} rows of each data set",
-        "Machine": html.escape(about["machine"]),
+        "Computer": html.escape(about["machine"]),
         "Finished": f"{about['finished']}, after {about['seconds']:g} seconds "
-        "(finished parts of an earlier run are not measured again)",
+        "(parts that were finished in an earlier run are not measured again)",
     }
     return "\n".join(f"<dt>{name}</dt><dd>{fact}</dd>" for name, fact in facts.items())
 
 
 def words(text: str) -> str:
-    """Escape, and set the few bits of mathematics: L_i, mu_2, f*, n^2, x^{k+1}."""
+    """Return a text as HTML, with its mathematics typeset: L_i, mu_2, n^2, x^{k+1}."""
     escaped = html.escape(text, quote=False)
     escaped = re.sub(r"\bmu_(\w)\b", r"<i>μ</i><sub>\1</sub>", escaped)
     escaped = re.sub(r"\b([Laxgz])_([ij]|\d)\b", r"<i>\1</i><sub>\2</sub>", escaped)
@@ -184,7 +185,7 @@ def words(text: str) -> str:
 
 
 def short(title: str) -> str:
-    """Cut a title before its first full stop."""
+    """Return a title up to its first period."""
     return title.split(". ")[0]
 
 
@@ -266,7 +267,7 @@ PAGE = """<!doctype html>
 <p class="summary">{summary}.</p>
 <p>The experiments of Ramesh, Mishkin, Schmidt, Zhou, Lavington and She, <cite>Analyzing and
 Improving Greedy 2-Coordinate Updates for Equality-Constrained Optimization via Steepest Descent in
-the 1-Norm</cite> (2023), and a few beyond them.</p>
+the 1-Norm</cite> (2023), and a few more.</p>
 <p>Made by {made}.</p>
 </header>
 <table class="claims">

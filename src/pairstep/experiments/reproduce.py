@@ -1,4 +1,4 @@
-"""One command: measure, write tables and claims, draw, report."""
+"""Run experiments: measure, write tables and claims, draw the figures, write the report."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from .progress import progress
 from .tables import read, write
 from .workers import in_parallel
 
+# In the order in which the report shows them; `Figure` has the same names in the same order.
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
+    str(experiment.name): experiment
     for experiment in (
         figure1.EXPERIMENT,
         figure2.EXPERIMENT,
@@ -51,8 +52,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     )
 }
 
-THEMES = {"light": "", "dark": "-dark"}  # and how the names of files in them end
-Drawn = dict[str, list[dict[str, str]]]  # panels by experiment, each as SVG by theme
+THEMES = {"light": "", "dark": "-dark"}  # suffix of the file names of each theme
+Drawn = dict[str, list[dict[str, str]]]  # for each experiment its panels, as SVG by theme
 
 
 def reproduce(
@@ -62,25 +63,25 @@ def reproduce(
     scale: Scale | None = None,
     command: str = "pairstep.experiments.reproduce(...)",
 ) -> Path:
-    """Run experiments and leave tables, figures, claims and a report in a folder.
+    """Run experiments and write tables, figures, claims and a report to a folder.
 
-    Finished measurements are kept in ``.parts`` in that folder; a rerun continues from them.
+    Finished measurements are kept in ``.parts`` in that folder, and a rerun continues from them.
 
     Parameters
     ----------
     out : path
-        The folder; made if need be.
+        The folder. It is created if it does not exist.
     figures : iterable of str, optional
         Names in `EXPERIMENTS`; all by default.
     scale : Scale, optional
         How large the experiments are.
     command : str
-        What the report says made it.
+        The command that the report names as its origin.
 
     Returns
     -------
     Path
-        The report.
+        The path of the report.
     """
     began = time.monotonic()
     folder = Path(out)
@@ -100,7 +101,7 @@ def reproduce(
             "version": __version__,
             "seeds": list(scale.seeds),
             "scale": asdict(scale),
-            "machine": machine(),
+            "machine": computer(),
             "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "figures": [e.name for e in chosen],
         }
@@ -112,21 +113,21 @@ def reproduce(
 
 
 def redraw(out: str | os.PathLike[str]) -> Path:
-    """Draw the figures and the report anew from the CSV files and claims.json of a folder."""
+    """Draw figures and report again, from the CSV files and claims.json of a folder."""
     folder = Path(out)
     path = folder / "claims.json"
     try:
         content = json.loads(path.read_text())
         unknown = set(content["about"]["figures"]) - set(EXPERIMENTS)
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a file that reproduce has written: {error!r}") from error
+        raise ValueError(f"{path} was not written by reproduce: {error!r}") from error
     if unknown:
-        raise ValueError(f"{path} speaks of unknown figures: {', '.join(sorted(unknown))}")
+        raise ValueError(f"{path} has unknown figures: {', '.join(sorted(unknown))}")
     return write_report(folder, content, draw(folder, content["about"]["figures"]))
 
 
 def write_report(folder: Path, content: dict[str, Any], drawn: Drawn) -> Path:
-    """Write the page."""
+    """Write the report and return its path."""
     experiments = [EXPERIMENTS[name] for name in content["about"]["figures"]]
     path = folder / "report.html"
     write_at_once(path, report.page(content["about"], content["claims"], experiments, drawn))
@@ -136,11 +137,11 @@ def write_report(folder: Path, content: dict[str, Any], drawn: Drawn) -> Path:
 def draw(
     folder: Path, names: Iterable[str], done: Callable[[str], None] = lambda label: None
 ) -> Drawn:
-    """Draw figures from their CSV files; returns the panels of each, for the report."""
+    """Draw figures from their CSV files, and return the panels of each for the report."""
     drawn = {}
 
-    def keep(answer: tuple[str, list[dict[str, str]]]) -> None:
-        name, drawn[name] = answer
+    def keep(result: tuple[str, list[dict[str, str]]]) -> None:
+        name, drawn[name] = result
         done(f"drawing {name}")
 
     in_parallel(draw_one, [(folder, name) for name in names], keep)
@@ -148,26 +149,26 @@ def draw(
 
 
 def draw_one(folder: Path, name: str) -> tuple[str, list[dict[str, str]]]:
-    """Draw one figure as PNG and SVG, and each of its panels as SVG, all in light and dark."""
+    """Draw one figure as PNG and SVG, and each of its panels as SVG, in both themes."""
     experiment = EXPERIMENTS[name]
     paths = {stem: folder / f"{stem}.csv" for stem in (name, f"{name}_timing")}
     tables = {stem: read(path) for stem, path in paths.items() if path.exists()}
     if name not in tables:
         return name, []
     panels = experiment.panels(tables)
-    room, kinds = experiment.label_room, ("svg", "png")
+    width, kinds = experiment.label_width, ("svg", "png")
     for theme, ending in THEMES.items():
-        figures = style.draw(panels, experiment.columns, room, theme, kinds)
+        figures = style.draw(panels, experiment.columns, width, theme, kinds)
         for kind, figure in zip(kinds, figures, strict=True):
             write_at_once(folder / f"{name}{ending}.{kind}", figure)
     return name, [
-        {theme: style.draw([panel], 1, room, theme, ["svg"])[0].decode() for theme in THEMES}
+        {theme: style.draw([panel], 1, width, theme, ["svg"])[0].decode() for theme in THEMES}
         for panel in panels
     ]
 
 
-def machine() -> str:
-    """Describe the machine in a line."""
+def computer() -> str:
+    """Describe the computer on one line."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Past the paper: the time of one exact choice as n grows, against a search over all pairs."""
+"""Beyond the paper: the time of one exact choice as n grows, and of a search over all pairs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from .tables import Table, distinct, stack, where
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The rules that the paper leaves at O(n^2), with the bounds it leaves them at; and two of O(n).
+# Rules for which the paper only gives an O(n^2) search, and all rules that are timed; the flag says
+# whether the variables have bounds.
 EXACT = "gs-q", "gs-q-lipschitz", "gs-1-lipschitz"
 RULES = {"gs-s": True, "gs-1": True, "gs-q": True, "gs-q-lipschitz": False, "gs-1-lipschitz": False}
-BRUTE = 10_000  # the largest n of the search over all pairs
-ROWS = 256  # of the pairs, at a time
-LINEAR = 1.3  # growth exponents up to this count as linear
+MAX_BRUTE_FORCE = 10_000  # largest n of the search over all pairs
+ROWS = 256  # of the matrix of all pairs, computed at a time
+LINEAR = 1.3  # growth exponents below this count as linear
 
 
 def measure(seed: int, n: int, rule: str) -> Measured:
@@ -47,7 +48,7 @@ def measure(seed: int, n: int, rule: str) -> Measured:
         "brute_seconds": np.array(math.nan),
         "brute_decrease": np.array(math.nan),
     }
-    if rule in EXACT and n <= BRUTE:
+    if rule in EXACT and n <= MAX_BRUTE_FORCE:
         search = partial(brute_force, rule, g, x, constants)
         measured["brute_seconds"] = np.array(fastest(search, repeat=1 if n > 3000 else 2))
         measured["brute_decrease"] = np.array(search())
@@ -55,7 +56,7 @@ def measure(seed: int, n: int, rule: str) -> Measured:
 
 
 def fastest(call: Callable[[], float], repeat: int) -> float:
-    """Find the least time of a few calls."""
+    """Return the least time of a few calls."""
     times = []
     for _ in range(repeat):
         began = time.perf_counter()
@@ -65,7 +66,7 @@ def fastest(call: Callable[[], float], repeat: int) -> float:
 
 
 def brute_force(rule: str, g: Array, x: Array, constants: Array) -> float:
-    """Find the largest decrease over all pairs, by trying every one."""
+    """Return the largest decrease over all pairs."""
     best, root = 0.0, np.sqrt(constants)
     for begin in range(0, len(g), ROWS):
         rows = slice(begin, begin + ROWS)
@@ -82,14 +83,14 @@ def brute_force(rule: str, g: Array, x: Array, constants: Array) -> float:
 
 
 def parts(scale: Scale) -> list[Part]:
-    """Every rule at every size, one after the other."""
+    """Return one part for every rule and size; they run one at a time."""
     return [
         part(measure, alone=True, seed=0, n=n, rule=rule) for n in scale.sizes for rule in RULES
     ]
 
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
-    """Write what was chosen, and, in another file, how long it took."""
+    """Return a table of the choices, and one of their times."""
     chosen, times = [], []
     for p in parts(scale):
         measured, given = results[p], dict(p.parameters)
@@ -100,12 +101,12 @@ def tables(results: Results, scale: Scale) -> dict[str, Table]:
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
-    """One panel."""
+    """Return one panel."""
     return [Panel("Time of one choice", partial(draw, table=tables["scaling_timing"]))]
 
 
 def draw(ax: Axes, table: Table) -> None:
-    """Seconds against n; brute force beyond what was measured is dotted."""
+    """Draw seconds over n; extrapolated times of the brute-force search are dotted."""
     ax.set(xscale="log", yscale="log", xlabel="variables n", ylabel="seconds")
     last = table["n"].max()
     ax.set_xlim(table["n"].min(), last)
@@ -117,14 +118,14 @@ def draw(ax: Axes, table: Table) -> None:
             tried = np.isfinite(rows["brute_seconds"])
             n, seconds = rows["n"][tried], rows["brute_seconds"][tried]
             ax.plot(n, seconds, color=BLACK)
-            far = seconds[-1] * (last / n[-1]) ** 2
-            ax.plot([n[-1], last], [seconds[-1], far], color=BLACK, linestyle=":")
-            ends.append((float(last), float(far), "all pairs", BLACK))
+            extrapolated = seconds[-1] * (last / n[-1]) ** 2
+            ax.plot([n[-1], last], [seconds[-1], extrapolated], color=BLACK, linestyle=":")
+            ends.append((float(last), float(extrapolated), "all pairs", BLACK))
     label_ends(ax, ends)
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Exact, and linear in practice."""
+    """Check that the rules are exact, and linear in practice."""
     of = {rule: [results[part(measure, alone=True, seed=0, n=n, rule=rule)] for n in scale.sizes]
           for rule in RULES}  # fmt: skip
     errors = [
@@ -142,7 +143,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     largest = scale.sizes[-1]
     seconds = {rule: float(ms[-1]["seconds"]) for rule, ms in of.items()}
     tried = [float(m["brute_seconds"]) for m in of["gs-q"] if np.isfinite(m["brute_seconds"])]
-    brute = tried[-1] * (largest / min(largest, BRUTE)) ** 2
+    brute = tried[-1] * (largest / min(largest, MAX_BRUTE_FORCE)) ** 2
     return [
         Claim(
             "exact-rules-are-exact",
@@ -153,13 +154,13 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             unless(max(errors) < 1e-12, f"relative difference {max(errors):.1e}"),
             "Some choice is not the best of all pairs",
             f"Their decrease against that of a search over all pairs, for n up to "
-            f"{min(BRUTE, largest)}.",
+            f"{min(MAX_BRUTE_FORCE, largest)}.",
             f"Largest relative difference {max(errors):.1e}.",
             {"largest relative difference": max(errors)},
         ),
         Claim(
             "exact-rules-are-linear",
-            "The rules that the paper leaves at O(n^2) grow like n in practice.",
+            "The rules for which the paper gives an O(n^2) search take O(n) time in practice.",
             "",
             "",
             "scaling",
@@ -167,7 +168,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
                 lambda slope: slope < LINEAR, {rule: [growth[rule]] for rule in EXACT}, ["slope"]
             ),
             "The time of some rule grows faster than n",
-            f"Slope of log time against log n over the larger half of the sizes, up to n = "
+            f"Slope of log time over log n for the larger half of the sizes, up to n = "
             f"{largest}: below {LINEAR} (the fastest of five calls of propose).",
             f"Slopes: {', '.join(f'{rule} {growth[rule]:.2f}' for rule in EXACT)}. At n = "
             f"{largest:,}: "
@@ -179,7 +180,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in the unit that fits."""
+    """Return a time as text, in a suitable unit."""
     for unit, size in (("hours", 3600), ("minutes", 60), ("seconds", 1)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -188,14 +189,14 @@ def duration(seconds: float) -> str:
 
 EXPERIMENT = Experiment(
     "scaling",
-    "The price of an exact choice",
+    "The cost of an exact choice",
     "Time of one choice from a given gradient, fastest of five. gs-s, gs-1 and gs-q with bounds, a "
-    "third of the variables at one; the rules with L_i without bounds, where the paper leaves them "
-    "at O(n^2). Black: gs-q by trying all pairs in NumPy; dotted where it is extrapolated as n^2.",
+    "third of the variables at one; the rules with L_i without bounds, for which the paper gives "
+    "an O(n^2) search. Black: gs-q by trying all pairs in NumPy; dotted where extrapolated as n^2.",
     parts,
     tables,
     claims,
     panels,
     columns=1,
-    label_room=1.4,
+    label_width=1.4,
 )

@@ -1,7 +1,7 @@
-"""Past the paper: how soon each rule knows the support vectors, on real SVM duals.
+"""Beyond the paper: how soon each rule identifies the support vectors, on real SVM duals.
 
-The dual of a support vector machine with a bias, in ``z_i = y_i alpha_i``: minimise
-``z'Kz/2 - y'z`` where z sums to 0, from 0 to C for one class and from -C to 0 for the other.
+The dual of an SVM with a bias, in ``z_i = y_i alpha_i``: minimize ``z'Kz/2 - y'z`` where z sums to
+0 and lies in [0, C] for one class and in [-C, 0] for the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array
 from .races import Race, identified_at
-from .style import COLOURS, DASHES, leader
+from .style import COLORS, DASHES, leader
 from .tables import Table, distinct, stack, thin, where
 
 if TYPE_CHECKING:
@@ -40,16 +40,16 @@ C = 1.0
 
 
 def data_file(name: str) -> Path | None:
-    """Where a data set is, if `PAIRSTEP_DATA` names a folder that has it."""
+    """Return the path of a data set, or None if the folder `PAIRSTEP_DATA` does not have it."""
     folder = os.environ.get("PAIRSTEP_DATA")
     path = Path(folder, "svm", FILES[name]) if folder else None
     return path if path is not None and path.exists() else None
 
 
 def load(path: Path, rows: int) -> tuple[Array, Array]:
-    """Read features, scaled to [0, 1], and labels -1 and 1, of evenly spaced rows.
+    """Return the features, scaled to [0, 1], and the labels -1 and 1 of evenly spaced rows.
 
-    Repeated rows are left out: they make the dual solution, and so its active set, ambiguous.
+    Duplicate rows are dropped, because they make the dual solution and its active set ambiguous.
     """
     datasets = needed("sklearn.datasets", by="data in LIBSVM's format")
     with gzip.open(path) as file:
@@ -76,7 +76,7 @@ def kernel(X: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def dual(data: str, rows: int) -> tuple[Quadratic, SumBox]:
-    """Make the dual of a data set; kept for the next rule."""
+    """Return the dual of a data set; cached for the next rule."""
     path = data_file(data)
     if path is None:
         raise FileNotFoundError(f"PAIRSTEP_DATA has no svm/{FILES[data]}")
@@ -86,23 +86,23 @@ def dual(data: str, rows: int) -> tuple[Quadratic, SumBox]:
 
 
 def measure(data: str, rows: int, rule: str, step: str) -> Measured:
-    """Run one rule to convergence and find when its active set was final."""
+    """Run one rule to convergence, and find the iteration at which its active set was final."""
     f, box = dual(data, rows)
     lower, upper = np.asarray(box.lower), np.asarray(box.upper)
     race = Race(f, box, rule, step, max_iter=1_000_000, tol=1e-6)
     run = race.run(0.0)
-    unsettled = race.unsettled(run["x"])
-    found = identified_at(unsettled)
+    not_final = race.not_final(run["x"])
+    found = identified_at(not_final)
     seconds = []
-    for _ in range(2):  # without the history, which costs time itself
+    for _ in range(2):  # without a callback, which takes time itself
         began = time.perf_counter()
         minimize(f, box, rule=rule, step=step, tol=0.0, max_iter=max(found, 1))
         seconds.append(time.perf_counter() - began)
     return {
-        "unsettled": unsettled,
+        "not_final": not_final,
         "found": np.array(found),
-        "nearly": np.array(identified_at(unsettled, tolerated=len(run["x"]) // 100)),
-        "iterations": np.array(len(unsettled) - 1),
+        "nearly": np.array(identified_at(not_final, tolerated=len(run["x"]) // 100)),
+        "iterations": np.array(len(not_final) - 1),
         "converged": run["converged"],
         "support": np.array(int(np.count_nonzero(run["x"]))),
         "state": ((run["x"] == lower).astype(np.int8) - (run["x"] == upper)),
@@ -111,7 +111,7 @@ def measure(data: str, rows: int, rule: str, step: str) -> Measured:
 
 
 def parts(scale: Scale) -> list[Part]:
-    """Every rule and step on the data sets that are there."""
+    """Return one part for every rule, step and available data set."""
     return [
         part(measure, data=data, rows=scale.rows, rule=rule, step=step)
         for data in FILES
@@ -122,13 +122,13 @@ def parts(scale: Scale) -> list[Part]:
 
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
-    """How many variables are not yet in their final state, per iteration; and the seconds."""
+    """Return how many variables are not in their final state by iteration, and the seconds."""
     curves, times = [], []
     for p in parts(scale):
         measured, given = results[p], dict(p.parameters)
         row = {k: given[k] for k in ("data", "step", "rule")}
-        at = thin(len(measured["unsettled"]), [max(int(measured["found"]) - 1, 0)])
-        curves.append(row | {"iteration": at, "unsettled": measured["unsettled"][at]})
+        at = thin(len(measured["not_final"]), [max(int(measured["found"]) - 1, 0)])
+        curves.append(row | {"iteration": at, "not_final": measured["not_final"][at]})
         times.append(row | {"found": measured["found"], "seconds": measured["seconds"]})
     if not curves:
         return {}
@@ -136,9 +136,9 @@ def tables(results: Results, scale: Scale) -> dict[str, Table]:
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
-    """One panel per data set and step."""
+    """Return one panel per data set and step."""
     table = tables["support_vectors"]
-    titles = {"1/L2": "the theory's step", "exact": "exact steps"}
+    titles = {"1/L2": "steps 1/L2", "exact": "exact steps"}
     return [
         Panel(f"{data}, {titles[step]}", partial(draw, rows=where(table, data=data, step=step)))
         for step in STEPS
@@ -147,39 +147,39 @@ def panels(tables: dict[str, Table]) -> list[Panel]:
 
 
 def draw(ax: Axes, rows: Table) -> None:
-    """Draw the variables not yet in their final state; the labels say when none is left."""
+    """Draw the number of variables not in their final state; labels show when it reaches 0."""
     ax.set(xlabel="iterations", ylabel="variables not yet final", yscale="log")
     last = {}
     for rule in reversed(RULES):
         of_rule = where(rows, rule=rule)
-        wrong = of_rule["unsettled"] > 0
+        wrong = of_rule["not_final"] > 0
         last[rule] = int(of_rule["iteration"][wrong].max(initial=0)) + 1
         seen = of_rule["iteration"] < last[rule]
-        # From one variable down to none: the line ends below the axis of one.
+        # The axis is logarithmic, so zero variables are drawn at 0.5.
         x = np.append(of_rule["iteration"][seen], last[rule])
-        y = np.append(np.maximum(of_rule["unsettled"][seen], 0.5), 0.5)
-        ax.plot(x, y, color=COLOURS[rule], linestyle=DASHES.get(rule, "-"), drawstyle="steps-post")
+        y = np.append(np.maximum(of_rule["not_final"][seen], 0.5), 0.5)
+        ax.plot(x, y, color=COLORS[rule], linestyle=DASHES.get(rule, "-"), drawstyle="steps-post")
     ax.set_xlim(0, 1.02 * max(last.values()))
-    ax.set_ylim(0.5, 1.5 * rows["unsettled"].max())
+    ax.set_ylim(0.5, 1.5 * rows["not_final"].max())
     ordered = sorted(RULES, key=lambda rule: last[rule])
     for k, rule in enumerate(ordered):
         height = 0.22 + 0.16 * k
         point = crossing(ax, where(rows, rule=rule), height)
-        ax.plot(*point, "o", color=COLOURS[rule], markersize=4, transform=ax.transAxes, zorder=4)
-        leader(ax, point, height, f"{rule}, {last[rule]}", COLOURS[rule])
+        ax.plot(*point, "o", color=COLORS[rule], markersize=4, transform=ax.transAxes, zorder=4)
+        leader(ax, point, height, f"{rule}, {last[rule]}", COLORS[rule])
 
 
 def crossing(ax: Axes, rows: Table, height: float) -> Array:
-    """Find where a curve last comes down through a height, in units of the axes."""
+    """Return where a curve last falls below a height, in axes coordinates."""
     to_axes = ax.transData + ax.transAxes.inverted()
-    points = np.column_stack([rows["iteration"], np.maximum(rows["unsettled"], 0.5)])
+    points = np.column_stack([rows["iteration"], np.maximum(rows["not_final"], 0.5)])
     inside = to_axes.transform(points)
     above = int(np.flatnonzero(inside[:, 1] >= height)[-1])
     return np.array([inside[min(above + 1, len(inside) - 1), 0], height])
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check the paper's sentence with its step, and past it with the step that solvers use."""
+    """Check the paper's claim with its step 1/L2, and with exact steps, which solvers use."""
     there = [data for data in FILES if data_file(data)]
     if not there:
         return [not_measured()]
@@ -187,7 +187,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
 
 
 def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
-    """Compare the rules for one step."""
+    """Compare the rules for one kind of step."""
     found: dict[str, dict[str, int]] = {}
     nearly: dict[str, dict[str, int]] = {}
     seconds: dict[str, dict[str, float]] = {}
@@ -205,7 +205,7 @@ def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
         differ[data] = {
             rule: int(np.count_nonzero(m["state"] != of["gs-1"]["state"])) for rule, m in of.items()
         }
-    named = {"1/L2": "the theory's step", "exact": "exact steps, as solvers use"}[step]
+    named = {"1/L2": "steps 1/L2", "exact": "exact steps, as solvers use"}[step]
     return Claim(
         f"gs-1-identifies-support-vectors-{'exact' if step == 'exact' else 'theory'}",
         f"gs-1 identifies the support vectors in fewer iterations than other rules ({named}).",
@@ -217,8 +217,8 @@ def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
             for rival in [min((r for r in RULES if r != "gs-1"), key=lambda r: of[r])]
             if not better(of[rival] / max(of["gs-1"], 1))
         ),
-        "The last support vectors are known as soon, or sooner, by another rule",
-        "RBF kernel, C = 1, KKT violation 1e-6 (relative): the iteration from which on no variable "
+        "Another rule identifies the last support vectors as soon or sooner",
+        "RBF kernel, C = 1, KKT violation 1e-6 (relative): the iteration after which no variable "
         f"enters or leaves a bound, fewest for gs-1 on every data set. {TIES}.",
         f"Fewest iterations: {listed(found)}. For all but 1% of the variables: {listed(nearly)}. "
         f"Least time: {', '.join(f'{data} {rule}' for data, rule in first_of(seconds).items())}.",
@@ -233,12 +233,12 @@ def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
 
 
 def first_of(counts: dict[str, dict[str, int]] | dict[str, dict[str, float]]) -> dict[str, str]:
-    """Name the rule with the least, by data set."""
+    """Return the rule with the least count for each data set."""
     return {data: min(of, key=lambda rule: of[rule]) for data, of in counts.items()}
 
 
 def listed(counts: dict[str, dict[str, int]]) -> str:
-    """Write the least by data set, beside that of gs-1."""
+    """Return the least count for each data set as text, with that of gs-1."""
     words = []
     for data, rule in first_of(counts).items():
         rival = "" if rule == "gs-1" else f" (gs-1: {counts[data]['gs-1']})"
@@ -247,7 +247,7 @@ def listed(counts: dict[str, dict[str, int]]) -> str:
 
 
 def not_measured() -> Claim:
-    """Say that there is no data."""
+    """Return the claim without a verdict, because there is no data."""
     return Claim(
         "gs-1-identifies-support-vectors",
         "gs-1 identifies the support vectors in fewer iterations than other rules.",
@@ -265,14 +265,15 @@ def not_measured() -> Claim:
 
 EXPERIMENT = Experiment(
     "support_vectors",
-    "Finding the support vectors",
+    "Identification of the support vectors",
     "Duals of support vector machines with a bias (RBF kernel of scikit-learn's default width, "
-    "C = 1, features scaled to [0, 1]). Shown: variables that are not yet where they end up, at 0, "
-    "at C or between. Repeated rows are left out, for they make the solution ambiguous.",
+    "C = 1, features scaled to [0, 1]). The curves count the variables that are not yet in their "
+    "final state: at 0, at C or between. Duplicate rows are dropped, because they make the "
+    "solution ambiguous.",
     parts,
     tables,
     claims,
     panels,
     columns=3,
-    label_room=1.15,
+    label_width=1.15,
 )

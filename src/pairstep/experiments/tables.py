@@ -1,4 +1,4 @@
-"""Tables: columns in CSV files, from which figures are drawn."""
+"""Tables in CSV files, from which the figures are drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Table = dict[str, NDArray[Any]]
 
 
 def thin(n: int, also: Sequence[int] | NDArray[Any] = (), points: int = 200) -> NDArray[np.int64]:
-    """Choose which of n entries to keep: evenly spaced, spaced by their logarithm, and `also`."""
+    """Return which of n entries to keep: spaced evenly, spaced logarithmically, and `also`."""
     last = max(n - 1, 1)
     even, log = np.linspace(0, n - 1, points), np.geomspace(1, last, points)
     kept = np.concatenate([even, np.minimum(log, n - 1), np.asarray(also, float)])
@@ -26,7 +26,7 @@ def thin(n: int, also: Sequence[int] | NDArray[Any] = (), points: int = 200) -> 
 
 
 def stack(blocks: Iterable[dict[str, Any]]) -> Table:
-    """Put blocks of rows below one another; single values fill their column."""
+    """Concatenate blocks of rows; single values fill their column."""
     columns: dict[str, list[NDArray[Any]]] = {}
     for block in blocks:
         length = max((len(v) for v in block.values() if np.ndim(v)), default=1)
@@ -43,20 +43,20 @@ def by_iteration(
     columns: Sequence[str],
     also: Callable[[Measured], Sequence[int] | NDArray[Any]] = lambda measured: (),
 ) -> dict[str, Table]:
-    """Make a table of what was measured in each iteration, and one of the seconds.
+    """Return a table of the measurements of each iteration, and a table of the seconds.
 
     Parameters
     ----------
     results, parts
-        What was measured, and which of it.
+        The measurements, and the parts to include.
     name : str
-        Of the table; the other is ``name_timing``.
+        Name of the first table; the other is ``name_timing``.
     given : mapping of str to str
-        Columns that tell the parts apart, and the parameters they show.
+        Columns that identify the parts, and the parameters that they show.
     columns : sequence of str
-        What to keep of each iteration.
+        Measurements to keep.
     also : callable
-        Iterations to keep beside those that `thin` chooses.
+        Iterations to keep in addition to those of `thin`.
     """
     curves, times = [], []
     for p in parts:
@@ -69,7 +69,7 @@ def by_iteration(
 
 
 def where(table: Table, **wanted: Any) -> Table:
-    """Keep the rows with the wanted values."""
+    """Return the rows with these values."""
     rows = np.ones(len(next(iter(table.values()))), bool)
     for name, value in wanted.items():
         rows &= table[name] == value
@@ -77,17 +77,17 @@ def where(table: Table, **wanted: Any) -> Table:
 
 
 def distinct(table: Table, name: str) -> Iterator[Any]:
-    """List the values of a column, each once, in the order of the rows."""
+    """Return the distinct values of a column, in the order of the rows."""
     return iter(dict.fromkeys(table[name].tolist()))
 
 
 def first(table: Table, name: str) -> Any:
-    """The value of a column in the first row."""
+    """Return the value of a column in the first row."""
     return table[name][0].item()
 
 
 def write(path: Path, table: Table) -> None:
-    """Write a table as CSV, floats to nine digits."""
+    """Write a table as CSV, with nine digits of each float."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)

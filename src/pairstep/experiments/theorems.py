@@ -1,4 +1,4 @@
-"""Theory beside practice: the decrease of every iteration against the theorems' bounds."""
+"""Theory and practice: the decrease of every iteration, and the bounds of the theorems."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..result import Progress
 from .claims import Claim, by_seed, except_where
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
-from .problems import Array, balance, box_optimum
-from .style import BLACK, COLOURS, label_ends
+from .problems import Array, box_optimum, equality_minimum
+from .style import BLACK, COLORS, label_ends
 from .tables import Table, first, stack, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 N = 12  # small enough for an exact mu_1
-RULES = {"greedy": False, "random": False, "gs-q": True, "gs-1": True}  # whether bounds are on
-# What the paper proves of each, or takes from others, and where.
+RULES = {"greedy": False, "random": False, "gs-q": True, "gs-1": True}  # whether there are bounds
+# For each rule, the theorem of the paper or a known result that it cites, and its section.
 THEOREMS = {
     "greedy": (
         "the iterations of the 2-coordinate update with alpha^k = 1/L2 and the greedy rule "
@@ -46,7 +46,7 @@ THEOREMS = {
         "Section 3.3, Theorem 3.2 (eq:greedyRate)",
     ),
 }
-HALF = 0.5  # of the width of the bounds
+BOUND = 0.5  # the variables are in [-BOUND, BOUND]
 
 
 def problem(seed: int) -> Quadratic:
@@ -57,17 +57,17 @@ def problem(seed: int) -> Quadratic:
 
 
 def measure(seed: int, rule: str) -> Measured:
-    """Run one rule with the theorem's step; the share of ``f - f*`` that each iteration removes.
+    """Run one rule with the step of the theorem; return the relative decrease of each iteration.
 
-    For random the measured share is that of the pair drawn, and its expectation over all pairs
-    is computed beside it, for it is what the theorem bounds.
+    That is the fraction of ``f - f*`` that the iteration removes. For random it is measured for the
+    selected pair, and its expectation over all pairs, which the theorem bounds, is also computed.
     """
     f = problem(seed)
-    bound = HALF if RULES[rule] else math.inf
+    bound = BOUND if RULES[rule] else math.inf
     if RULES[rule]:
         _, optimum = box_optimum(f.Q, f.c, 0.0, -bound, bound)
     else:
-        optimum = f.value(balance(f.Q, f.c, 0.0)[0])
+        optimum = f.value(equality_minimum(f.Q, f.c, 0.0)[0])
     constraint = SumBox(total=0.0, lower=-bound, upper=bound)
     points = [constraint.start(N)]
 
@@ -84,7 +84,7 @@ def measure(seed: int, rule: str) -> Measured:
     needed = {"mu_1": mu_1} if rule in ("greedy", "gs-1") else {"mu_2": mu_2, "n": N}
     return {
         "suboptimality": gaps[:-1],
-        "share": -np.diff(gaps) / gaps[:-1],
+        "fraction": -np.diff(gaps) / gaps[:-1],
         "expected": expected,
         "bound": np.array(1 - theory.rate(rule, l2=l2, **needed)),  # type: ignore[arg-type]
         "sharp": np.array(1 - theory.sharp_random_rate(l2=l2, mu_2=mu_2, n=N)),
@@ -93,7 +93,7 @@ def measure(seed: int, rule: str) -> Measured:
 
 
 def expected_decrease(f: Quadratic, x: Array) -> float:
-    """Average the decrease over all pairs, with the step 1/L2 and without bounds."""
+    """Return the mean decrease over all pairs, with the step 1/L2 and without bounds."""
     g = f.gradient(x)
     i, j = np.triu_indices(N, 1)
     amount = (g[i] - g[j]) / (2 * f.two_coordinate_constant())
@@ -102,12 +102,12 @@ def expected_decrease(f: Quadratic, x: Array) -> float:
 
 
 def parts(scale: Scale) -> list[Part]:
-    """Every rule on every problem."""
+    """Return one part for every rule and problem."""
     return [part(measure, seed=seed, rule=rule) for seed in scale.seeds for rule in RULES]
 
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
-    """Every iteration."""
+    """Return a table of every iteration."""
     blocks = []
     for p in parts(scale):
         measured, given = results[p], dict(p.parameters)
@@ -115,15 +115,15 @@ def tables(results: Results, scale: Scale) -> dict[str, Table]:
             {
                 "seed": given["seed"],
                 "rule": given["rule"],
-                "iteration": np.arange(1, len(measured["share"]) + 1),
+                "iteration": np.arange(1, len(measured["fraction"]) + 1),
             }
-            | {k: measured[k] for k in ("suboptimality", "share", "expected", "bound", "sharp")}
+            | {k: measured[k] for k in ("suboptimality", "fraction", "expected", "bound", "sharp")}
         )
     return {"theory": stack(blocks)}
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
-    """One panel per theorem, for the first seed."""
+    """Return one panel per theorem, for the first seed."""
     titles = {rule: rule + (", with bounds" if box else "") for rule, box in RULES.items()}
     table = tables["theory"]
     rows = where(table, seed=first(table, "seed"))
@@ -133,33 +133,33 @@ def panels(tables: dict[str, Table]) -> list[Panel]:
 def draw(ax: Axes, rows: Table) -> None:
     """Draw a dot per iteration, and the bound below the dots."""
     rule = str(rows["rule"][0])
-    k, share, colour = rows["iteration"], rows["share"], COLOURS[rule]
-    ax.set(yscale="log", xlabel="iteration", ylabel="share of $f - f^*$ removed")
-    positive = share > 0
-    ax.plot(k[positive], share[positive], ".", color=colour, markersize=5, alpha=0.6,
+    k, fraction, color = rows["iteration"], rows["fraction"], COLORS[rule]
+    ax.set(yscale="log", xlabel="iteration", ylabel="fraction of $f - f^*$ removed")
+    positive = fraction > 0
+    ax.plot(k[positive], fraction[positive], ".", color=color, markersize=5, alpha=0.6,
             markeredgewidth=0)  # fmt: skip
     bound = float(rows["bound"][0])
     marks = [(bound, "theorem", BLACK)]
     if rule == "random":
         sharp = float(rows["sharp"][0])
         ax.plot(k, rows["expected"], color=BLACK, linewidth=1.6)
-        marks = [(bound, "eq. (random)", BLACK), (sharp, "sharp bound", BLACK)]
+        marks = [(bound, "paper's bound", BLACK), (sharp, "sharp bound", BLACK)]
         marks += [(float(rows["expected"][-1]), "expected", BLACK)]
     for y, _, mark in marks[: 2 if rule == "random" else 1]:
         ax.axhline(y, color=mark, linewidth=1.3, linestyle=(0, (4, 2)))
     ax.set_xlim(0, k.max())
     ax.set_ylim(bound / 3, 1.5)
-    typical = float(np.exp(np.log(share[positive][-20:]).mean()))
-    measured = (typical, "measured" if rule != "random" else "drawn", colour)
+    typical = float(np.exp(np.log(fraction[positive][-20:]).mean()))
+    measured = (typical, "measured" if rule != "random" else "selected pair", color)
     label_ends(ax, [(float(k.max()), y, text, c) for y, text, c in [*marks, measured]])
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Whether the theorems hold, iteration by iteration."""
+    """Check the theorems at every iteration."""
     found = []
     for rule, box in RULES.items():
         measured = [results[part(measure, seed=seed, rule=rule)] for seed in scale.seeds]
-        key = "expected" if rule == "random" else "share"
+        key = "expected" if rule == "random" else "fraction"
         least = [float(m[key].min()) for m in measured]
         bounds = [float(m["bound"]) for m in measured]
         slack = [a / b for a, b in zip(least, bounds, strict=True)]
@@ -170,14 +170,14 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
                 f"The convergence theorem of {rule} holds at every iteration.",
                 *THEOREMS[rule],
                 "theory",
-                except_where(at_least_one, {"share over bound": slack}, by_seed(scale.seeds)),
+                except_where(at_least_one, {"fraction over bound": slack}, by_seed(scale.seeds)),
                 "Some iteration falls short of the theorem",
                 f"{N} variables{' in a box' if box else ''}, exact L2, mu_1 and mu_2: the {what} "
-                "as a share of f - f* is at least the theorem's, at every iteration and for every "
-                "seed.",
-                f"The smallest share is {', '.join(f'{s:.3g}' for s in slack)} times the bound, "
-                "seed by seed.",
-                {"smallest share": least, "bound": bounds},
+                "as a fraction of f - f* is at least the theorem's, at every iteration and for "
+                "every seed.",
+                f"The smallest fraction is {', '.join(f'{s:.3g}' for s in slack)} times the bound, "
+                "for each seed.",
+                {"smallest fraction": least, "bound": bounds},
             )
         )
     random = [results[part(measure, seed=seed, rule="random")] for seed in scale.seeds]
@@ -191,13 +191,14 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "",
             "",
             "theory",
-            except_where(at_least_one, {"share over bound": over}, by_seed(scale.seeds)),
+            except_where(at_least_one, {"fraction over bound": over}, by_seed(scale.seeds)),
             "Some expected decrease falls short of the sharper bound",
-            "The mean decrease over all pairs is |Pg|^2/(2(n-1)L2), Pg the gradient less its mean. "
-            "Measured: the smallest expected share over this sharper bound is at least 1.",
-            f"Smallest expected share over the sharp bound: {', '.join(f'{x:.3g}' for x in over)}. "
-            f"The sharp bound is {gap[0]:.1f} times the paper's. So the guaranteed gain of greedy "
-            "over random is a factor from about 2 to n - 1, not from n to n^2.",
+            "The mean decrease over all pairs is |Pg|^2/(2(n-1)L2), Pg the gradient minus its "
+            "mean. Measured: the smallest expected fraction over this sharper bound is at least 1.",
+            f"Smallest expected fraction over the sharp bound: "
+            f"{', '.join(f'{x:.3g}' for x in over)}. The sharp bound is {gap[0]:.1f} times the "
+            "paper's. So the guaranteed gain of greedy over random is a factor from about 2 to n "
+            "- 1, not from n to n^2.",
             {"over the sharp bound": over, "sharp over the paper's": gap},
         )
     )
@@ -205,20 +206,21 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
 
 
 def at_least_one(ratio: float) -> bool:
-    """Tell whether a bound is kept, up to rounding."""
+    """Return whether a bound holds, up to rounding."""
     return ratio >= 1 - 1e-9
 
 
 EXPERIMENT = Experiment(
     "theory",
-    "Theory beside practice",
+    "Theory and practice",
     f"A strongly convex quadratic of {N} variables with exact L2, mu_1 and mu_2; steps 1/L2, and "
-    "1/L1 for gs-1; bounds ±0.5 for gs-q and gs-1; seed 0. Every dot is an iteration: the share of "
-    "the suboptimality that it removes. Dashed: what the theorem guarantees. For random the "
-    "guarantee is for the expectation over all pairs (solid), and a sharper bound is shown too.",
+    "1/L1 for gs-1; bounds -0.5 and 0.5 for gs-q and gs-1; seed 0. Each dot is an iteration, at "
+    "the fraction of the suboptimality that it removes. Dashed: what the theorem guarantees. For "
+    "random the guarantee is for the expectation over all pairs (solid), and a sharper bound is "
+    "shown too.",
     parts,
     tables,
     claims,
     panels,
-    label_room=1.2,
+    label_width=1.2,
 )

@@ -1,10 +1,9 @@
-"""Past the paper: the constraint ``sum a_i x_i = 0`` with general weights.
+"""Beyond the paper: the constraint ``sum a_i x_i = 0`` with general weights.
 
-The paper (appendix "General Equality Constraints") names the greedy rule
-``max (a_j g_i - a_i g_j)/(a_i + a_j)``, steepest descent in the 1-norm of x, and leaves it at
-O(n^2). In the accounts ``z_i = a_i x_i``, whose prices are ``g_i / a_i``, the 1-norm of x is
-``sum |z_i| / |a_i|``. So this rule is gs-1-lipschitz with the constants ``1 / a_i^2``: a few
-passes.
+The paper (appendix "General Equality Constraints") defines the greedy rule ``max (a_j g_i - a_i
+g_j)/(a_i + a_j)``, steepest descent in the 1-norm of x, with an O(n^2) search. In the coordinates
+``z_i = a_i x_i``, with derivatives ``g_i / a_i``, the 1-norm of x is ``sum |z_i| / |a_i|``. So this
+rule is gs-1-lipschitz with the constants ``1 / a_i^2``, which needs only a few passes.
 """
 
 from __future__ import annotations
@@ -42,10 +41,11 @@ DIRECT = "1-norm of x"  # the paper's rule
 RULES = "random", "greedy", DIRECT, "gs-1-lipschitz", "gs-q-lipschitz"
 POSITIVE, SIGNED = "positive", "signed"
 PASSES = 10  # iterations per variable
+FIRST_DRAWN = 10  # iteration; the axis is logarithmic
 
 
 class InNorm(Quadratic):
-    """A quadratic for which the weighted rules measure moves by given constants."""
+    """A quadratic whose weighted rules use given constants instead of its Lipschitz constants."""
 
     def __init__(self, Q: Array, c: Array, constants: Array):
         super().__init__(Q, c)
@@ -58,7 +58,7 @@ class InNorm(Quadratic):
 
 
 def draw_weights(seed: int, n: int, kind: str) -> Array:
-    """Log-normal weights, half of them negative if signed."""
+    """Draw log-normal weights, half of them negative if signed."""
     rng = np.random.default_rng([seed, 2])
     weights = np.exp(rng.standard_normal(n))
     return weights if kind == POSITIVE else weights * rng.choice([-1.0, 1.0], n)
@@ -66,7 +66,7 @@ def draw_weights(seed: int, n: int, kind: str) -> Array:
 
 @lru_cache(maxsize=1)
 def problem(seed: int, n: int, kind: str) -> tuple[LeastSquares, Array, float]:
-    """Make a problem, its weights and its optimum; kept for the next rule."""
+    """Return a problem, its weights and its optimum; cached for the next rule."""
     A, b = least_squares(seed, n)
     a = draw_weights(seed, n, kind)
     return LeastSquares(A, b), a, equality_optimum(A, b, a)
@@ -81,21 +81,21 @@ def measure(seed: int, n: int, kind: str, rule: str) -> Measured:
         race = Race(objective, SumBox(0.0, -math.inf), "gs-1-lipschitz", "exact", PASSES * n)
         measured = race.run(optimum - 0.5 * float(f.b @ f.b))
     else:
-        race = Race(f, SumBox(0.0, -math.inf, weights=a), rule, "exact", PASSES * n, seed=seed)
+        race = Race(f, SumBox(0.0, -math.inf, coefficients=a), rule, "exact", PASSES * n, seed=seed)
         measured = race.run(optimum)
     return {name: measured[name] for name in ("suboptimality", "seconds")}
 
 
 def against_brute_force(seed: int, n: int, tries: int) -> Measured:
-    """Compare the paper's rule through gs-1-lipschitz with a search over all pairs."""
+    """Compare the paper's rule, computed by gs-1-lipschitz, with a search over all pairs."""
     rng = np.random.default_rng([seed, 3])
     fast, brute = np.empty(tries), np.empty(tries)
     for k in range(tries):
         a, g = draw_weights(int(rng.integers(2**31)), n, SIGNED), rng.standard_normal(n)
-        move = propose(
+        step = propose(
             "gs-1-lipschitz", g / a, np.zeros(n), -math.inf, math.inf, alpha=1.0, lipschitz=1 / a**2
         )
-        i, j = move.indices
+        i, j = step.indices
         fast[k] = abs(a[j] * g[i] - a[i] * g[j]) / (abs(a[i]) + abs(a[j]))
         gaps = np.abs(np.outer(g, a) - np.outer(a, g)) / (np.abs(a)[:, None] + np.abs(a))
         brute[k] = gaps.max()
@@ -103,12 +103,12 @@ def against_brute_force(seed: int, n: int, tries: int) -> Measured:
 
 
 def check(scale: Scale) -> Part:
-    """Describe the comparison with brute force."""
+    """Return the part that compares with brute force."""
     return part(against_brute_force, seed=0, n=min(scale.n, 300), tries=100)
 
 
 def races(scale: Scale) -> list[Part]:
-    """Every rule on every problem."""
+    """Return one part for every rule and problem."""
     return [
         part(measure, seed=seed, n=scale.n, kind=kind, rule=rule)
         for kind in (POSITIVE, SIGNED)
@@ -118,18 +118,18 @@ def races(scale: Scale) -> list[Part]:
 
 
 def parts(scale: Scale) -> list[Part]:
-    """List what to measure."""
+    """Return all parts."""
     return [*races(scale), check(scale)]
 
 
 def tables(results: Results, scale: Scale) -> dict[str, Table]:
-    """Suboptimality per iteration."""
+    """Return the suboptimality of each iteration."""
     given = {"weights": "kind", "seed": "seed", "rule": "rule"}
     return by_iteration(results, races(scale), "weights", given, ("suboptimality",))
 
 
 def panels(tables: dict[str, Table]) -> list[Panel]:
-    """Both kinds of weights, for the first seed."""
+    """Return one panel for each kind of weights, for the first seed."""
     table = tables["weights"]
     return [
         Panel("Positive weights", partial(draw, table=table, kind=POSITIVE)),
@@ -141,11 +141,11 @@ def draw(ax: Axes, table: Table, kind: str) -> None:
     """Draw suboptimality for all rules."""
     rows = where(table, weights=kind, seed=first(table, "seed"))
     ax.set(xscale="log", yscale="log", xlabel="iterations", ylabel="$f(x) - f^*$")
-    ax.set_xlim(10, rows["iteration"].max())
+    ax.set_xlim(FIRST_DRAWN, rows["iteration"].max())
     ends = []
     for rule in distinct(rows, "rule"):
         of_rule = where(rows, rule=rule)
-        seen = of_rule["iteration"] >= 10
+        seen = of_rule["iteration"] >= FIRST_DRAWN
         x, y = of_rule["iteration"][seen], of_rule["suboptimality"][seen]
         if rule == DIRECT:
             ax.plot(x, y, color=BLACK, linestyle=(0, (4, 1.5)))
@@ -156,7 +156,7 @@ def draw(ax: Axes, table: Table, kind: str) -> None:
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
-    """Check what is new here."""
+    """Check the claims about general weights."""
     checked = results[check(scale)]
     worst = float(np.max(np.abs(checked["fast"] / checked["brute"] - 1)))
     of = {p.parameters: results[p]["suboptimality"] for p in races(scale)}
@@ -181,7 +181,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     return [
         Claim(
             "weights-fast-rule-is-exact",
-            "The greedy rule for general weights, which the paper leaves at O(n^2), is "
+            "The greedy rule for general weights, for which the paper gives an O(n^2) search, is "
             "gs-1-lipschitz with the constants 1/a_i^2.",
             "",
             "",
@@ -200,16 +200,16 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "",
             "weights",
             except_where(better, {"speed": against_random}, cases),
-            "The largest prices g_i/a_i belong to the smallest weights, whatever is to be gained "
-            "there, so that greedy keeps choosing among few variables",
-            f"{SPEED}. In the accounts a_i x_i, with exact steps: faster for every seed and both "
-            f"kinds of weights. {TIES}.",
+            "The largest derivatives g_i/a_i belong to the smallest weights, regardless of the "
+            "possible decrease, so greedy keeps choosing among few variables",
+            f"{SPEED}. In the coordinates a_i x_i, with exact steps: faster for every seed and "
+            f"both kinds of weights. {TIES}.",
             f"Speed of greedy against random: {spread(against_random)}.",
             {"speed": rounded({"greedy": against_random})},
         ),
         Claim(
             "weights-norm-matters",
-            "The paper's rule (1-norm of x) beats greedy in the accounts a_i x_i.",
+            "The paper's rule (1-norm of x) beats greedy in the coordinates a_i x_i.",
             "",
             "",
             "weights",
@@ -228,11 +228,11 @@ EXPERIMENT = Experiment(
     "weights",
     "General weights",
     "The problem of Figure 1 (as is) under sum a_i x_i = 0 with log-normal weights; exact steps, "
-    "seed 0. greedy, gs-1-lipschitz, gs-q-lipschitz and random see the accounts a_i x_i; the rule "
-    "“1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
+    "seed 0. greedy, gs-1-lipschitz, gs-q-lipschitz and random use the coordinates a_i x_i; the "
+    "rule “1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
     parts,
     tables,
     claims,
     panels,
-    label_room=1.4,
+    label_width=1.4,
 )

@@ -1,7 +1,7 @@
-"""Workers: calls in parallel on any joblib backend, by processes that end with their parent.
+"""Parallel calls on any joblib backend, in processes that exit with their parent.
 
-Only the parent answers Ctrl-C, and it ends its workers then. When it is killed and cannot, they
-notice.
+Only the parent handles Ctrl-C, and then ends its workers. If the parent is killed, the workers
+notice and exit.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ from typing import Any
 
 import joblib
 
-BEAT = 0.2  # seconds between two looks at the parent
+PARENT_CHECK_SECONDS = 0.2  # between two checks whether the parent is alive
 
 
 def in_parallel(
     function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], each: Callable[[Any], None]
 ) -> None:
-    """Call in parallel.
+    """Call a function in parallel.
 
     Parameters
     ----------
     function : callable
         A function at the top level of its module.
     calls : iterable of tuple
-        Its arguments, call by call.
+        The arguments of each call.
     each : callable
-        Told of each answer, as soon as it is ready where the joblib backend can do that.
+        Called with each result, as soon as it is ready if the joblib backend supports that.
     """
     tasks = [joblib.delayed(function)(*arguments) for arguments in calls]
     if not tasks:
         return
-    _, n_jobs = joblib.parallel.get_active_backend()  # the caller's choice, else all cores
+    _, n_jobs = joblib.parallel.get_active_backend()  # set by the caller, or None for all cores
     options = {"n_jobs": n_jobs or -1, "initializer": end_with_parent}
     try:
         parallel = joblib.Parallel(return_as="generator_unordered", **options)
-    except ValueError:  # a backend that cannot hand out answers one by one
-        for answer in joblib.Parallel(**options)(tasks):
-            each(answer)
+    except ValueError:  # the backend cannot return results one by one
+        for result in joblib.Parallel(**options)(tasks):
+            each(result)
         return
-    answers = None
+    results = None
     try:
         with warnings.catch_warnings():
-            # Where psutil is installed, loky replaces a worker that has grown by 300 MB, as those
-            # that hold matrices do, and warns of a leak.
+            # If psutil is installed, loky replaces a worker that has grown by 300 MB and warns of a
+            # leak. Workers that hold matrices grow that much.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
-            with children_deaf_to_interrupts():
-                answers = parallel(tasks)
-            for answer in answers:
-                each(answer)
+            with interrupts_blocked_in_children():
+                results = parallel(tasks)
+            for result in results:
+                each(result)
     except BaseException as error:
-        if answers is None:
+        if results is None:
             raise
-        answers.throw(error)  # joblib ends the workers when it hears of an error, and raises it
+        results.throw(error)  # makes joblib end the workers and raise the error
 
 
 @contextmanager
-def children_deaf_to_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach; one that comes meanwhile is raised at the end.
+def interrupts_blocked_in_children() -> Iterator[None]:
+    """Block Ctrl-C in the processes that are started here. It reaches this one at the end.
 
-    A terminal sends Ctrl-C to all of them, and a worker that is still importing prints a traceback.
-    Processes inherit the mask of signals of the thread that starts them, from their first moment.
+    A terminal sends Ctrl-C to all processes, and a worker that is still importing would print a
+    traceback. A process inherits the signal mask of the thread that starts it.
     """
     if os.name != "posix":
         yield
         return
-    resource_tracker.ensure_running()  # to start it with the first worker would undo the mask
+    resource_tracker.ensure_running()  # otherwise it starts with the first worker and unblocks
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -83,18 +83,20 @@ def children_deaf_to_interrupts() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Let this worker end soon after the process that started it, however that one ends."""
+    """Make this worker exit soon after the process that started it, even if that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked worker has its parent's handler
+        signal.signal(
+            signal.SIGTERM, signal.SIG_DFL
+        )  # a forked worker inherits its parent's handler
         threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
 def watch(parent: BaseProcess) -> None:
-    """End this process when its parent is gone."""
+    """Exit when the parent is gone."""
     if parent.sentinel is not None:
         parent.join()
-    else:  # loky gives its workers nothing to wait for
+    else:  # loky's workers have no handle of the parent to wait for
         while os.getppid() == parent.pid:
-            time.sleep(BEAT)
+            time.sleep(PARENT_CHECK_SECONDS)
     os._exit(1)

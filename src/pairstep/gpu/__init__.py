@@ -1,1 +1,1 @@
-"""Kernel machines on an NVIDIA GPU: an oracle for the block gear, over CuPy."""
+"""Kernel SVMs on an NVIDIA GPU: an oracle of the block solver, built on CuPy."""

@@ -1,6 +1,7 @@
-"""The device: CuPy, and our kernels, which it compiles at run time and keeps on disk.
+"""The GPU: CuPy and the CUDA kernels of kernels.cu, which CuPy compiles on first use and caches.
 
-All that the oracle asks of a device is in the protocol, so that NumPy can stand in for it in tests.
+The protocol `Device` has everything that the oracle needs from a GPU, so that NumPy can replace it
+in tests.
 """
 
 from __future__ import annotations
@@ -19,79 +20,106 @@ import numpy as np
 
 from .._validation import Array
 from ..extras import needed
-from ..svm.machine import KERNELS, Kernel
+from ..svm.engine import KERNELS, Kernel
 
-# As in kernels.cu.
-EDGE = {"float32": 128, "float64": 64}
-SHARES = {"float32": 1, "float64": 4}
-SLAB = 8
-THREADS = 256
-BINS = 2048
-GROUP_BYTES = 2 * 8 + 2 * 4 * BINS + 2 * 4
+# These must agree with kernels.cu.
+EDGE = {"float32": 128, "float64": 64}  # points and queries per tile
+PARTIAL_SUMS = {"float32": 1, "float64": 4}  # warps that hold partial sums of the same point
+SLAB = 8  # the number of features is padded to a multiple of this
+THREADS = 256  # per CUDA block
+BINS = 2048  # of the histogram that selects candidates
+GROUP_BYTES = 2 * 8 + 2 * 4 * BINS + 2 * 4  # size of the struct Group
 
-CAPABILITY = 80  # from which on tensor units multiply in float64
+# Times 10; since 8.0 the tensor cores multiply in float64.
+MIN_COMPUTE_CAPABILITY = 80
 
-PAD = 128  # points come in multiples of this
-OUTPUTS = 12  # sums that are made at once
-BLOCKS = 1056  # that keep all multiprocessors busy
-USUAL = 4096  # found accounts that are brought over before their number is known
+# Points are padded to a multiple of this, the larger of the two tile edges.
+PAD = 128
+# Outputs that `add_sums` computes in one launch: their sums must fit into shared memory.
+MAX_OUTPUTS = 12
+# CUDA blocks that keep all multiprocessors of a large GPU busy: 132 multiprocessors, 8 each.
+TARGET_BLOCKS = 1056
+# CUDA blocks per group that scan the variables: 132 multiprocessors, 2 each. Each thread has at
+# least 4 variables.
+MAX_SCAN_BLOCKS, VARIABLES_PER_SCAN_BLOCK = 264, 1024
+
+# cuBLAS, cuSOLVER and the driver allocate a few hundred MB outside CuPy's memory pool.
+LIBRARY_BYTES = 2**28
+# The types of their errors, and the words by which these report that memory is exhausted. cuBLAS
+# and cuSOLVER may only report that they could not be initialized, or an internal error.
+LIBRARY_ERRORS = {"CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError"}
+NO_MEMORY = ("MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED")
+
+# Candidates that are copied to the CPU together with their number; if there are more, a second copy
+# is needed.
+FIRST_COPY = 4096
+# Sorting replaces the histogram if it selects more than this many times the candidates needed: most
+# derivatives are then in one bin.
+MAX_EXCESS = 16
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Points on the device, feature by feature and padded, and their squared norms."""
+    """Points on the GPU, one row per feature, padded, and their squared norms."""
 
     values: Any
     squares: Any
     count: int
 
 
-class Prices(NamedTuple):
-    """What prices and rooms are made of, on the device; kinks are at 0."""
+class Derivatives(NamedTuple):
+    """Arrays on the GPU from which the one-sided derivatives follow. L1 terms are centered at 0."""
 
     gradient: Any
     x: Any
     lower: Any
     upper: Any
-    kink: Any | None
+    l1: Any | None
     starts: Any
 
 
 class Device(Protocol):
-    """What the oracle asks of a device."""
+    """What the oracle needs from a GPU."""
 
-    xp: Any  # CuPy, or NumPy
+    xp: Any  # CuPy, or NumPy in tests
 
     def at_work(self) -> AbstractContextManager[None]:
-        """While a thread uses the device; all of its work is done afterwards."""
+        """Return a context in which a thread uses the GPU; leaving it waits for all its work."""
 
     def free_bytes(self) -> int:
-        """Memory that is left."""
+        """Return the free memory in bytes."""
+
+    def is_full(self, error: Exception) -> bool:
+        """Return whether an error was raised because the GPU has no memory left."""
 
     def fetch(self, array: Any) -> Any:
-        """Bring an array to the processor; it may be overwritten when the next one comes."""
+        """Copy an array to the CPU. The next call by the same thread may overwrite the copy."""
 
     def pack(self, X: Any, rows: Any | None, center: Any, dtype: str) -> Packed:
-        """Some rows of X (None: all) without the center, as points."""
+        """Return some rows of X (all if None) minus the center, as points."""
 
     def kernel_matrix(self, kernel: Kernel, points: Packed, queries: Packed) -> Any:
-        """The kernel of all points with all queries, in float64."""
+        """Return the kernel of all points with all queries, in float64."""
 
     def add_sums(
         self, kernel: Kernel, points: Packed, queries: Packed, weights: Any, sums: Any
     ) -> None:
-        """sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
+        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
 
     def solve(self, matrix: Any, right: Any) -> Any | None:
-        """Solve a symmetric system with several right sides; None if it is not positive definite.
+        """Solve a symmetric system with several right-hand sides.
 
-        The matrix may be overwritten.
+        Returns None if the matrix is not positive definite. The matrix may be overwritten.
         """
 
-    def outliers(self, prices: Prices, count: int, with_free: bool) -> tuple[Any, Array] | None:
-        """Accounts and gradients as a survey wants them, or None where they are too many.
+    def outliers(
+        self, derivatives: Derivatives, count: int, with_free: bool
+    ) -> tuple[Any, Array] | None:
+        """Return the candidates for a working set and their gradients, in any order.
 
-        At least the `count` furthest out on both sides of each group, in any order.
+        These are at least the `count` variables of each group with the largest left derivatives,
+        the `count` with the smallest right derivatives and, with `with_free`, all free
+        variables. Returns None if the method would select far more.
         """
 
 
@@ -104,45 +132,62 @@ class Cuda:
             self.xp.cuda.runtime.getDeviceCount()
         except self.xp.cuda.runtime.CUDARuntimeError as error:
             raise RuntimeError(
-                f'device="cuda" needs an NVIDIA GPU and its driver, and CUDA finds none ({error}); '
-                'device="cpu" works everywhere'
+                f'device="cuda" needs an NVIDIA GPU and its driver, but CUDA found none ({error}); '
+                'use device="cpu"'
             ) from error
         capability = self.xp.cuda.Device().compute_capability
-        if int(capability) < CAPABILITY:
+        if int(capability) < MIN_COMPUTE_CAPABILITY:
             raise RuntimeError(
-                f'device="cuda" needs a GPU of compute capability {CAPABILITY / 10} or more, as '
-                f'those since 2020 have; this one has {int(capability) / 10}; use device="cpu"'
+                'device="cuda" needs a GPU of compute capability '
+                f"{MIN_COMPUTE_CAPABILITY / 10} or higher (2020 or newer), but this one has "
+                f'{int(capability) / 10}; use device="cpu"'
             )
-        self._own = threading.local()
+        self._local = threading.local()  # a buffer of pinned memory per thread
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """On a stream of this thread's own."""
+        """Return a context with a CUDA stream for this thread."""
+        if self._free_for_libraries() < LIBRARY_BYTES:
+            self.xp.get_default_memory_pool().free_all_blocks()  # those that no array uses
         with self.xp.cuda.Stream(non_blocking=True) as stream:
             yield
             stream.synchronize()
 
     def free_bytes(self) -> int:
-        """Memory that is left, in the pool of CuPy as well."""
+        """Return the free memory in bytes, including that of CuPy's pool."""
+        return self._free_for_libraries() + int(self.xp.get_default_memory_pool().free_bytes())
+
+    def _free_for_libraries(self) -> int:
+        """Return the free memory outside CuPy's pool in bytes."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
-        return int(free + self.xp.get_default_memory_pool().free_bytes())
+        return int(free)
+
+    def is_full(self, error: Exception) -> bool:
+        """Return whether CuPy or one of NVIDIA's libraries ran out of memory."""
+        if isinstance(error, self.xp.cuda.memory.OutOfMemoryError):
+            return True
+        if type(error).__name__ not in LIBRARY_ERRORS:
+            return False
+        return any(word in str(error) for word in NO_MEMORY) or (
+            self._free_for_libraries() < LIBRARY_BYTES
+        )
 
     def fetch(self, array: Any) -> Any:
-        """Bring an array to the processor, into memory of this thread that is used again."""
-        room = getattr(self._own, "room", None)
-        if room is None or len(room) < array.nbytes:
+        """Copy an array to pinned memory of this thread, which the next call reuses."""
+        buffer = getattr(self._local, "buffer", None)
+        if buffer is None or len(buffer) < array.nbytes:
             memory = self.xp.cuda.alloc_pinned_memory(array.nbytes + array.nbytes // 4)
-            self._own.room = room = np.frombuffer(memory, np.uint8)
-        out = room[: array.nbytes].view(array.dtype).reshape(array.shape)
+            self._local.buffer = buffer = np.frombuffer(memory, np.uint8)
+        out = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
         return array.get(out=out)
 
     def pack(self, X: Any, rows: Any | None, center: Any, dtype: str) -> Packed:
-        """Some rows of X (None: all) without the center, as points."""
+        """Return some rows of X (all if None) minus the center, as points."""
         count, features = len(X) if rows is None else len(rows), X.shape[1]
-        stride, padded = _up(count, PAD), _up(features, SLAB)
+        stride, padded = _padded(count, PAD), _padded(features, SLAB)
         values = self.xp.empty((padded, stride), dtype)
         squares = self.xp.empty(stride, dtype)
-        threads = 32 if count < 2**14 else THREADS
+        threads = 32 if count < 2**14 else THREADS  # small blocks spread few points over the GPU
         name = "pack_float" if X.dtype == np.float32 else "pack_double"
         self._kernel(name, dtype)(
             (-(-stride // threads),), (threads,),
@@ -151,10 +196,10 @@ class Cuda:
         return Packed(values, squares, count)
 
     def kernel_matrix(self, kernel: Kernel, points: Packed, queries: Packed) -> Any:
-        """The kernel of all points with all queries, in float64."""
+        """Return the kernel of all points with all queries, in float64."""
         matrix = self.xp.empty((points.count, queries.count))
         edge = EDGE[str(points.values.dtype)]
-        self._kernel("kernel_matrix", str(points.values.dtype), kernel.name)(
+        self._kernel("kernel_matrix", str(points.values.dtype), kernel)(
             (-(-points.count // edge), -(-queries.count // edge)), (THREADS,),
             (*_points(points), points.count, *_points(queries), queries.count,
              np.int32(len(points.values)), *_parameters(kernel), matrix),
@@ -164,31 +209,31 @@ class Cuda:
     def add_sums(
         self, kernel: Kernel, points: Packed, queries: Packed, weights: Any, sums: Any
     ) -> None:
-        """sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
+        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
         dtype = str(points.values.dtype)
         edge, stride = EDGE[dtype], queries.values.shape[1]
         padded = self.xp.zeros((len(weights), stride), dtype)
         padded[:, : queries.count] = weights
         tiles = -(-points.count // edge)
-        # Few points are not enough for all multiprocessors: then queries are shared out, too.
-        shares = max(min(BLOCKS // tiles, stride // edge), 1)
-        for first in range(0, len(weights), OUTPUTS):
-            some = padded[first : first + OUTPUTS]
-            parts = sums[first : first + OUTPUTS]
-            in_place = shares == 1 and parts.flags.c_contiguous
+        # The tiles of a few points do not occupy all multiprocessors, so split the queries, too.
+        splits = max(min(TARGET_BLOCKS // tiles, stride // edge), 1)
+        for first in range(0, len(weights), MAX_OUTPUTS):
+            some = padded[first : first + MAX_OUTPUTS]
+            parts = sums[first : first + MAX_OUTPUTS]
+            in_place = splits == 1 and parts.flags.c_contiguous
             if not in_place:
-                parts = self.xp.zeros((shares, *parts.shape))
-            self._kernel("add_sums", dtype, kernel.name)(
-                (tiles, shares), (THREADS,),
+                parts = self.xp.zeros((splits, *parts.shape))
+            self._kernel("add_sums", dtype, kernel)(
+                (tiles, splits), (THREADS,),
                 (*_points(points), points.count, *_points(queries), np.int32(len(points.values)),
                  *_parameters(kernel), some, np.int32(len(some)), parts),
-                shared_mem=len(some) * SHARES[dtype] * edge * 8,
+                shared_mem=len(some) * PARTIAL_SUMS[dtype] * edge * 8,
             )  # fmt: skip
             if not in_place:
-                sums[first : first + OUTPUTS] += parts.sum(axis=0)
+                sums[first : first + MAX_OUTPUTS] += parts.sum(axis=0)
 
     def solve(self, matrix: Any, right: Any) -> Any | None:
-        """Solve a symmetric system by cuSOLVER; None if it is not positive definite."""
+        """Solve a symmetric system by cuSOLVER; return None if it is not positive definite."""
         cupyx, lapack = import_module("cupyx"), import_module("cupyx.lapack")
         with cupyx.errstate(linalg="raise"):
             try:
@@ -196,40 +241,50 @@ class Cuda:
             except np.linalg.LinAlgError:
                 return None
 
-    def outliers(self, prices: Prices, count: int, with_free: bool) -> tuple[Any, Array] | None:
-        """Accounts and gradients as a survey wants them, or None where they are too many."""
+    def outliers(
+        self, derivatives: Derivatives, count: int, with_free: bool
+    ) -> tuple[Any, Array] | None:
+        """Select candidates by a histogram of the derivatives; None if it selects too many."""
         xp = self.xp
-        n, groups = len(prices.gradient), len(prices.starts) - 1
+        n, groups = len(derivatives.gradient), len(derivatives.starts) - 1
         state = xp.zeros(groups * GROUP_BYTES, xp.uint8)
         found = xp.empty((n + 1, 2), xp.int64)
         found[0] = 0
-        grid = (max(1, min(-(-n // 1024), 264)), groups)
-        for name in ("survey_extremes", "survey_count"):
-            self._kernel(name)(grid, (THREADS,), (*prices, state))
-        self._kernel("survey_cut")((2 * groups,), (THREADS,), (state, np.int32(count)))
-        self._kernel("survey_collect")(
-            grid, (THREADS,), (*prices, state, np.int32(with_free), found)
+        blocks = min(-(-n // VARIABLES_PER_SCAN_BLOCK), MAX_SCAN_BLOCKS)
+        grid = (max(1, blocks), groups)
+        for name in ("scan_extremes", "scan_count"):
+            self._kernel(name)(grid, (THREADS,), (*derivatives, state))
+        self._kernel("scan_cut")((2 * groups,), (THREADS,), (state, np.int32(count)))
+        self._kernel("scan_collect")(
+            grid, (THREADS,), (*derivatives, state, np.int32(with_free), found)
         )
-        rows = self.fetch(found[: 1 + USUAL])
+        rows = self.fetch(found[: 1 + FIRST_COPY])
         total, outliers = rows[0]
-        if outliers > 16 * groups * count + USUAL:
+        if outliers > MAX_EXCESS * groups * count + FIRST_COPY:
             return None
         if total > len(rows) - 1:
             rows = self.fetch(found[: 1 + total])
-        accounts = rows[1 : 1 + total]
-        return accounts[:, 0].copy(), accounts[:, 1].copy().view(np.float64)
+        coordinates = rows[1 : 1 + total]
+        return coordinates[:, 0].copy(), coordinates[:, 1].copy().view(np.float64)
 
-    def _kernel(self, name: str, dtype: str = "float32", kernel: str = "rbf") -> Any:
-        return _module(dtype, kernel).get_function(name)
+    def _kernel(self, name: str, dtype: str = "float32", kernel: Kernel | None = None) -> Any:
+        if kernel is None:
+            return _module(dtype, "rbf", False).get_function(name)
+        return _module(dtype, kernel.name, kernel.differences).get_function(name)
 
 
 @cache
-def _module(dtype: str, kernel: str) -> Any:
+def _module(dtype: str, kernel: str, differences: bool) -> Any:
     cupy = needed("cupy", by='device="cuda"')
     numbers = {"float32": ("-DREAL=float",), "float64": ("-DREAL=double", "-DDOUBLE")}[dtype]
     return cupy.RawModule(
         code=(files(__package__) / "kernels.cu").read_text(),
-        options=("-std=c++17", *numbers, f"-DKERNEL={KERNELS.index(kernel)}"),
+        options=(
+            "-std=c++17",
+            *numbers,
+            f"-DKERNEL={KERNELS.index(kernel)}",
+            *(["-DDIFFERENCES"] if differences else []),
+        ),
     )
 
 
@@ -241,5 +296,6 @@ def _parameters(kernel: Kernel) -> tuple[float, float, Any]:
     return kernel.gamma, kernel.coef0, np.int32(kernel.degree)
 
 
-def _up(count: int, multiple: int) -> int:
+def _padded(count: int, multiple: int) -> int:
+    """Round up to a positive multiple."""
     return max(math.ceil(count / multiple), 1) * multiple

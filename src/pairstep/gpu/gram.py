@@ -1,4 +1,4 @@
-"""The kernel matrix of the rows of the data, as far as it is asked for: computed, or given."""
+"""Products and blocks of the kernel matrix of the data: computed on demand, or precomputed."""
 
 from __future__ import annotations
 
@@ -10,60 +10,68 @@ import numpy as np
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from ..svm.machine import Kernel
+from ..svm.engine import Kernel, largest_value
 from .device import Device, Packed
-from .points import SHARE, Data, Points
+from .points import MEMORY_FRACTION, Data, Points
 
-QUERIES = 2**16  # that are sent to all points at once
+# Rows whose sums are added to all points in one pass. Trades memory against launches.
+QUERIES_PER_PASS = 2**16
 
 
 class Gram(Protocol):
-    """What the oracle asks of a kernel matrix."""
+    """What the oracle needs from a kernel matrix."""
 
     device: Device
-    dtypes: tuple[str, ...]  # of its entries on the way, one after the other
+    dtypes: tuple[str, ...]  # types in which entries are computed, in the order to try them
 
     def points(self, rows: Indices, dtype: str) -> Any:
-        """Rows to which sums will be added, many times."""
+        """Return rows in the form in which sums are added to them."""
 
     def rounding(self, points: Any) -> float:
-        """How far off an entry may be, at most; infinite where its type is not worth a start."""
+        """Return a bound on the error of an entry, infinite if its type is too imprecise to use."""
+
+    def largest(self, points: Any) -> float:
+        """Return a bound on the size of an entry."""
 
     def block(self, rows: Indices) -> Any:
-        """Its part for some rows, in float64."""
+        """Return the submatrix of some rows, in float64."""
 
     def add(self, rows: Indices, weights: Array, points: Any, sums: Any) -> None:
-        """sums[o, p] += sum_k weights[o, k] K(row k, point p), in the type of the points."""
+        """Compute sums[o, p] += sum_k weights[o, k] K(row k, point p) in the type of the points."""
 
 
 class Computed:
-    """By tiles, from the rows themselves."""
+    """A kernel matrix whose tiles are computed from the data when they are needed."""
 
     def __init__(self, device: Device, data: Data, kernel: Kernel, single: bool):
         self.device, self.data, self.kernel = device, data, kernel
+        single = single and not kernel.differences
         self.dtypes: tuple[str, ...] = ("float32", "float64") if single else ("float64",)
 
     def points(self, rows: Indices, dtype: str) -> Points:
-        """In stripes where they do not fit."""
+        """Return rows as points, in stripes if they do not fit into memory."""
         return Points(self.data, rows, dtype)
 
     def rounding(self, points: Points) -> float:
-        """By the norms of the points."""
+        """Return a bound on the error of an entry, from the norms of the points."""
         if points.dtype == "float64":
             return 0.0
-        largest = max(float(some.squares[: some.count].max()) for _, some in points)
-        error = _core.float32_rounding(self.kernel.native, largest)
+        error = _core.float32_rounding(self.kernel.native, _largest_square(points))
         return math.inf if error is None else error
 
+    def largest(self, points: Points) -> float:
+        """Return a bound on the size of an entry, from the norms of the points."""
+        return largest_value(self.kernel, _largest_square(points))
+
     def block(self, rows: Indices) -> Any:
-        """Of the rows with each other."""
+        """Compute the submatrix of some rows."""
         some = self.data.pack(rows, "float64")
         return self.device.kernel_matrix(self.kernel, some, some)
 
     def add(self, rows: Indices, weights: Array, points: Points, sums: Any) -> None:
-        """Fused: none of the entries is ever written."""
-        for first in range(0, len(rows), QUERIES):
-            some = slice(first, first + QUERIES)
+        """Add sums in a fused kernel, which does not write the entries to memory."""
+        for first in range(0, len(rows), QUERIES_PER_PASS):
+            some = slice(first, first + QUERIES_PER_PASS)
             queries = self.data.pack(rows[some], points.dtype)
             weight = self.device.xp.asarray(weights[:, some])
             if self.kernel.name == "linear" and len(weights) == 1:
@@ -72,8 +80,12 @@ class Computed:
                 self.device.add_sums(self.kernel, stripe, queries, weight, sums[:, part])
 
 
+def _largest_square(points: Points) -> float:
+    return max(float(some.squares[: some.count].max()) for _, some in points)
+
+
 def _combined(device: Device, queries: Packed, weights: Any) -> tuple[Packed, Any]:
-    """The one point that is the weighted sum of all: an inner product is linear."""
+    """Return the weighted sum of all points as one point, since an inner product is linear."""
     xp = device.xp
     used = queries.values[:, : queries.count]
     values = xp.zeros((len(used), queries.values.shape[1]), queries.values.dtype)
@@ -82,7 +94,7 @@ def _combined(device: Device, queries: Packed, weights: Any) -> tuple[Packed, An
 
 
 class Given:
-    """All of it, on the device."""
+    """A precomputed kernel matrix in GPU memory."""
 
     def __init__(self, device: Device, matrix: Array):
         self.dtypes: tuple[str, ...] = ("float64",)
@@ -91,24 +103,28 @@ class Given:
 
     @staticmethod
     def fits(device: Device, matrix: Array) -> bool:
-        """If it does not, the processor reads it faster than it could be sent time and again."""
-        return 8.0 * matrix.size <= SHARE * device.free_bytes()
+        """Return whether the matrix fits into GPU memory."""
+        return 8.0 * matrix.size <= MEMORY_FRACTION * device.free_bytes()
 
     def points(self, rows: Indices, dtype: str) -> Any:
-        """Where they are."""
+        """Return the row numbers on the GPU."""
         return self.device.xp.asarray(rows)
 
     def rounding(self, points: Any) -> float:
-        """It is as it was given."""
+        """Return 0: the entries are exact."""
         return 0.0
 
+    def largest(self, points: Any) -> float:
+        """Return the largest diagonal entry, which bounds all entries of a kernel matrix."""
+        return float(self.device.xp.abs(self.matrix[points, points]).max())
+
     def block(self, rows: Indices) -> Any:
-        """Of the rows with each other."""
+        """Return the submatrix of some rows."""
         some = self.device.xp.asarray(rows)
         return self.matrix[some[:, None], some]
 
     def add(self, rows: Indices, weights: Array, points: Any, sums: Any) -> None:
-        """A product with the whole matrix."""
+        """Add a product with the whole matrix."""
         spread = np.zeros((len(self.matrix), len(weights)))
         np.add.at(spread, rows, weights.T)
         sums += (self.matrix @ self.device.xp.asarray(spread)).T[:, points]

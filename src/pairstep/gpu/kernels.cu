@@ -1,8 +1,15 @@
-// The kernels of the GPU oracle, compiled at run time by CuPy for one type of number (REAL: float,
-// or double if DOUBLE is defined) and one kernel function (KERNEL: as in pairstep::KernelName).
+// The CUDA kernels of the GPU oracle. CuPy compiles them at run time for one type of numbers (REAL:
+// float, or double if DOUBLE is defined) and one kernel function (KERNEL: the number in
+// pairstep::KernelName). With DIFFERENCES, which requires double, the distances of the RBF kernel
+// are sums of squared differences.
 //
-// Points lie feature by feature: values[k * stride + p] is feature k of point p. Both numbers are
-// padded with zeros, points to a multiple of EDGE and features to a multiple of SLAB.
+// add_sums and kernel_matrix multiply tiles of points by tiles of queries through shared memory,
+// with double buffering, and apply the kernel function to the products in registers. The scan_*
+// kernels select candidates for a working set.
+//
+// Points are stored feature by feature: values[k * stride + p] is feature k of point p. Points are
+// padded with zeros to a multiple of EDGE, features to a multiple of SLAB. device.py repeats the
+// constants that the caller needs.
 
 typedef REAL Real;
 typedef long long Index;
@@ -10,22 +17,24 @@ typedef long long Index;
 namespace {
 
 constexpr int THREADS = 256;                  // 16 x 16
-constexpr int WIDTH = 16 / sizeof(Real);      // numbers that are loaded at once
+constexpr int WIDTH = 16 / sizeof(Real);      // numbers per 16-byte load
 constexpr int EACH = 2 * WIDTH;               // a thread computes EACH x EACH values of a tile
 constexpr int EDGE = 16 * EACH;               // a tile is EDGE points x EDGE queries
-constexpr int SLAB = THREADS * WIDTH / EDGE;  // features at once: a vector per thread
+constexpr int SLAB = THREADS * WIDTH / EDGE;  // features per step: one vector per thread
 
 struct alignas(16) Vector {
   Real at[WIDTH];
 };
 
-// Which points and queries of a tile a thread computes the values of; who shares its points, in its
-// warp and in how many others; and how it multiplies.
+// The two layouts below say which points and queries of a tile a thread works on (point_at,
+// query_at), how many lanes of its warp have the same points (LANES), how many warps have partial
+// sums of the same points (PARTIAL_SUMS, and partial_sum: which of them this thread has), and how
+// it multiplies.
 #ifdef DOUBLE
-// The tensor units multiply in double: a warp has 32 points x 16 queries, as eight products of
-// 8 x 4 and 4 x 8 numbers. Lines of shared memory are padded so that no two threads of a half-warp
-// ask for the same bank.
-constexpr int PADDING = 4, LANES = 4, SHARES = 4;
+// Tensor cores multiply in double: a warp has 32 points x 16 queries, as eight products of 8 x 4
+// and 4 x 8 matrices. Rows in shared memory are padded so that no two threads of a half-warp access
+// the same bank.
+constexpr int PADDING = 4, LANES = 4, PARTIAL_SUMS = 4;
 
 __device__ inline int point_at(int i) {
   return threadIdx.x / 128 * 32 + i * 8 + threadIdx.x % 32 / 4;
@@ -33,17 +42,29 @@ __device__ inline int point_at(int i) {
 __device__ inline int query_at(int j) {
   return threadIdx.x / 32 % 4 * 16 + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
 }
-__device__ inline int own_share() { return threadIdx.x / 32 % 4; }
+__device__ inline int partial_sum() { return threadIdx.x / 32 % 4; }
 
 __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
                                 const Real (&others)[SLAB][EDGE + PADDING],
                                 Real (&products)[EACH][EACH]) {
+#ifdef DIFFERENCES
+  // Squared distances instead of products: norms and products would lose too much to rounding.
+#pragma unroll
+  for (int k = 0; k < SLAB; ++k)
+#pragma unroll
+    for (int i = 0; i < EACH; ++i)
+#pragma unroll
+      for (int j = 0; j < EACH; ++j) {
+        const Real apart = some[k][point_at(i)] - others[k][query_at(j)];
+        products[i][j] += apart * apart;
+      }
+#else
   const int feature = threadIdx.x % 4, place = threadIdx.x % 32 / 4;
   const auto query = [&](int k, int j) {
     return others[k][threadIdx.x / 32 % 4 * 16 + 8 * j + place];
   };
 #if __CUDA_ARCH__ >= 900
-  // Two products on top of each other and two side by side are one instruction.
+  // One instruction computes a 2 x 2 arrangement of the products below.
   static_assert(SLAB == 8 && EACH == 4);
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
@@ -73,17 +94,18 @@ __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
     }
   }
 #endif
+#endif
 }
 #else
 // Two vectors of points, half a tile apart, times two of queries.
-constexpr int PADDING = 0, LANES = 16, SHARES = 1;
+constexpr int PADDING = 0, LANES = 16, PARTIAL_SUMS = 1;
 
 __device__ inline int place(int thread, int e) {
   return e / WIDTH * (EDGE / 2) + thread * WIDTH + e % WIDTH;
 }
 __device__ inline int point_at(int i) { return place(threadIdx.x / 16, i); }
 __device__ inline int query_at(int j) { return place(threadIdx.x % 16, j); }
-__device__ inline int own_share() { return 0; }
+__device__ inline int partial_sum() { return 0; }
 
 __device__ inline Vector load(const Real* from) { return *reinterpret_cast<const Vector*>(from); }
 
@@ -119,7 +141,8 @@ __device__ inline double exponential(double x) { return exp(x); }
 __device__ inline float hyperbolic_tangent(float x) { return tanhf(x); }
 __device__ inline double hyperbolic_tangent(double x) { return tanh(x); }
 
-// The kernel of two points, from their inner product and squared norms.
+// Return the kernel of two points from their inner product (with DIFFERENCES: their squared
+// distance) and squared norms.
 __device__ inline Real kernel_of(Real product, Real square, Real other, const Function& function) {
   const Real gamma = Real(function.gamma), coef0 = Real(function.coef0);
 #if KERNEL == 0
@@ -129,6 +152,8 @@ __device__ inline Real kernel_of(Real product, Real square, Real other, const Fu
   Real power = 1;
   for (int k = 0; k < function.degree; ++k) power *= base;
   return power;
+#elif KERNEL == 2 && defined(DIFFERENCES)
+  return exponential(-gamma * product);
 #elif KERNEL == 2
   const Real distance = square + other - 2 * product;
   return exponential(-gamma * (distance > 0 ? distance : Real(0)));
@@ -143,11 +168,12 @@ __device__ inline Vector fetch(const Points& from, Index first, int slab) {
                                           first + column);
 }
 
-// The inner products of one tile of points with some tiles of queries: finish(first query,
-// products) after each. The next slab of features is on its way while one is worked on.
-template <class Finish>
+// Compute the inner products of one tile of points with several tiles of queries, and call
+// consume(first query, products) after each tile. The next slab of features is loaded while the
+// current one is multiplied.
+template <class Consume>
 __device__ void over_tiles(const Points& points, Index first_point, const Points& queries,
-                           Index first_tile, Index last_tile, int slabs, Finish finish) {
+                           Index first_tile, Index last_tile, int slabs, Consume consume) {
   __shared__ alignas(16) Real some[2][SLAB][EDGE + PADDING], others[2][SLAB][EDGE + PADDING];
   const int row = threadIdx.x / (EDGE / WIDTH), column = threadIdx.x % (EDGE / WIDTH) * WIDTH;
   Real products[EACH][EACH] = {};
@@ -166,7 +192,7 @@ __device__ void over_tiles(const Points& points, Index first_point, const Points
       }
       multiply(some[buffer], others[buffer], products);
     }
-    finish(tile * EDGE, products);
+    consume(tile * EDGE, products);
 #pragma unroll
     for (int i = 0; i < EACH; ++i)
 #pragma unroll
@@ -174,7 +200,7 @@ __device__ void over_tiles(const Points& points, Index first_point, const Points
   }
 }
 
-// Rows of a matrix as points, with their squared norms.
+// Store rows of a matrix as points, with their squared norms.
 template <class Source>
 __device__ void pack(const Source* X, const Index* rows, const double* center, Index count,
                      Index stride, int features, int padded, Real* values, Real* squares) {
@@ -205,8 +231,8 @@ extern "C" __global__ void pack_double(const double* X, const Index* rows, const
 }
 
 // sums[(y * outputs + o) * count + p] += sum_q weights[o * queries.stride + q] k(point p, query q),
-// over the y-th share of the queries: a tile of points per block, nothing else is ever written.
-// Within a tile of queries sums are of type Real, across them in double.
+// over the y-th part of the queries. Each CUDA block has one tile of points and writes only their
+// sums. The sum over a tile of queries has type Real, the sum over tiles is double.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     add_sums(const Real* values, const Real* norms, Index stride, Index count,
              const Real* query_values, const Real* query_norms, Index query_stride, int features,
@@ -214,12 +240,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
              double* sums) {
   const Points points{values, norms, stride}, queries{query_values, query_norms, query_stride};
   const Function function{gamma, coef0, degree};
-  extern __shared__ double totals[];  // SHARES x outputs x EDGE
+  extern __shared__ double totals[];  // PARTIAL_SUMS x outputs x EDGE
   const Index first = Index(blockIdx.x) * EDGE;
-  const Index tiles = queries.stride / EDGE, share = (tiles + gridDim.y - 1) / gridDim.y;
-  const Index first_tile = blockIdx.y * share, last_tile = min(first_tile + share, tiles);
+  const Index tiles = queries.stride / EDGE, tiles_each = (tiles + gridDim.y - 1) / gridDim.y;
+  const Index first_tile = blockIdx.y * tiles_each, last_tile = min(first_tile + tiles_each, tiles);
   if (first_tile >= last_tile) return;
-  for (int t = threadIdx.x; t < SHARES * outputs * EDGE; t += THREADS) totals[t] = 0.0;
+  for (int t = threadIdx.x; t < PARTIAL_SUMS * outputs * EDGE; t += THREADS) totals[t] = 0.0;
   Real squares[EACH];
   for (int i = 0; i < EACH; ++i) squares[i] = points.squares[first + point_at(i)];
   over_tiles(points, first, queries, first_tile, last_tile, features / SLAB,
@@ -239,13 +265,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
                    for (int i = 0; i < EACH; ++i) parts[i] += weight * products[i][j];
                  }
-      // The threads with the same points: always in the same order.
+      // Add up the lanes with the same points, in a fixed order so that results repeat.
 #pragma unroll
                  for (int i = 0; i < EACH; ++i) {
                    for (int step = LANES / 2; step > 0; step /= 2)
                      parts[i] += __shfl_xor_sync(0xffffffffu, parts[i], step);
                    if (threadIdx.x % LANES == 0)
-                     totals[(own_share() * outputs + o) * EDGE + point_at(i)] += double(parts[i]);
+                     totals[(partial_sum() * outputs + o) * EDGE + point_at(i)] += double(parts[i]);
                  }
                }
              });
@@ -253,12 +279,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   for (int t = threadIdx.x; t < outputs * EDGE; t += THREADS) {
     const Index p = first + t % EDGE;
     double sum = 0.0;
-    for (int k = 0; k < SHARES; ++k) sum += totals[k * outputs * EDGE + t];
+    for (int k = 0; k < PARTIAL_SUMS; ++k) sum += totals[k * outputs * EDGE + t];
     if (p < count) sums[(Index(blockIdx.y) * outputs + t / EDGE) * count + p] += sum;
   }
 }
 
-// matrix[p * columns + q] = k(point p, query q), for a block of a working set.
+// matrix[p * columns + q] = k(point p, query q), for the block of a working set.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     kernel_matrix(const Real* values, const Real* norms, Index stride, Index rows,
                   const Real* query_values, const Real* query_norms, Index query_stride,
@@ -284,47 +310,50 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
              });
 }
 
-// A survey in four passes that sort nothing. The prices between the cheapest buyer and the dearest
-// seller of a group are counted in BINS bins of equal width; the bins furthest out that hold
-// `count` accounts together are handed over as a whole.
+// Select candidates for a working set in four passes, without sorting. A pair of variables violates
+// the conditions if the left derivative of one exceeds the right derivative of the other. So the
+// left derivatives above the smallest right derivative of their group, and the right derivatives
+// below the largest left one, are counted in BINS bins of equal width. The outermost bins that
+// together hold `wanted` variables are selected as a whole.
 
 namespace {
 
 constexpr int BINS = 2048;
 
-__device__ inline double endless() { return __longlong_as_double(0x7ff0000000000000); }
+__device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000); }
 
-struct Accounts {
-  const double *gradient, *x, *lower, *upper, *kink;  // the kinks, if any, are at 0
-  const Index* starts;                                // of the groups
+struct Coordinates {
+  const double *gradient, *x, *lower, *upper, *l1;  // L1 terms, if any, are centered at 0
+  const Index* starts;                              // first variable of each group
 
-  __device__ double down_price(Index i) const {
-    if (!(x[i] > lower[i])) return -endless();
-    return gradient[i] + (kink ? (x[i] > 0 ? kink[i] : -kink[i]) : 0.0);
+  __device__ double left_derivative(Index i) const {
+    if (!(x[i] > lower[i])) return -infinity();
+    return gradient[i] + (l1 ? (x[i] > 0 ? l1[i] : -l1[i]) : 0.0);
   }
-  __device__ double up_price(Index i) const {
-    if (!(x[i] < upper[i])) return endless();
-    return gradient[i] + (kink ? (x[i] < 0 ? -kink[i] : kink[i]) : 0.0);
+  __device__ double right_derivative(Index i) const {
+    if (!(x[i] < upper[i])) return infinity();
+    return gradient[i] + (l1 ? (x[i] < 0 ? -l1[i] : l1[i]) : 0.0);
   }
   __device__ bool is_free(Index i) const {
-    return x[i] > lower[i] && x[i] < upper[i] && !(kink && x[i] == 0 && kink[i] != 0);
+    return x[i] > lower[i] && x[i] < upper[i] && !(l1 && x[i] == 0 && l1[i] != 0);
   }
 };
 
-// What a survey knows of a group; zeros at the beginning.
+// The state of the selection in one group; all zeros at the beginning.
 struct Group {
-  unsigned long long dearest,
-      cheapest;                     // ordered as the prices are (and, for the cheapest, against)
-  int sellers[BINS], buyers[BINS];  // how many there are in each bin, the furthest out last
-  int seller_cut, buyer_cut;        // the first bins to hand over
+  unsigned long long max_left;   // ordered(largest left derivative)
+  unsigned long long min_right;  // ordered(-smallest right derivative)
+  int left_count[BINS];          // variables per bin, the most violating in the last bin
+  int right_count[BINS];
+  int left_cut, right_cut;  // the first bin that is selected
 };
 
 struct Found {
-  Index account;
+  Index coordinate;
   double gradient;
 };
 
-// Integers in the order of the numbers, above 0, and back.
+// Map numbers to positive integers in the same order, for atomicMax, and back.
 __device__ unsigned long long ordered(double x) {
   const unsigned long long bits = __double_as_longlong(x);
   return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -333,21 +362,22 @@ __device__ double number(unsigned long long key) {
   return __longlong_as_double(key >> 63 ? key & ~(1ull << 63) : ~key);
 }
 
-struct Market {
-  double dearest, cheapest, bins_per_price;
+struct MultiplierInterval {
+  double max_left, min_right, bins_per_unit;
 
-  __device__ explicit Market(const Group& group)
-      : dearest(number(group.dearest)), cheapest(-number(group.cheapest)) {
-    bins_per_price = BINS / (dearest - cheapest);
+  __device__ explicit MultiplierInterval(const Group& group)
+      : max_left(number(group.max_left)), min_right(-number(group.min_right)) {
+    bins_per_unit = BINS / (max_left - min_right);
   }
-  // The bin of who is so far on the right side of the other's price, or -1.
-  __device__ int bin(double gain) const {
-    return gain > 0 ? min(int(gain * bins_per_price), BINS - 1) : -1;
+  // The bin of a variable whose derivative exceeds the opposite extreme by `excess`, or -1.
+  __device__ int bin(double excess) const {
+    return excess > 0 ? min(int(excess * bins_per_unit), BINS - 1) : -1;
   }
-  __device__ int seller_bin(double price) const { return bin(price - cheapest); }
-  __device__ int buyer_bin(double price) const { return bin(dearest - price); }
+  __device__ int left_bin(double derivative) const { return bin(derivative - min_right); }
+  __device__ int right_bin(double derivative) const { return bin(max_left - derivative); }
 };
 
+// Return the first of the last bins that together hold at least `wanted` variables.
 __device__ int cut_of(const int* counts, int wanted) {
   int total = 0, bin = BINS;
   while (bin > 0 && total < wanted) total += counts[--bin];
@@ -356,82 +386,86 @@ __device__ int cut_of(const int* counts, int wanted) {
 
 }  // namespace
 
-// blockIdx.y is the group.
-extern "C" __global__ void survey_extremes(const double* gradient, const double* x,
-                                           const double* lower, const double* upper,
-                                           const double* kink, const Index* starts, Group* groups) {
-  const Accounts accounts{gradient, x, lower, upper, kink, starts};
-  double dearest = -endless(), cheapest = endless();
-  const Index end = accounts.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = accounts.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
+// Pass 1: the extreme derivatives of each group. blockIdx.y is the group in passes 1, 2 and 4.
+extern "C" __global__ void scan_extremes(const double* gradient, const double* x,
+                                         const double* lower, const double* upper, const double* l1,
+                                         const Index* starts, Group* groups) {
+  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
+  double max_left = -infinity(), min_right = infinity();
+  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
+  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
        i < end; i += step) {
-    dearest = fmax(dearest, accounts.down_price(i));
-    cheapest = fmin(cheapest, accounts.up_price(i));
+    max_left = fmax(max_left, coordinates.left_derivative(i));
+    min_right = fmin(min_right, coordinates.right_derivative(i));
   }
   for (int step = 16; step > 0; step /= 2) {
-    dearest = fmax(dearest, __shfl_xor_sync(0xffffffffu, dearest, step));
-    cheapest = fmin(cheapest, __shfl_xor_sync(0xffffffffu, cheapest, step));
+    max_left = fmax(max_left, __shfl_xor_sync(0xffffffffu, max_left, step));
+    min_right = fmin(min_right, __shfl_xor_sync(0xffffffffu, min_right, step));
   }
   if (threadIdx.x % 32 != 0) return;
-  atomicMax(&groups[blockIdx.y].dearest, ordered(dearest));
-  atomicMax(&groups[blockIdx.y].cheapest, ordered(-cheapest));
+  atomicMax(&groups[blockIdx.y].max_left, ordered(max_left));
+  atomicMax(&groups[blockIdx.y].min_right, ordered(-min_right));
 }
 
-extern "C" __global__ void survey_count(const double* gradient, const double* x,
-                                        const double* lower, const double* upper,
-                                        const double* kink, const Index* starts, Group* groups) {
-  const Accounts accounts{gradient, x, lower, upper, kink, starts};
-  __shared__ int sellers[BINS], buyers[BINS];
-  for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) sellers[bin] = buyers[bin] = 0;
+// Pass 2: count the variables of each bin.
+extern "C" __global__ void scan_count(const double* gradient, const double* x, const double* lower,
+                                      const double* upper, const double* l1, const Index* starts,
+                                      Group* groups) {
+  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
+  __shared__ int left_count[BINS], right_count[BINS];
+  for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) left_count[bin] = right_count[bin] = 0;
   __syncthreads();
   Group& group = groups[blockIdx.y];
-  const Market market(group);
-  const Index end = accounts.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = accounts.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
+  const MultiplierInterval interval(group);
+  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
+  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
        i < end; i += step) {
-    const int seller = market.seller_bin(accounts.down_price(i));
-    const int buyer = market.buyer_bin(accounts.up_price(i));
-    if (seller >= 0) atomicAdd(&sellers[seller], 1);
-    if (buyer >= 0) atomicAdd(&buyers[buyer], 1);
+    const int down = interval.left_bin(coordinates.left_derivative(i));
+    const int up = interval.right_bin(coordinates.right_derivative(i));
+    if (down >= 0) atomicAdd(&left_count[down], 1);
+    if (up >= 0) atomicAdd(&right_count[up], 1);
   }
   __syncthreads();
   for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) {
-    if (sellers[bin]) atomicAdd(&group.sellers[bin], sellers[bin]);
-    if (buyers[bin]) atomicAdd(&group.buyers[bin], buyers[bin]);
+    if (left_count[bin]) atomicAdd(&group.left_count[bin], left_count[bin]);
+    if (right_count[bin]) atomicAdd(&group.right_count[bin], right_count[bin]);
   }
 }
 
-// A block per group and side.
-extern "C" __global__ void survey_cut(Group* groups, int wanted) {
+// Pass 3: find the first bin to select. One CUDA block per group and direction.
+extern "C" __global__ void scan_cut(Group* groups, int wanted) {
   __shared__ int counts[BINS];
   Group& group = groups[blockIdx.x / 2];
-  const bool selling = blockIdx.x % 2 == 0;
+  const bool is_left = blockIdx.x % 2 == 0;
   for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x)
-    counts[bin] = selling ? group.sellers[bin] : group.buyers[bin];
+    counts[bin] = is_left ? group.left_count[bin] : group.right_count[bin];
   __syncthreads();
-  if (threadIdx.x == 0) (selling ? group.seller_cut : group.buyer_cut) = cut_of(counts, wanted);
+  if (threadIdx.x == 0) (is_left ? group.left_cut : group.right_cut) = cut_of(counts, wanted);
 }
 
-// found[0] has the number of the accounts that follow, in any order, and how many of them are not
-// there for being free alone. Where nobody can trade, the dearest and the cheapest are handed over.
-extern "C" __global__ void survey_collect(const double* gradient, const double* x,
-                                          const double* lower, const double* upper,
-                                          const double* kink, const Index* starts,
-                                          const Group* groups, int with_free, Found* found) {
-  const Accounts accounts{gradient, x, lower, upper, kink, starts};
+// Pass 4: collect the variables of the selected bins and, with with_free, the free ones. found[0]
+// has their number and the number of those from the bins; the variables follow in any order. The
+// variables with the extreme derivatives are always included, even if no pair violates the
+// conditions.
+extern "C" __global__ void scan_collect(const double* gradient, const double* x,
+                                        const double* lower, const double* upper, const double* l1,
+                                        const Index* starts, const Group* groups, int with_free,
+                                        Found* found) {
+  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
   const Group& group = groups[blockIdx.y];
-  const Market market(group);
-  unsigned long long* count = reinterpret_cast<unsigned long long*>(&found[0].account);
+  const MultiplierInterval interval(group);
+  unsigned long long* count = reinterpret_cast<unsigned long long*>(&found[0].coordinate);
   unsigned long long* outliers = reinterpret_cast<unsigned long long*>(&found[0].gradient);
-  const Index end = accounts.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = accounts.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
+  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
+  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
        i < end; i += step) {
-    const double down = accounts.down_price(i), up = accounts.up_price(i);
-    const bool out =
-        market.seller_bin(down) >= group.seller_cut || market.buyer_bin(up) >= group.buyer_cut ||
-        (down == market.dearest && down > -endless()) || (up == market.cheapest && up < endless());
+    const double down = coordinates.left_derivative(i), up = coordinates.right_derivative(i);
+    const bool out = interval.left_bin(down) >= group.left_cut ||
+                     interval.right_bin(up) >= group.right_cut ||
+                     (down == interval.max_left && down > -infinity()) ||
+                     (up == interval.min_right && up < infinity());
     if (out) atomicAdd(outliers, 1ull);
-    if (out || (with_free && accounts.is_free(i)))
-      found[1 + atomicAdd(count, 1ull)] = {i, accounts.gradient[i]};
+    if (out || (with_free && coordinates.is_free(i)))
+      found[1 + atomicAdd(count, 1ull)] = {i, coordinates.gradient[i]};
   }
 }

@@ -1,16 +1,17 @@
-"""Newton's method on working sets of many thousands, all of it on the device.
+"""Newton's method on working sets of many thousand variables, computed on the GPU.
 
-Pair steps balance hundreds of free variables at once, and a processor makes them best. Tens of
-thousands are balanced by solving systems, which a device does best. Which variables of a working
-set are free in the end is found by exchanging all wrong ones at once (Portugal, Judice and Vicente
-1994), under a ridge as in the proximal point method: it keeps the exchanges from cycling, and
-shrinks with the violation, so that the last steps are Newton's.
+Pair steps on the CPU are best for hundreds of free variables. For tens of thousands it is better to
+solve linear systems, which a GPU does fast. Which variables of a working set are free at the
+solution is found by block pivoting: all variables on the wrong side change sides at once
+(Portugal, Judice and Vicente 1994). A ridge on the diagonal, as in the proximal point method, keeps
+the exchanges from cycling. It shrinks with the violation, so the last steps are Newton steps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,176 +21,197 @@ from .._validation import Array
 from .device import Device
 from .oracle import KernelOracle
 
-# Numbers that the processor may read in pair steps and copy for them before Newton's method is
-# tried: it does so in less than a second. So many times more each time that was in vain.
-ALLOWANCE = 1e8
-DEARER = 2.0
+# Numbers that the CPU may read and copy for pair steps before Newton's method is tried: less than a
+# second's work. The limit grows by a factor each time that Newton's method did not help.
+MAX_PAIR_STEP_READS = 1e8
+RETRY_FACTOR = 2.0
 
-# Violators in a working set, at most, half of them sellers; where more variables are free, as many.
-VIOLATORS = 8192
+# Violating variables in a working set, half of them for each direction. If more variables are free,
+# there may be as many violating ones.
+MAX_VIOLATORS = 8192
 
-# Of the memory that is free a working set may use so much: its kernel matrix, the part of it that
-# is factorised, and the factor.
-SHARE = 0.5
+# Fraction of the free memory that a working set may use, for this many matrices of its size: its
+# kernel matrix, the submatrix that is factorized, and the factor.
+MEMORY_FRACTION = 0.5
 MATRICES = 3
-SMALLEST = 64  # members, in any case
+MIN_WORKING_SET = 64
 
-# Whose price is wrong by so much of the violation is a violator.
-SLACK = 0.05
+# A variable violates the conditions if its derivative is wrong by this fraction of the violation.
+VIOLATOR_THRESHOLD = 0.05
 
-# Exchanges in a working set, and how many may pass without fewer variables being wrong.
-EXCHANGES, PATIENCE = 12, 2
+# Block pivoting ends after this many exchanges, or this many without fewer variables being wrong.
+MAX_EXCHANGES, MAX_IDLE_EXCHANGES = 12, 2
 
-# The ridge: so much of what would move a variable across its range at the price that is violated.
+# The ridge relative to the curvature at which the violation moves a variable across its range, and
+# its minimum relative to the diagonal.
 RIDGE = 0.1
-LEAST_RIDGE = 1e-9  # of the diagonal
+MIN_RIDGE = 1e-9
 
-# Systems are solved to so much of the violation.
-CLOSE = 0.02
+# Systems are solved to this fraction of the violation.
+SYSTEM_TOLERANCE = 0.02
 
-# Conjugate gradients may take so many iterations, and so many for each variable: then they have
-# cost as much as a factorisation. It is looked every so many whether they are done.
-ITERATIONS, ITERATIONS_EACH, LOOK_EVERY = 10, 0.004, 4
+# Conjugate gradients may take this many iterations, plus this many per variable: then they have
+# cost as much as a factorization. The residual is checked every few iterations, because the check
+# waits for the GPU.
+CG_ITERATIONS, CG_ITERATIONS_PER_VARIABLE, CG_CHECK_INTERVAL = 10, 0.004, 4
 
-# Rounds that may pass without the violation falling by a tenth.
-ROUNDS_IN_VAIN = 2
+# Newton rounds in which the violation may fall by less than the factor before the method gives up.
+MAX_IDLE_ROUNDS = 2
+ROUND_PROGRESS = 0.9
 
-HALVINGS = 100  # of the interval that the price of a projection lies in
+# Newton's method has helped if it reduced the violation by this factor.
+TOTAL_PROGRESS = 0.5
 
-ROUNDING = 1e-12  # of changes and of what they sum to, against their size
-TINY = 1e-300
+# Bisection steps for the multiplier of a projection: enough for all bits of a float64.
+BISECTIONS = 100
+
+ROUNDING = 1e-12  # relative rounding error of changes and of their sums
+TINY = 1e-300  # avoids a division by 0
 
 
 @dataclass
 class Block:
-    """A working set, each variable between two of its bounds and kinks."""
+    """A working set. A variable with an L1 term stays on the side of 0 to which it moves."""
 
-    accounts: Any
+    coordinates: Any
     matrix: Any
     z: Any
-    price: Any  # the gradient there
+    derivative: Any  # gradient, including that of the L1 term on this side
     low: Any
     high: Any
-    groups: Any  # a column for each: 1.0 for its members
-    level: Array  # the price at which each group trades
-    whole: bool  # whether no violator was left out
+    groups: Any  # one column per group: 1.0 for its members, else 0.0
+    level: Array  # estimate of the multiplier of each group
+    whole: bool  # whether all violating variables are in the working set
 
 
 class Newton:
-    """Newton's method for one dual, as a help for pair steps: it knows when it is due."""
+    """The driver's accelerator for one dual: runs when pair steps have become expensive."""
 
-    def __init__(self, oracle: KernelOracle, goal: float):
+    def __init__(
+        self, oracle: KernelOracle, goal: float, lock: AbstractContextManager[Any] | None = None
+    ):
         self.oracle, self.goal = oracle, goal
-        self.spent, self.allowance = 0.0, ALLOWANCE
+        self.lock = nullcontext() if lock is None else lock
+        self.spent, self.allowance = 0.0, MAX_PAIR_STEP_READS
         self.done = False
 
-    def is_due(self, steps: int, rounds: int) -> bool:
-        """Whether pair steps, so many more in so many rounds, have cost enough.
+    def is_due(self, iterations: int, rounds: int) -> bool:
+        """Add the cost of more pair steps and rounds; return whether they have cost enough.
 
-        Or have found out that the goal, which was reached, was not in float64.
+        Also return True if the last descent reached its goal: the block solver, which checks it in
+        float64, has then found that it was not reached.
         """
         size = self.oracle.block_size
-        self.spent += size * (2.0 * steps + size * rounds)
+        self.spent += size * (2.0 * iterations + size * rounds)
         return self.done or self.spent > self.allowance
 
-    def descend(self, most: int, goes_on: Callable[[float], bool]) -> int:
-        """Rounds for as long as they pay, until the violation is within the goal.
+    def descend(self, max_iter: int, keep_going: Callable[[float], bool]) -> int:
+        """Take Newton steps until the violation is within the goal or stops falling.
 
-        Returns how many systems, at most `most`, were solved; `goes_on` is told the violation.
+        Returns the number of systems solved, at most `max_iter`. ``keep_going(violation)`` returns
+        whether to continue.
         """
-        used, in_vain, best = 0, 0, math.inf
+        with self.lock:
+            return self._descend(max_iter, keep_going)
+
+    def _descend(self, max_iter: int, keep_going: Callable[[float], bool]) -> int:
+        used, idle, best = 0, 0, math.inf
         systems = Systems(self.oracle.device)
-        first, level = _markets(self.oracle)
+        first, level = _intervals(self.oracle)
         violation = first
         while True:
-            in_vain = 0 if violation < 0.9 * best else in_vain + 1
+            idle = 0 if violation < ROUND_PROGRESS * best else idle + 1
             best = min(best, violation)
             self.done = violation <= self.goal
-            if self.done or in_vain > ROUNDS_IN_VAIN or used >= most or not goes_on(violation):
+            if self.done or idle > MAX_IDLE_ROUNDS or used >= max_iter or not keep_going(violation):
                 break
-            block = _working_set(self.oracle, level, max(self.goal / 4, SLACK * violation))
-            step, count = _step(systems, block, violation, most - used, goes_on)
+            block = _working_set(
+                self.oracle, level, max(self.goal / 4, VIOLATOR_THRESHOLD * violation)
+            )
+            step, count = _step(systems, block, violation, max_iter - used, keep_going)
             used += count
             if step is None:
                 break
-            _move(self.oracle, block, step)
-            violation, level = _markets(self.oracle)
+            _apply(self.oracle, block, step)
+            violation, level = _intervals(self.oracle)
         self.spent = 0.0
-        if not (self.done or violation < 0.5 * first):
-            self.allowance *= DEARER
+        if not (self.done or violation < TOTAL_PROGRESS * first):
+            self.allowance *= RETRY_FACTOR
         return used
 
 
-def _markets(oracle: KernelOracle) -> tuple[float, Array]:
-    """The violation, and the price at which each group trades."""
+def _intervals(oracle: KernelOracle) -> tuple[float, Array]:
+    """Return the violation, and an estimate of the multiplier of each group."""
     xp = oracle.device.xp
-    down, up, free = oracle.standing()
+    down, up, free = oracle.position()
     violation, level = 0.0, []
     for group in oracle.dual.groups:
-        dearest, cheapest = float(down[group].max()), float(up[group].min())
-        violation = max(violation, dearest - cheapest)
+        max_left, min_right = float(down[group].max()), float(up[group].min())
+        violation = max(violation, max_left - min_right)
         if count := int(free[group].sum()):
             level.append(float(xp.where(free[group], down[group], 0.0).sum()) / count)
         else:
-            level.append(0.5 * (dearest + cheapest))
+            level.append(0.5 * (max_left + min_right))
     return violation, np.array(level)
 
 
 def _working_set(oracle: KernelOracle, level: Array, least: float) -> Block:
-    """The free variables, and those whose prices are furthest on the wrong side of the level."""
+    """Return the free variables and the most violating ones: those wrong by more than `least`."""
     device, xp = oracle.device, oracle.device.xp
-    gradient, x, lower, upper, kink, _ = oracle.prices
-    down, up, free = oracle.standing()
+    gradient, x, lower, upper, l1, _ = oracle.derivatives
+    down, up, free = oracle.position()
     groups = xp.zeros((len(x), len(level)))
     for k, group in enumerate(oracle.dual.groups):
         groups[group, k] = 1.0
-    price = groups @ xp.asarray(level)
-    sells, buys = down - price, price - up
-    gain = xp.maximum(sells, buys)
+    derivative = groups @ xp.asarray(level)
+    decrease, increase = down - derivative, derivative - up  # by how much each step improves
+    gain = xp.maximum(decrease, increase)
     wanted = free | (gain > least)
-    most = max(int(math.sqrt(SHARE * device.free_bytes() / (8 * MATRICES))), SMALLEST)
+    most = max(
+        int(math.sqrt(MEMORY_FRACTION * device.free_bytes() / (8 * MATRICES))), MIN_WORKING_SET
+    )
     count = int(free.sum())
     kept = min(count, most // 2)
-    side = min(max(VIOLATORS, count), most - kept) // 2
+    side = min(max(MAX_VIOLATORS, count), most - kept) // 2
     whole = int(wanted.sum()) <= kept + 2 * side
     if not whole:
         chosen = xp.zeros(len(x), bool)
         for score, number in (
             (xp.where(free, gain, -math.inf), kept),
-            (xp.where(free, -math.inf, sells), side),
-            (xp.where(free, -math.inf, buys), side),
+            (xp.where(free, -math.inf, decrease), side),
+            (xp.where(free, -math.inf, increase), side),
         ):
             chosen[xp.argsort(score)[len(score) - number :]] = True
         wanted &= chosen
-    accounts = xp.flatnonzero(wanted)
-    low, high, price = lower[accounts], upper[accounts], gradient[accounts]
-    if kink is not None:
-        z = x[accounts]
-        above = (z > 0) | ((z == 0) & (buys >= sells)[accounts])
+    coordinates = xp.flatnonzero(wanted)
+    low, high, derivative = lower[coordinates], upper[coordinates], gradient[coordinates]
+    if l1 is not None:
+        z = x[coordinates]
+        above = (z > 0) | ((z == 0) & (increase >= decrease)[coordinates])
         low = xp.where(above, xp.maximum(low, 0.0), low)
         high = xp.where(above, high, xp.minimum(high, 0.0))
-        price = price + xp.where(above, 1.0, -1.0) * kink[accounts]
-    members = np.array(device.fetch(accounts), np.int64)
+        derivative = derivative + xp.where(above, 1.0, -1.0) * l1[coordinates]
+    members = np.array(device.fetch(coordinates), np.int64)
     return Block(
-        members, oracle.matrix(members), x[accounts], price, low, high, groups[accounts], level,
-        whole,
+        members, oracle.matrix(members), x[coordinates], derivative, low, high,
+        groups[coordinates], level, whole,
     )  # fmt: skip
 
 
 def _step(
-    systems: Systems, block: Block, violation: float, most: int, goes_on: Callable[[float], bool]
+    systems: Systems, block: Block, violation: float, most: int, keep_going: Callable[[float], bool]
 ) -> tuple[Any, int]:
-    """Where to move, None if nowhere, and how many systems were solved to find out."""
+    """Return the step (None if there is none) and the number of systems solved to find it."""
     xp, matrix = systems.device.xp, block.matrix
     ridge = RIDGE * violation / float((block.high - block.low).max())
-    ridge = max(ridge, LEAST_RIDGE * float(matrix.diagonal().mean()))
-    close = CLOSE * violation
+    ridge = max(ridge, MIN_RIDGE * float(matrix.diagonal().mean()))
+    close = SYSTEM_TOLERANCE * violation
     free = xp.ones(len(block.z), bool)
     change = xp.zeros(len(block.z))
-    fewest, in_vain, solved = len(free) + 1, 0, 0
-    while solved < min(EXCHANGES, most):
+    fewest, idle, solved = len(free) + 1, 0, 0
+    while solved < min(MAX_EXCHANGES, most):
         solved += 1
-        found = systems.balance(block, free, change, ridge, close)
+        found = systems.minimize_free(block, free, change, ridge, close)
         if found is None:
             return None, solved
         change, slope = found
@@ -197,40 +219,41 @@ def _step(
         below, above = free & (z < block.low), free & (z > block.high)
         back = ~free & xp.where(z <= block.low, slope < -close, slope > close)
         wrong = int((below | above | back).sum())
-        in_vain = 0 if wrong < fewest else in_vain + 1
+        idle = 0 if wrong < fewest else idle + 1
         fewest = min(fewest, wrong)
-        if wrong == 0 or in_vain > PATIENCE or not goes_on(violation):
+        if wrong == 0 or idle > MAX_IDLE_EXCHANGES or not keep_going(violation):
             break
         change = xp.clip(change, block.low - block.z, block.high - block.z)
         free = (free & ~below & ~above) | back
     step = _projected(xp, block, change)
-    fall = float((block.groups @ xp.asarray(block.level) - block.price) @ step)
+    fall = float((block.groups @ xp.asarray(block.level) - block.derivative) @ step)
     if not fall > 0:
         return None, solved
     return min(1.0, fall / max(float(step @ (matrix @ step)), TINY)) * step, solved
 
 
 class Systems:
-    """Systems of a device: by conjugate gradients, and by factorisations once these fail."""
+    """Solves linear systems by conjugate gradients; by factorizations once these have failed."""
 
     def __init__(self, device: Device):
         self.device = device
         self.stiff = False
 
-    def balance(
+    def minimize_free(
         self, block: Block, free: Any, change: Any, ridge: float, close: float
     ) -> tuple[Any, Any] | None:
-        """Move the free variables to where their prices are even; others keep their change.
+        """Minimize over the free variables, without their bounds; others keep their change.
 
-        Returns all changes and slopes, which are the prices less the levels of their groups.
+        Returns the changes of all variables, and their derivatives minus the multipliers of their
+        groups. Returns None if the system could not be solved.
         """
         if not self.stiff:
             found = self._by_conjugate_gradients(block, free, change, ridge, close)
             if found is not None:
                 return found
             self.stiff = True
-        # Factorisations are dear, and those who were left out will undo what they find.
-        return self._by_factorisation(block, free, change, ridge) if block.whole else None
+        # A factorization is expensive, and variables outside the working set would undo its step.
+        return self._by_factorization(block, free, change, ridge) if block.whole else None
 
     def _by_conjugate_gradients(
         self, block: Block, free: Any, change: Any, ridge: float, close: float
@@ -239,57 +262,59 @@ class Systems:
         members = block.groups * free[:, None]
         counts = xp.maximum(members.sum(axis=0), 1.0)
 
-        def even(vector: Any) -> Any:
-            """Of the free variables, less the mean of each group."""
+        def project(vector: Any) -> Any:
+            """Project onto vectors that are 0 off the free variables and sum to 0 in each group."""
             return xp.where(free, vector, 0.0) - members @ (members.T @ vector / counts)
 
         def over(a: Any, b: Any) -> Any:
-            """A / b, or 0 where there is no curvature or nothing left to do."""
+            """Return a / b, or 0 if there is no curvature or no residual left."""
             return a / xp.where(b > 0, b, math.inf)
 
         change = change - members @ (block.groups.T @ change / counts)
-        bent = matrix @ change
-        residual = -even(block.price + bent + ridge * change)
+        product = matrix @ change
+        residual = -project(block.derivative + product + ridge * change)
         direction, square = residual, residual @ residual
-        for iteration in range(ITERATIONS + int(ITERATIONS_EACH * len(free))):
-            if iteration % LOOK_EVERY == 0 and float(xp.abs(residual).max()) <= close:
-                price = block.price + bent
-                level = members.T @ (price + ridge * change) / counts
+        for iteration in range(CG_ITERATIONS + int(CG_ITERATIONS_PER_VARIABLE * len(free))):
+            if iteration % CG_CHECK_INTERVAL == 0 and float(xp.abs(residual).max()) <= close:
+                derivative = block.derivative + product
+                level = members.T @ (derivative + ridge * change) / counts
                 level = xp.where(members.any(axis=0), level, xp.asarray(block.level))
-                return change, price - block.groups @ level
+                return change, derivative - block.groups @ level
             along = matrix @ direction
             length = over(square, direction @ (along + ridge * direction))
             change = change + length * direction
-            bent = bent + length * along
-            residual = residual - length * even(along + ridge * direction)
+            product = product + length * along
+            residual = residual - length * project(along + ridge * direction)
             square, before = residual @ residual, square
             direction = residual + over(square, before) * direction
         return None
 
-    def _by_factorisation(
+    def _by_factorization(
         self, block: Block, free: Any, change: Any, ridge: float
     ) -> tuple[Any, Any] | None:
         xp, matrix = self.device.xp, block.matrix
         change = xp.where(free, 0.0, change)
-        price = block.price + matrix @ change
+        derivative = block.derivative + matrix @ change
         inside = xp.flatnonzero(free)
         part = matrix[inside[:, None], inside]
         part[xp.arange(len(inside)), xp.arange(len(inside))] += ridge
         members = block.groups[inside]
-        solved = self.device.solve(part, xp.concatenate([price[inside, None], members], axis=1))
+        solved = self.device.solve(
+            part, xp.concatenate([derivative[inside, None], members], axis=1)
+        )
         if solved is None:
             return None
         sums = np.array(self.device.fetch(members.T @ solved))
         missing = np.array(self.device.fetch(block.groups.T @ change))
         level = block.level.copy()
-        some = sums[:, 1:].diagonal() > 0  # of the groups have free variables
+        some = sums[:, 1:].diagonal() > 0  # the groups that have free variables
         level[some] = np.linalg.solve(sums[:, 1:][np.ix_(some, some)], (sums[:, 0] - missing)[some])
         change[inside] = solved[:, 1:] @ xp.asarray(level) - solved[:, 0]
-        return change, block.price + matrix @ change - block.groups @ xp.asarray(level)
+        return change, block.derivative + matrix @ change - block.groups @ xp.asarray(level)
 
 
 def _projected(xp: Any, block: Block, change: Any) -> Any:
-    """The nearest change that keeps the bounds and the sums."""
+    """Return the closest change that keeps the bounds and the sums."""
     least, largest = block.low - block.z, block.high - block.z
     size = float(xp.abs(change).sum())
     within = bool(((change >= least) & (change <= largest)).all())
@@ -297,22 +322,22 @@ def _projected(xp: Any, block: Block, change: Any) -> Any:
         return change
     high = xp.abs(change).max() * xp.ones(block.groups.shape[1])
     low = -high
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         sums = block.groups.T @ xp.clip(change + block.groups @ middle, least, largest)
         low, high = xp.where(sums < 0, middle, low), xp.where(sums < 0, high, middle)
     return xp.clip(change + block.groups @ low, least, largest)
 
 
-def _move(oracle: KernelOracle, block: Block, step: Any) -> None:
+def _apply(oracle: KernelOracle, block: Block, step: Any) -> None:
     xp, device = oracle.device.xp, oracle.device
     z = xp.clip(block.z + step, block.low, block.high)
-    # Who is at a bound but for rounding would be a violator without room.
+    # A variable that rounding keeps from its bound would look violating without being able to move.
     span = block.high - block.low
     close = xp.where(xp.isfinite(span), ROUNDING * span, 0.0)
     z = xp.where(z - block.low <= close, block.low, z)
     z = np.array(device.fetch(xp.where(block.high - z <= close, block.high, z)))
-    delta = z - oracle.dual.z[block.accounts]
+    delta = z - oracle.dual.z[block.coordinates]
     moved = delta != 0
-    oracle.dual.z[block.accounts] = z
-    oracle.advance(block.accounts[moved], delta[moved])
+    oracle.dual.z[block.coordinates] = z
+    oracle.update_gradient(block.coordinates[moved], delta[moved])

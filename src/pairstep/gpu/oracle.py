@@ -1,7 +1,7 @@
-"""The block gear's four questions, answered on the device.
+"""The oracle of the block solver on the GPU.
 
-Prices are kept in float64. Kernel values on the way are of the oracle's type, float32 or float64;
-blocks of working sets and verified prices are always made of float64.
+The gradient is kept in float64. The kernel values that update it have the type of the points,
+float32 or float64. Blocks of working sets and recomputed gradients always use float64.
 """
 
 from __future__ import annotations
@@ -13,86 +13,96 @@ import numpy as np
 
 from .._validation import Array
 from ..constraints import Indices
-from ..svm.machine import Dual
-from .device import Prices
+from ..svm.engine import Dual, noise_of
+from .device import Derivatives
 from .gram import Gram
+
+# Derivatives are recomputed if they are within this many errors of the extreme ones.
+ERROR_MARGIN = 8
 
 
 class KernelOracle:
-    """Answers for one dual, ``z'Kz/2 + linear'z + kink |z|`` over some rows of the data."""
+    """The oracle of one dual, ``z'Kz/2 + linear'z + l1 |z|`` over some rows of the data."""
 
     def __init__(self, gram: Gram, dual: Dual, points: Any, tol: float):
         self.device, self.gram, self.dual, self.tol = gram.device, gram, dual, tol
         self.points = points
         self.rounding = gram.rounding(points)
-        self.block_size = 0  # of the last working set
+        self.largest = gram.largest(points)
+        self.block_size = 0  # variables in the last working set
         xp = self.device.xp
         self.linear = xp.asarray(dual.linear)
-        self.prices = Prices(
+        self.derivatives = Derivatives(
             self.linear.copy(), xp.array(dual.z), xp.asarray(dual.lower), xp.asarray(dual.upper),
-            None if dual.kink is None else xp.asarray(dual.kink), xp.asarray(dual.starts),
+            None if dual.l1 is None else xp.asarray(dual.l1), xp.asarray(dual.starts),
         )  # fmt: skip
         support = np.flatnonzero(dual.z)
-        self._add(support, dual.z[support], self.points, self.prices.gradient)
+        self._add(support, dual.z[support], self.points, self.derivatives.gradient)
 
-    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array, float]:
-        """Select on the device; sort where prices are so even that it would select too many."""
-        found = self.device.outliers(self.prices, count, with_free)
+    def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array, float, float]:
+        """Select candidates on the GPU; sort if the derivatives are too close for a histogram."""
+        found = self.device.outliers(self.derivatives, count, with_free)
         if found is None:
             found = self._by_sorting(count, with_free)
-        return *found, 1.0
+        return *found, 1.0, noise_of(self.dual.z, self.largest)
 
     def _by_sorting(self, count: int, with_free: bool) -> tuple[Indices, Array]:
         xp = self.device.xp
-        down, up, free = self.standing()
+        down, up, free = self.position()
         chosen = free if with_free else xp.zeros(len(free), bool)
         for group in self.dual.groups:
             for score in (down[group], -up[group]):
                 chosen[group.start + xp.argsort(score)[-count:]] = True
-        accounts = xp.flatnonzero(chosen)
-        gradient = np.array(self.device.fetch(self.prices.gradient[accounts]))
-        return np.array(self.device.fetch(accounts), np.int64), gradient
+        coordinates = xp.flatnonzero(chosen)
+        gradient = np.array(self.device.fetch(self.derivatives.gradient[coordinates]))
+        return np.array(self.device.fetch(coordinates), np.int64), gradient
 
-    def standing(self) -> tuple[Any, Any, Any]:
-        """Prices at which accounts sell and buy (infinite where they cannot), and who is free."""
+    def position(self) -> tuple[Any, Any, Any]:
+        """Return the left and right derivatives, and which variables are free.
+
+        A derivative is infinite in the direction in which the variable cannot move.
+        """
         xp = self.device.xp
-        gradient, x, lower, upper, kink, _ = self.prices
+        gradient, x, lower, upper, l1, _ = self.derivatives
         down, up, free = gradient, gradient, (x > lower) & (x < upper)
-        if kink is not None:
-            down = gradient + xp.where(x > 0, kink, -kink)
-            up = gradient + xp.where(x < 0, -kink, kink)
+        if l1 is not None:
+            down = gradient + xp.where(x > 0, l1, -l1)
+            up = gradient + xp.where(x < 0, -l1, l1)
             free &= down == up
         return xp.where(x > lower, down, -math.inf), xp.where(x < upper, up, math.inf), free
 
     def block(self, members: Indices) -> Array:
-        """Their part of the kernel matrix."""
+        """Return the block of the kernel matrix of a working set."""
         self.block_size = len(members)
         return np.asarray(self.device.fetch(self.matrix(members)))
 
     def matrix(self, members: Indices) -> Any:
-        """The same, where it is made."""
+        """Return the block of the kernel matrix of some variables, on the GPU."""
         return self.gram.block(self.dual.rows[members])
 
-    def advance(self, moved: Indices, delta: Array) -> None:
-        """Add the kernel of all points with those that have moved."""
+    def update_gradient(self, moved: Indices, delta: Array) -> None:
+        """Add the change of the gradient after these variables have changed by `delta`."""
         xp = self.device.xp
-        self.prices.x[xp.asarray(moved)] = xp.asarray(self.dual.z[moved])
-        self._add(moved, delta, self.points, self.prices.gradient)
+        self.derivatives.x[xp.asarray(moved)] = xp.asarray(self.dual.z[moved])
+        self._add(moved, delta, self.points, self.derivatives.gradient)
 
-    def verify(self) -> None:
-        """Compute prices anew that are close to being the dearest or the cheapest.
+    def recompute_gradient(self) -> None:
+        """Recompute the derivatives that may be the extreme ones of a group.
 
-        Closer than eight times the largest error that was found on the way or that one support
-        vector alone could make (all of them if need be).
+        These are within a margin of the extreme one: `ERROR_MARGIN` times the largest error found
+        so far, or that one support vector alone could make. The margin grows with the errors found,
+        until no derivative within it is left.
         """
-        xp, gradient = self.device.xp, self.prices.gradient
+        xp, gradient = self.device.xp, self.derivatives.gradient
         support = np.flatnonzero(self.dual.z)
         weights = self.dual.z[support]
         exact = xp.zeros(len(gradient), bool)
         error = 0.0
-        margin = max(self.tol, 8 * float(np.abs(weights).max(initial=0.0)) * self.rounding)
+        margin = max(
+            self.tol, ERROR_MARGIN * float(np.abs(weights).max(initial=0.0)) * self.rounding
+        )
         while True:
-            down, up, _ = self.standing()
+            down, up, _ = self.position()
             close = xp.zeros(len(exact), bool)
             for group in self.dual.groups:
                 close[group] = (down[group] >= down[group].max() - margin) | (
@@ -101,17 +111,21 @@ class KernelOracle:
             close &= ~exact
             exact |= close
             chosen = xp.flatnonzero(close)
-            if len(chosen) == 0 and margin >= 8 * error:
+            if len(chosen) == 0 and margin >= ERROR_MARGIN * error:
                 return
             truth = self.linear[chosen]
-            accounts = np.array(self.device.fetch(chosen), np.int64)
-            if len(accounts) > 0:
-                points = self.gram.points(self.dual.rows[accounts], "float64")
+            coordinates = np.array(self.device.fetch(chosen), np.int64)
+            if len(coordinates) > 0:
+                points = self.gram.points(self.dual.rows[coordinates], "float64")
                 self._add(support, weights, points, truth)
                 error = max(error, float(xp.abs(truth - gradient[chosen]).max()))
                 gradient[chosen] = truth
-            margin = max(margin, 8 * error)
+            margin = max(margin, ERROR_MARGIN * error)
 
-    def _add(self, accounts: Indices, weights: Array, points: Any, sums: Any) -> None:
-        """sums[p] += sum_k weights[k] k(account k, point p)."""
-        self.gram.add(self.dual.rows[accounts], weights[None], points, sums[None])
+    def gradient(self) -> Array:
+        """Return the gradient of all variables."""
+        return np.array(self.device.fetch(self.derivatives.gradient))
+
+    def _add(self, coordinates: Indices, weights: Array, points: Any, sums: Any) -> None:
+        """Compute sums[p] += sum_k weights[k] k(variable k, point p)."""
+        self.gram.add(self.dual.rows[coordinates], weights[None], points, sums[None])

@@ -1,4 +1,4 @@
-"""Rows of a data matrix as points on the device, in stripes where they do not fit."""
+"""Rows of a data matrix as points on the GPU, in stripes if they do not fit into memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from .._validation import Array
 from ..constraints import Indices
 from .device import SLAB, Device, Packed
 
-# Of the memory that is free, so much may be used by the data, and so much by points.
-SHARE = 0.25
+# Fraction of the free GPU memory that the data may use, and that the points of a dual may use.
+MEMORY_FRACTION = 0.25
 
-BLOCK_BYTES = 2**28  # of rows that are sent at once
+# A stripe takes this fraction of the memory for points, so that most stripes stay there.
+STRIPE_FRACTION = 0.25
+
+# Bytes of rows that are sent to the GPU at once: sparse rows are dense copies meanwhile.
+BLOCK_BYTES = 2**28
 
 
 class Data:
-    """A matrix, dense or CSR, whose rows the device is given when it needs them.
+    """A dense or CSR matrix whose rows are sent to the GPU when they are needed.
 
-    X is as native code takes it. It lies on the device as a whole where it fits: then the rows of a
-    working set cost no transfer.
+    X has the form that native code takes. If all of it fits into GPU memory it is sent once, and
+    the rows of a working set need no transfer.
     """
 
     def __init__(self, device: Device, X: Any, center: Array | None):
@@ -37,15 +41,15 @@ class Data:
         dense = 8.0 * X.shape[0] * X.shape[1]
         if scipy.sparse.issparse(X) and dense > free:
             raise ValueError(
-                f"X is sparse, and as a dense matrix it would take {dense / 2**30:.3g} GB of the "
-                f'{free / 2**30:.3g} GB that are free on the device: use device="cpu", where it '
-                "stays sparse"
+                f"X is sparse, and as a dense matrix it would need {dense / 2**30:.3g} GB of GPU "
+                f"memory, of which {free / 2**30:.3g} GB are free; use "
+                'device="cpu", where X stays sparse'
             )
-        if dense <= SHARE * free:
+        if dense <= MEMORY_FRACTION * free:
             self.on_device = self._sent()
 
     def _sent(self) -> Any:
-        """All rows on the device; sparse ones become dense block by block on the way."""
+        """Send all rows to the GPU; sparse rows are made dense block by block."""
         xp = self.device.xp
         rows = max(BLOCK_BYTES // (8 * max(self.shape[1], 1)), 1)
         sent = xp.empty(self.shape, _entry(self.X))
@@ -54,7 +58,7 @@ class Data:
         return sent
 
     def pack(self, rows: Indices | slice, dtype: str) -> Packed:
-        """Some rows as points."""
+        """Return some rows as points."""
         xp = self.device.xp
         if self.on_device is None:
             return self.device.pack(xp.asarray(_dense(self.X[rows])), None, self.center, dtype)
@@ -64,21 +68,21 @@ class Data:
 
 
 class Points:
-    """Many points, stripe by stripe; those of the stripes that fit stay on the device."""
+    """Many points in stripes. As many stripes as fit stay on the GPU; others are sent again."""
 
     def __init__(self, data: Data, rows: Indices, dtype: str):
         self.data, self.rows, self.dtype = data, rows, dtype
         features = data.X.shape[1] + SLAB
-        free = SHARE * data.device.free_bytes()
+        free = MEMORY_FRACTION * data.device.free_bytes()
         whole = float(np.dtype(dtype).itemsize) * features * len(rows)
-        stripes = max(int(np.ceil(4 * whole / free)), 1) if whole > free else 1
+        stripes = max(int(np.ceil(whole / (STRIPE_FRACTION * free))), 1) if whole > free else 1
         ends = np.linspace(0, len(rows), stripes + 1).astype(np.int64)
         self.parts = [slice(begin, end) for begin, end in pairwise(ends)]
         kept = int(stripes * min(free / whole, 1.0)) if whole > 0 else 1
         self.kept = [self._pack(part) for part in self.parts[:kept]]
 
     def __iter__(self) -> Iterator[tuple[slice, Packed]]:
-        """Each stripe: which of the points, and these."""
+        """Yield the range of each stripe and its points."""
         for k, part in enumerate(self.parts):
             yield part, self.kept[k] if k < len(self.kept) else self._pack(part)
 

@@ -1,18 +1,17 @@
-"""Objectives: smooth functions, and what a solver may ask of them.
+"""Objectives: smooth functions, and what solvers need to know about them.
 
-A solver asks for what it needs and is told `None` where an objective cannot give it: `hessian` for
-the greedy gear, `lipschitz` for the weighted rules, `curvature` for exact steps. To add an
-objective, write a class with the members of `Objective`.
+To add an objective, write a class with the members of `Objective`. A member that the objective
+cannot provide is None; `objective.py` lists the optional members.
 """
 
 from .d_optimal import DOptimal
-from .kinked import Kinked, Slopes
 from .kl_divergence import KLDivergence
+from .l1_penalized import L1Penalized, Slopes
 from .least_squares import FactorModel, LeastSquares, inner
 from .log_growth import LogGrowth
 from .logistic import Logistic
 from .mixture import MixtureLikelihood
-from .objective import Objective, value_and_gradient
+from .objective import Objective, falls_along, rounding_errors, value_and_gradient
 from .quadratic import Quadratic
 from .risk_parity import RiskParity
 from .smooth import Smooth
@@ -21,7 +20,7 @@ __all__ = [
     "DOptimal",
     "FactorModel",
     "KLDivergence",
-    "Kinked",
+    "L1Penalized",
     "LeastSquares",
     "LogGrowth",
     "Logistic",
@@ -31,6 +30,8 @@ __all__ = [
     "RiskParity",
     "Slopes",
     "Smooth",
+    "falls_along",
     "inner",
+    "rounding_errors",
     "value_and_gradient",
 ]

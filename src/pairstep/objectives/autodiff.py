@@ -1,4 +1,4 @@
-"""Derivatives of functions written with JAX or PyTorch, by these libraries, in float64."""
+"""Derivatives of functions written with JAX or PyTorch, computed by these libraries in float64."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIBRARIES = ("jax", "torch")
 
 
 def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[Array], Any]:
-    """The function and its gradient, of and to NumPy arrays."""
+    """Return a function that computes value and gradient with NumPy arrays."""
     if choice("library of gradient", library, LIBRARIES) == "jax":
         jax = needed("jax", by="Smooth")
         both = jax.jit(jax.value_and_grad(value))
@@ -38,7 +38,7 @@ def value_and_gradient(value: Callable[[Any], Any], library: str) -> Callable[[A
 
 
 def hessian(value: Callable[[Any], Any], library: str) -> Callable[[Array], Array]:
-    """The matrix of second derivatives, of and to NumPy arrays."""
+    """Return a function that computes the Hessian with NumPy arrays."""
     if choice("library of hessian", library, LIBRARIES) == "jax":
         jax = needed("jax", by="Smooth")
         second = jax.jit(jax.hessian(value))

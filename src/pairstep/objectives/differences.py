@@ -1,4 +1,4 @@
-"""Gradients from values alone."""
+"""Gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import deadline
 from .._validation import Array
 
-# Of a variable: where the error of the formula, in the square of the step, and the rounding of the
-# values, divided by the step, are about equal.
+# Relative step at which the error of the formula, which grows with the square of the step, equals
+# the rounding error of the values divided by the step.
 STEP = float(np.cbrt(np.finfo(float).eps))
-# A variable that is small against the others has a step of its own, down to this share of theirs.
+# A small variable gets a smaller step, but not below this fraction of the largest variable's.
 SMALLEST = 1e-2
 
 
 def differences(value: Callable[[Array], float], x: Array, lower: Array, upper: Array) -> Array:
-    """The gradient at x from values within the bounds.
+    """Return the gradient at x from values within the bounds.
 
-    Differences to one side, away from the nearer bound, over a step and over half of it,
-    extrapolated: the error is that of central differences, which would have to step over a bound.
-    A variable that cannot move has the slope 0.
+    One-sided differences away from the nearer bound, over a step and over half of it, are
+    extrapolated. The error is that of central differences, which would step over a bound. A
+    variable that cannot move has the derivative 0. The time limit of a solve is checked between
+    values.
     """
-    from scipy.optimize import approx_fprime  # takes half as long to import as all the rest
+    from scipy.optimize import approx_fprime  # imported late: half of pairstep's import time
 
     size = float(np.abs(x).max()) or 1.0
     step = STEP * np.where(x == 0, size, np.maximum(np.abs(x), SMALLEST * size))
@@ -31,12 +33,13 @@ def differences(value: Callable[[Array], float], x: Array, lower: Array, upper: 
     moves = step != 0
 
     def along(part: Array) -> float:
+        deadline.check()
         point = x.copy()
         point[moves] = part
         return value(point)
 
     gradient = np.zeros(len(x))
     if moves.any():
-        half, whole = (approx_fprime(x[moves], along, share * step[moves]) for share in (0.5, 1.0))
+        half, whole = (approx_fprime(x[moves], along, part * step[moves]) for part in (0.5, 1.0))
         gradient[moves] = 2 * half - whole
     return gradient

@@ -1,4 +1,4 @@
-"""Poisson likelihoods, and the divergence that non-negative factorisations minimise."""
+"""The Kullback-Leibler divergence: Poisson likelihoods and nonnegative factorizations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .row_sum import RowSum
 class KLDivergence(RowSum):
     """The divergence of Ax from b, ``sum_i b_i log(b_i / (Ax)_i) - b_i + (Ax)_i``.
 
-    But for a constant it is minus the log-likelihood of counts b that are Poisson with mean Ax.
+    Up to a constant it is the negative log-likelihood of Poisson counts b with mean Ax.
 
     Parameters
     ----------
     A : array_like of shape (m, n)
-        Not negative. It is not copied: do not change it afterwards.
+        Entries of at least 0. It is not copied, so do not change it afterwards.
     b : array_like of shape (m,)
-        Not negative.
+        Entries of at least 0.
 
     Examples
     --------
@@ -31,6 +31,8 @@ class KLDivergence(RowSum):
     >>> pairstep.minimize(f, pairstep.Simplex()).x.round(6)
     array([0.75, 0.25])
     """
+
+    _not_negative = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike):
         self.variables, rows = Axis(), Axis()
@@ -44,3 +46,9 @@ class KLDivergence(RowSum):
             _core.RowFunction.minus_log, rates, counts, linear=rates.sum(axis=0),
             constant=float(np.sum(seen * np.log(seen) - seen)),
         )  # fmt: skip
+        self._constant_size = float(np.sum(np.abs(seen * np.log(seen)) + seen))
+
+    @property
+    def lower_bound(self) -> float:
+        """A lower bound of f: a divergence is not negative."""
+        return 0.0

@@ -1,4 +1,4 @@
-"""Quadratics whose Hessian is A'A plus a diagonal: least squares and factor models."""
+"""Quadratics with the Hessian A'A plus a diagonal: least squares and factor models."""
 
 from __future__ import annotations
 
@@ -24,31 +24,34 @@ from ..constraints import Layout
 from ..kept import kept
 from ..labels import Axis, aligned, point_of
 from ..show import described
-from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares
+from .matrices import PASSES_OF_BLOCK_SOLVER, largest_pair, native, sparse_matrix, sums_of_squares
 from .objective import Fixed, Indices
 
-# A Gram matrix of more than this many bytes is not formed.
+# Size of the largest Gram matrix that is formed, in bytes.
 GRAM_BYTES = 2**31
-# A diagonal that is smaller than this, against the products it is added to, loses its digits.
-DROWNS = 1e-8
+# Size of a diagonal, relative to the products it is added to, below which it loses its digits.
+LOST_DIAGONAL = 1e-8
+# Number of variables above which blocks of the Hessian are cheaper than all of it.
+MIN_BLOCK_VARIABLES = 1000
+MIN_BLOCK_VARIABLES_OF_FACTORS = 200
 
 
 def inner(left: Any, right: Array) -> Array:
-    """``left' right``, the same bits whatever the number of threads; `left` may be sparse."""
+    """Return ``left' right``; the result does not depend on the number of threads."""
     if scipy.sparse.issparse(left):
         return np.asarray(left.T @ right)
-    return _core.inner(left, right, threads.worth(left.size * right.shape[1]))
+    return _core.inner(left, right, threads.for_work(left.size * right.shape[1]))
 
 
 class LeastSquares(Fixed):
     """The function ``|Ax - b|^2 / 2 + ridge |x|^2 / 2``.
 
-    Numbers beyond 1e50 in size (1e100 for the ridge) are refused, for products overflow there.
+    Numbers beyond 1e50 in size (1e100 for the ridge) are rejected, because products would overflow.
 
     Parameters
     ----------
     A : array_like, DataFrame or scipy.sparse array of shape (m, n)
-        One column per variable. It is not copied: do not change it afterwards.
+        One column per variable. It is not copied, so do not change it afterwards.
     b : array_like or Series of shape (m,)
         The right-hand side. Labels are aligned with those of A's rows; see `pairstep.labels`.
     ridge : float
@@ -62,9 +65,9 @@ class LeastSquares(Fixed):
     2.5
     """
 
-    kinks = None
+    l1_terms = None
     is_quadratic = True
-    weight: Array | None = None  # of the squares, of any sign; only models of other functions have
+    weight: Array | None = None  # of the squares, of any sign; only in models of other functions
 
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
         if finite_number("ridge", ridge) < 0:
@@ -91,7 +94,7 @@ class LeastSquares(Fixed):
             matrix = array(name, A, 2)
             require_finite(name, matrix, LARGE_FACTOR)
         if matrix.shape[1] == 0:
-            raise ValueError(f"{name} has no columns: there is nothing to minimise over")
+            raise ValueError(f"{name} has no columns: there is nothing to minimize over")
         m, n = matrix.shape
         self.A: Any = matrix
         self.b: Array = frozen(vector("b", b, m, limit=LARGE_FACTOR))
@@ -100,7 +103,7 @@ class LeastSquares(Fixed):
 
     @classmethod
     def around(cls, x: Array, F: Any, D: ArrayLike = 0.0, weight: Array | None = None) -> Self:
-        """The function ``(y - x)'H(y - x) / 2`` of y, but for a constant.
+        """Return the function ``(y - x)'H(y - x) / 2`` of y, up to a constant.
 
         Its Hessian H is ``F' diag(weight) F + diag(D)``.
         """
@@ -110,12 +113,12 @@ class LeastSquares(Fixed):
         model.__dict__.update(b=model._forth(x), c=-model.ridge * x)
         return model
 
-    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> Self:
-        """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+    def plus(self, slope: ArrayLike, curvature: ArrayLike, center: Array) -> Self:
+        """Return the function plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(type(self))
         other.A, other.b, other.weight = self.A, self.b, self.weight
-        other.ridge = self.ridge + np.asarray(bend)
-        other.c = self.c + (np.asarray(slope) - np.asarray(bend) * center)
+        other.ridge = self.ridge + np.asarray(curvature)
+        other.c = self.c + (np.asarray(slope) - np.asarray(curvature) * center)
         return other
 
     def __repr__(self) -> str:
@@ -128,7 +131,7 @@ class LeastSquares(Fixed):
 
     @kept
     def lipschitz(self) -> Array:
-        """The squared norms of the columns, plus the ridge."""
+        """The Lipschitz constants: the squared norms of the columns plus the ridge."""
         if scipy.sparse.issparse(self.A):
             return np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel() + self.ridge
         if self.weight is not None:
@@ -137,41 +140,41 @@ class LeastSquares(Fixed):
 
     @kept
     def hessian(self) -> Array | None:
-        """The Gram matrix ``A'A + ridge I``, if it fits."""
+        """The Gram matrix ``A'A + ridge I``, if it fits into memory."""
         return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
 
     @kept
     def linear(self) -> Array:
-        """``c - A'b``."""
+        """The gradient at 0, ``c - A'b``."""
         return np.asarray(self.c - self._back(self.b))
 
     @property
     def prefers_blocks(self) -> bool:
-        """Whether parts of the Gram matrix are cheaper to work with than the whole."""
-        return self.n > 1000
+        """Whether blocks of the Gram matrix are cheaper than all of it."""
+        return self.n > MIN_BLOCK_VARIABLES
 
     @property
-    def leaps(self) -> bool:
-        """Whether the block gear can go to the optimum at once: by Newton's method on the dual."""
+    def direct_solves(self) -> bool:
+        """Whether the block solver can solve directly, by Newton's method on the dual."""
         few_rows = 2 * self.A.shape[0] <= self.n and not scipy.sparse.issparse(self.A)
         return few_rows and bool(self.ridge.min() > 0)
 
     @property
     def has_minimum(self) -> bool:
-        """Whether f is bounded below for certain, though rounding may hide its curvature."""
+        """Whether f is certainly bounded below, even if rounding hides its curvature."""
         return self.weight is None and bool(self.ridge.min() > 0 or not self.c.any())
 
     def oracle(self, point: Any) -> Any:
-        """What the block gear asks, answered in native code."""
+        """Return a native oracle for the block solver."""
         columns = self.A.T if scipy.sparse.issparse(self.A) else self.A
         entries = self.A.nnz if scipy.sparse.issparse(self.A) else self.A.size
-        workers = threads.worth(ROUNDS * entries)
+        workers = threads.for_work(PASSES_OF_BLOCK_SOLVER * entries)
         return _core.gram_oracle(
             native(columns), self.b, self.ridge, self.c, point, workers, self.weight
         )
 
     def with_linear(self, c: ArrayLike) -> LeastSquares:
-        """The same plus ``c'x``, in place of the linear term that it may have."""
+        """Return the function with the linear term ``c'x`` in place of its own."""
         other = object.__new__(type(self))
         variables = Axis.of(self)
         linear = frozen(vector("c", aligned("c", c, variables), self.n, limit=LARGE))
@@ -180,16 +183,16 @@ class LeastSquares(Fixed):
         return other
 
     def value(self, x: ArrayLike) -> float:
-        """f(x)."""
+        """Return f(x)."""
         point = point_of(self, x)
         return self._value(point, self._forth(point) - self.b)
 
     def gradient(self, x: ArrayLike) -> Array:
-        """``A'(Ax - b) + ridge x``."""
+        """Return the gradient ``A'(Ax - b) + ridge x + c``."""
         return self.value_and_gradient(x)[1]
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """Both from one residual."""
+        """Return f(x) and the gradient, from one residual."""
         point = point_of(self, x)
         residual = self._forth(point) - self.b
         gradient = self._back(residual) + self.ridge * point + self.c
@@ -210,32 +213,32 @@ class LeastSquares(Fixed):
         squares = _core.dot(residual, self._weighted(residual))
         return 0.5 * squares + _core.dot(0.5 * self.ridge * x + self.c, x)
 
-    def products(self, x: Array) -> float:
-        """What rounding in the gradient is relative to: that of Ax, seen through A, and of x."""
+    def products(self, x: Array) -> Array:
+        """Return the size that the rounding error of each derivative is relative to."""
         largest = float(np.abs(x).max()) or 1.0
         residual = self._weighted(np.sqrt(sums_of_squares(self.A, x / largest)))
         squares = sums_of_squares(self.A.T, residual) + (self.ridge * (x / largest)) ** 2
-        return largest * float(np.sqrt(squares.max()))
+        return np.asarray(largest * np.sqrt(squares))
 
     def curvature(self, indices: Indices, delta: Array) -> float:
-        """``|Ad|^2 + ridge |d|^2`` for the move d."""
+        """Return ``|Ad|^2 + ridge |d|^2`` for the step d."""
         change = self.A[:, indices] @ delta
         return float(change @ self._weighted(change) + self.ridge[indices] * delta @ delta)
 
     def block(self, indices: Indices) -> Array:
-        """Rows and columns of the Gram matrix."""
+        """Return these rows and columns of the Gram matrix."""
         all_of_them = len(indices) == self.n
         if scipy.sparse.issparse(self.A):
             columns = self.A if all_of_them else self.A[:, indices]
             gram = np.ascontiguousarray((columns.T @ columns).toarray())
         else:
-            workers = threads.worth(len(self.A) * len(indices) ** 2 / 2)
+            workers = threads.for_work(len(self.A) * len(indices) ** 2 / 2)
             gram = _core.gram(self.A, None if all_of_them else indices, workers, self.weight)
         gram[np.diag_indices(len(indices))] += self.ridge[indices]
         return gram
 
     def two_coordinate_constant(self) -> float:
-        """L2, exactly; a block of rows of the Gram matrix at a time where it does not fit."""
+        """Return L2 exactly, computed by blocks of rows if the Gram matrix does not fit."""
         if self.hessian is not None:
             return _core.two_coordinate_constant(self.hessian)
 
@@ -246,35 +249,36 @@ class LeastSquares(Fixed):
 
         return largest_pair(self.lipschitz, rows_of)
 
-    def in_accounts(self, layout: Layout) -> LeastSquares:
-        """The same in ``z = weights * x``: columns are divided by weights, 0 for cash."""
-        if layout.source is None and layout.weights is None:
+    def in_layout(self, layout: Layout) -> LeastSquares:
+        """Return the function of ``z = coefficients * x``; columns of slack variables are 0."""
+        if layout.source is None and layout.coefficients is None:
             return self
-        scale = layout.prices(np.ones(self.n))
+        scale = layout.derivatives(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
-        moved = object.__new__(type(self))
+        converted = object.__new__(type(self))
         columns = self.A[:, at]
         if scipy.sparse.issparse(columns):
-            moved.A = scipy.sparse.csc_array(columns @ scipy.sparse.diags_array(scale))
+            converted.A = scipy.sparse.csc_array(columns @ scipy.sparse.diags_array(scale))
         else:
-            moved.A = np.ascontiguousarray(columns * scale)
-        moved.b, moved.weight = self.b, self.weight
-        moved.ridge = self.ridge[at] * scale**2
-        moved.c = self.c[at] * scale
-        return moved
+            converted.A = np.ascontiguousarray(columns * scale)
+        converted.b, converted.weight = self.b, self.weight
+        converted.ridge = self.ridge[at] * scale**2
+        converted.c = self.c[at] * scale
+        return converted
 
 
 class FactorModel(LeastSquares):
-    """The function ``x'(F'F + diag(D))x / 2 + c'x``; the n x n matrix is never formed.
+    """The function ``x'(F'F + diag(D))x / 2 + c'x``; the n x n matrix is not formed.
 
-    Numbers beyond 1e100 in size (1e50 for F) are refused, for products overflow there.
+    Numbers beyond 1e100 in size (1e50 for F) are rejected, because products would overflow.
 
     Parameters
     ----------
     F : array_like, DataFrame or scipy.sparse array of shape (m, n)
-        One row per factor, one column per variable. It is not copied: do not change it afterwards.
+        One row per factor, one column per variable. It is not copied, so do not change it
+        afterwards.
     D : float, array_like or Series of shape (n,)
-        The diagonal, not negative: what the factors do not explain.
+        The diagonal, at least 0: the variance that the factors do not explain.
     c : array_like or Series of shape (n,), optional
         The linear term. Labels are aligned with those of F's columns; see `pairstep.labels`.
 
@@ -299,8 +303,11 @@ class FactorModel(LeastSquares):
 
     @property
     def prefers_blocks(self) -> bool:
-        """Whether parts of the Hessian are cheaper to work with than the whole.
+        """Whether blocks of the Hessian are cheaper than all of it.
 
-        So are the factors where they are few and the diagonal would drown in their products.
+        They are also preferred if there are few factors and the diagonal would be lost in their
+        products.
         """
-        return self.n > 200 or (self.leaps and self.ridge.min() < DROWNS * self.lipschitz.max())
+        return self.n > MIN_BLOCK_VARIABLES_OF_FACTORS or (
+            self.direct_solves and self.ridge.min() < LOST_DIAGONAL * self.lipschitz.max()
+        )

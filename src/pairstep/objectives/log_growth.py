@@ -1,4 +1,4 @@
-"""Portfolios of the largest growth: Kelly's criterion."""
+"""Growth-optimal portfolios (the Kelly criterion)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .row_sum import RowSum
 
 
 class LogGrowth(RowSum):
-    """Minus the growth rate of a portfolio, ``-sum_i weights_i log(1 + (returns x)_i)``.
+    """The negative growth rate of a portfolio, ``-sum_i weights_i log(1 + (returns x)_i)``.
 
-    What is not invested earns nothing. A portfolio that loses everything in some period has the
-    value infinity.
+    Uninvested money earns nothing. The value is infinite for a portfolio that loses everything in
+    some period.
 
     Parameters
     ----------
     returns : array_like of shape (m, n)
-        Net returns, 0.01 for one per cent, a row for each period and a column for each asset. It
-        is not copied: do not change it afterwards.
+        Net returns, such as 0.01 for one percent: a row for each period and a column for each
+        asset. It is not copied, so do not change it afterwards.
     weights : array_like of shape (m,), optional
-        How much each period counts, ``1 / m`` by default.
+        Weight of each period, ``1 / m`` by default.
 
     Examples
     --------
-    A coin that doubles the stake with probability 0.6, and loses it otherwise: bet a fifth.
+    A bet that doubles the stake with probability 0.6 and loses it otherwise: bet a fifth.
 
     >>> import pairstep
     >>> coin = pairstep.LogGrowth([[1.0], [-1.0]], weights=[0.6, 0.4])

@@ -1,4 +1,4 @@
-"""Log loss of a mix of scores."""
+"""Logistic loss of a weighted average of scores."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .row_sum import RowSum
 
 
 class Logistic(RowSum):
-    """The log loss of a mix of scores, ``sum_i weights_i log(1 + exp(-s_i (Zx)_i))``.
+    """The logistic loss of mixed scores, ``sum_i weights_i log(1 + exp(-s_i (Zx)_i))``.
 
     s is 1 for the larger of two labels and -1 for the other. To stack models by their scores (log
-    odds), Z has a column for each. Where they give probabilities that are to be averaged, use
-    `MixtureLikelihood` with the probability that each model gives to the label that came.
+    odds), Z has a column for each model. To average probabilities, use `MixtureLikelihood` with the
+    probability that each model assigns to the observed label.
 
     Parameters
     ----------
     Z : array_like of shape (m, n)
-        Scores, a row for each case. It is not copied: do not change it afterwards.
+        Scores, a row for each sample. It is not copied, so do not change it afterwards.
     y : array_like of shape (m,)
-        Labels, of two kinds.
+        Labels with two distinct values.
     weights : array_like of shape (m,), optional
-        How much each case counts, ``1 / m`` by default.
+        Weight of each sample, ``1 / m`` by default.
 
     Examples
     --------

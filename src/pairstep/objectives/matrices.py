@@ -1,4 +1,4 @@
-"""Matrices that objectives are made of: dense or sparse, checked, and as native code takes them."""
+"""Checks and conversions of the dense or sparse matrices in objectives."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import numpy as np
 import scipy.sparse
 
 from .. import _core, threads
-from .._validation import LARGE, Array, require_finite
+from .._validation import LARGE, Array, numbers_for_message, require_finite
 
-# The block gear reads its data about so often, which tells how many threads it is worth.
-ROUNDS = 20
+# Typical number of passes of the block solver over its data, to estimate how many threads pay.
+PASSES_OF_BLOCK_SOLVER = 20
+# Asymmetry, relative to the largest entry, that counts as rounding: at least this number, and this
+# many rounding errors of the dtype. Entries are sums of products that may have been added in
+# different orders.
+ASYMMETRY = 1e-8
+ASYMMETRY_IN_EPS = 64
+# Rows of the Hessian that `largest_pair` computes at a time, to limit memory.
+ROWS_AT_A_TIME = 256
 
 
 def native(matrix: Any) -> Any:
-    """A matrix as the native code takes it: dense, or the parts of a CSR array."""
+    """Return a matrix as native code expects it: dense, or the arrays of a CSR matrix."""
     if not scipy.sparse.issparse(matrix):
         return matrix
     rows = matrix.tocsr()
@@ -26,7 +33,7 @@ def native(matrix: Any) -> Any:
 
 
 def sparse_matrix(name: str, matrix: Any, limit: float) -> Any:
-    """A sparse argument as a float64 CSR array of numbers up to the limit in size."""
+    """Return a sparse argument as a float64 CSR array, after checking its entries."""
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
     result = scipy.sparse.csr_array(matrix, dtype=np.float64)
@@ -34,11 +41,13 @@ def sparse_matrix(name: str, matrix: Any, limit: float) -> Any:
     return result
 
 
-def symmetric(matrix: Any) -> tuple[Any, float]:
-    """The matrix, rid of rounding's asymmetry; an error if it is visibly asymmetric.
+def symmetric(matrix: Any, given: Any = np.float64) -> tuple[Any, float]:
+    """Return the matrix made exactly symmetric; raise if it is visibly asymmetric.
 
-    Also the least curvature of a pair relative to the largest entry, which comes with the pass
-    (0 where it is not known): below 0 the function is not convex.
+    How much asymmetry counts as rounding depends on the dtype that the matrix was given in.
+
+    Also returns the least curvature of a pair relative to the largest entry, which the same pass
+    finds (0 if unknown). If it is negative the function is not convex.
     """
     least = 0.0
     if scipy.sparse.issparse(matrix):
@@ -48,30 +57,41 @@ def symmetric(matrix: Any) -> tuple[Any, float]:
         amount = float(difference.data[worst]) if difference.nnz else 0.0
         i, j = (int(a[worst]) for a in difference.coords) if difference.nnz else (0, 0)
     else:
-        amount, largest, i, j, least = _core.asymmetry(matrix, threads.worth(matrix.size))
+        amount, largest, i, j, least = _core.asymmetry(matrix, threads.for_work(matrix.size))
         if not largest <= LARGE:
             require_finite("Q", matrix, LARGE)
-    if amount > 1e-8 * largest:
+    if amount > _asymmetry_allowed(given) * largest:
+        one, other = numbers_for_message(matrix[i, j], matrix[j, i])
         raise ValueError(
-            f"Q must be symmetric, but Q[{i}, {j}] = {matrix[i, j]:g} "
-            f"and Q[{j}, {i}] = {matrix[j, i]:g}"
+            f"Q must be symmetric, but Q[{i}, {j}] = {one} and Q[{j}, {i}] = {other}; if that is "
+            "rounding, pass (Q + Q.T) / 2"
         )
     relative = least / largest if largest > 0 else 0.0
     return matrix if amount == 0 else (matrix + matrix.T) / 2, relative
 
 
+def _asymmetry_allowed(given: Any) -> float:
+    """Return the asymmetry that counts as rounding, relative to the largest entry."""
+    kind = np.dtype(given)
+    return (
+        max(ASYMMETRY, ASYMMETRY_IN_EPS * float(np.finfo(kind).eps))
+        if kind.kind == "f"
+        else ASYMMETRY
+    )
+
+
 def sums_of_squares(matrix: Any, x: Array) -> Array:
-    """``sum_j (M_ij x_j)^2`` for each row i; the matrix may be sparse."""
+    """Return ``sum_j (M_ij x_j)^2`` for each row i."""
     if scipy.sparse.issparse(matrix):
         return np.asarray(matrix.multiply(matrix) @ (x * x))
     return np.asarray(np.einsum("ij,ij,j->i", matrix, matrix, x * x))
 
 
 def largest_pair(diagonal: Array, rows_of: Callable[[slice], Array]) -> float:
-    """``max_ij (H_ii + H_jj - 2 H_ij) / 2`` from blocks of rows."""
+    """Return ``max_ij (H_ii + H_jj - 2 H_ij) / 2``, computed by blocks of rows."""
     largest = 0.0
-    for begin in range(0, len(diagonal), 256):
-        rows = slice(begin, begin + 256)
+    for begin in range(0, len(diagonal), ROWS_AT_A_TIME):
+        rows = slice(begin, begin + ROWS_AT_A_TIME)
         pairs = diagonal[rows, None] + diagonal - 2 * rows_of(rows)
         pairs[np.arange(len(pairs)), begin + np.arange(len(pairs))] = 0.0
         largest = max(largest, float(pairs.max()) / 2)

@@ -11,17 +11,17 @@ from .row_sum import RowSum
 
 
 class MixtureLikelihood(RowSum):
-    """Minus the log-likelihood of mixture proportions, ``-sum_i weights_i log((Lx)_i)``.
+    """The negative log-likelihood of mixture proportions, ``-sum_i weights_i log((Lx)_i)``.
 
-    Numbers below 1e-308 in L count as 0.
+    Entries of L below 1e-308 count as 0.
 
     Parameters
     ----------
     L : array_like of shape (m, n)
         ``L[i, j]`` is the likelihood of observation i under component j. Only the ratios within a
-        row matter. It is not copied: do not change it afterwards.
+        row matter. It is not copied, so do not change it afterwards.
     weights : array_like of shape (m,), optional
-        How much each observation counts, ``1 / m`` by default.
+        Weight of each observation, ``1 / m`` by default.
 
     Examples
     --------
@@ -32,6 +32,8 @@ class MixtureLikelihood(RowSum):
     >>> pairstep.minimize(pairstep.MixtureLikelihood(L), pairstep.Simplex()).x.round(6)
     array([0.75, 0. , 0.25])
     """
+
+    _not_negative = True
 
     def __init__(self, L: ArrayLike, weights: ArrayLike | None = None):
         self.variables, rows = Axis(), Axis()

@@ -9,28 +9,35 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from .. import _core, threads
-from .._validation import LARGE, Array, array, frozen, vector
+from .._validation import LARGE, Array, array, as_given, frozen, vector
 from ..constraints import Layout
 from ..kept import kept
 from ..labels import Axis, aligned, point_of
 from ..show import described
-from .matrices import ROUNDS, largest_pair, native, sparse_matrix, sums_of_squares, symmetric
+from .matrices import (
+    PASSES_OF_BLOCK_SOLVER,
+    largest_pair,
+    native,
+    sparse_matrix,
+    sums_of_squares,
+    symmetric,
+)
 from .objective import Fixed, Indices
 
-# A sparse matrix is made dense up to this many.
-SMALL_BYTES = 2**25
+# Size in bytes up to which a sparse matrix is converted to a dense one.
+MAX_DENSE_BYTES = 2**25
 
 
 class Quadratic(Fixed):
     """The function ``x'Qx / 2 + c'x``.
 
-    Numbers beyond 1e100 in size are refused, for products overflow there.
+    Numbers beyond 1e100 in size are rejected, because products would overflow.
 
     Parameters
     ----------
     Q : array_like, DataFrame or scipy.sparse array of shape (n, n)
-        Symmetric; positive semidefinite for the function to be convex. It is not copied: do not
-        change it afterwards.
+        A symmetric matrix; the function is convex if it is positive semidefinite. It is not copied,
+        so do not change it afterwards.
     c : array_like or Series of shape (n,), optional
         The linear term, 0 by default. Labels are aligned with those of Q; see `pairstep.labels`.
 
@@ -42,7 +49,7 @@ class Quadratic(Fixed):
     3.0
     """
 
-    kinks = None
+    l1_terms = None
     is_quadratic = True
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
@@ -54,9 +61,10 @@ class Quadratic(Fixed):
         if matrix.shape != (n, n):
             raise ValueError(f"Q must be square, got shape {matrix.shape}")
         if n == 0:
-            raise ValueError("Q is empty: there is nothing to minimise over")
+            raise ValueError("Q is empty: there is nothing to minimize over")
         self.Q: Any
-        self.Q, self.least_pair_curvature = symmetric(matrix)
+        given = Q if hasattr(Q, "dtype") else as_given("Q", Q)
+        self.Q, self.least_pair_curvature = symmetric(matrix, given.dtype)
         self.c: Array = frozen(np.zeros(n) if c is None else vector("c", c, n, limit=LARGE))
 
     def __repr__(self) -> str:
@@ -74,10 +82,10 @@ class Quadratic(Fixed):
 
     @kept
     def hessian(self) -> Array | None:
-        """Q, if it is dense or small enough to be made so."""
+        """Q as a dense array, if it is dense or small."""
         if not scipy.sparse.issparse(self.Q):
             return np.asarray(self.Q)
-        return np.asarray(self.Q.toarray()) if self.n**2 * 8 <= SMALL_BYTES else None
+        return np.asarray(self.Q.toarray()) if self.n**2 * 8 <= MAX_DENSE_BYTES else None
 
     @property
     def linear(self) -> Array:
@@ -86,17 +94,17 @@ class Quadratic(Fixed):
 
     @property
     def prefers_blocks(self) -> bool:
-        """Whether parts of the Hessian are cheaper to work with than the whole."""
+        """Whether blocks of Q are cheaper than all of it."""
         return self.hessian is None
 
     def oracle(self, point: Any) -> Any:
-        """What the block gear asks, answered in native code."""
+        """Return a native oracle for the block solver."""
         entries = self.Q.nnz if scipy.sparse.issparse(self.Q) else self.Q.size
-        workers = threads.worth(ROUNDS * entries)
+        workers = threads.for_work(PASSES_OF_BLOCK_SOLVER * entries)
         return _core.matrix_oracle(native(self.Q), self.c, point, workers)
 
     def with_linear(self, c: ArrayLike) -> Quadratic:
-        """The same Q, which is not checked again, with another linear term."""
+        """Return the function with another linear term; Q is not checked again."""
         other = object.__new__(Quadratic)
         variables = Axis.of(self)
         linear = frozen(vector("c", aligned("c", c, variables), self.n, limit=LARGE))
@@ -105,20 +113,20 @@ class Quadratic(Fixed):
 
     @classmethod
     def around(cls, x: Array, Q: Any) -> Quadratic:
-        """The function ``(y - x)'Q(y - x) / 2`` of y, but for a constant; Q is not checked."""
+        """Return the function ``(y - x)'Q(y - x) / 2`` of y, up to a constant; Q is not checked."""
         model = object.__new__(cls)
         model.Q, model.least_pair_curvature = Q, 0.0
         model.c = -model._product(x)
         return model
 
-    def plus(self, slope: ArrayLike, bend: ArrayLike, center: Array) -> Quadratic:
-        """The same plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+    def plus(self, slope: ArrayLike, curvature: ArrayLike, center: Array) -> Quadratic:
+        """Return the function plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(Quadratic)
-        if not np.any(bend):
+        if not np.any(curvature):
             other.Q, other.c = self.Q, self.c + np.asarray(slope)
             other.least_pair_curvature = 0.0
             return other
-        diagonal = np.broadcast_to(np.asarray(bend, float), self.n)
+        diagonal = np.broadcast_to(np.asarray(curvature, float), self.n)
         if scipy.sparse.issparse(self.Q):
             Q = scipy.sparse.csr_array(self.Q + scipy.sparse.diags_array(diagonal))
         else:
@@ -129,15 +137,15 @@ class Quadratic(Fixed):
         return other
 
     def value(self, x: ArrayLike) -> float:
-        """f(x)."""
+        """Return f(x)."""
         return self.value_and_gradient(x)[0]
 
     def gradient(self, x: ArrayLike) -> Array:
-        """``Qx + c``."""
+        """Return the gradient ``Qx + c``."""
         return np.asarray(self._product(point_of(self, x)) + self.c)
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """Both from one product."""
+        """Return f(x) and the gradient, from one product."""
         point = point_of(self, x)
         if not scipy.sparse.issparse(self.Q):
             return _core.quadratic(self.Q, self.c, point)
@@ -145,46 +153,49 @@ class Quadratic(Fixed):
         return float(point @ (0.5 * product + self.c)), product + self.c
 
     def _product(self, x: Array) -> Array:
-        # By rows: the same bits whatever the number of BLAS threads, and only the rows that count.
+        # Computed by rows: the result does not depend on BLAS threads, and rows with x_j = 0 are
+        # skipped.
         return self.Q @ x if scipy.sparse.issparse(self.Q) else _core.times(self.Q, x)
 
-    def products(self, x: Array) -> float:
-        """The largest ``|(Q_ij x_j)_j|``: what rounding in the gradient is relative to."""
+    def products(self, x: Array) -> Array:
+        """Return ``|(Q_ij x_j)_j|`` for each i; rounding errors are relative to it."""
         largest = float(np.abs(x).max()) or 1.0
-        return largest * float(np.sqrt(sums_of_squares(self.Q, x / largest).max()))
+        return largest * np.sqrt(sums_of_squares(self.Q, x / largest))
 
     def curvature(self, indices: Indices, delta: Array) -> float:
-        """``d'Qd`` for the move d."""
+        """Return ``d'Qd`` for the step d."""
         return float(delta @ self.block(indices) @ delta)
 
     def block(self, indices: Indices) -> Array:
-        """Rows and columns of Q."""
+        """Return these rows and columns of Q."""
         if scipy.sparse.issparse(self.Q):
             return np.asarray(self.Q[indices][:, indices].toarray())
         return np.asarray(self.Q[np.ix_(indices, indices)])
 
     def two_coordinate_constant(self) -> float:
-        """L2, exactly; a block of rows at a time where Q is sparse and large."""
+        """Return L2 exactly, computed by blocks of rows if Q is sparse and large."""
         if self.hessian is not None:
             return _core.two_coordinate_constant(self.hessian)
         return largest_pair(self.lipschitz, lambda rows: self.Q[rows].toarray())
 
-    def in_accounts(self, layout: Layout) -> Quadratic:
-        """The quadratic in ``z = weights * x``, with empty rows for cash."""
-        if layout.source is None and layout.weights is None:
+    def in_layout(self, layout: Layout) -> Quadratic:
+        """Return the function of ``z = coefficients * x``; rows of slack variables are 0."""
+        if layout.source is None and layout.coefficients is None:
             return self
-        scale = layout.prices(np.ones(self.n))
+        scale = layout.derivatives(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
-        moved = object.__new__(Quadratic)
-        moved.least_pair_curvature = self.least_pair_curvature if layout.weights is None else 0.0
+        converted = object.__new__(Quadratic)
+        converted.least_pair_curvature = (
+            self.least_pair_curvature if layout.coefficients is None else 0.0
+        )
         if scipy.sparse.issparse(self.Q):
             diagonal = scipy.sparse.diags_array(scale)
-            moved.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
+            converted.Q = scipy.sparse.csr_array(diagonal @ self.Q[at][:, at] @ diagonal)
         else:
             Q = self.Q.take(at, axis=0).take(at, axis=1)
             if (scale != 1).any():
                 Q *= scale
                 Q *= scale[:, None]
-            moved.Q = Q
-        moved.c = self.c[at] * scale
-        return moved
+            converted.Q = Q
+        converted.c = self.c[at] * scale
+        return converted

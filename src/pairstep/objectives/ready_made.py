@@ -1,4 +1,4 @@
-"""What the ready-made objectives share: derivatives of their own, and checks of their data."""
+"""Common parts of the objectives that come with their own derivatives, and checks of their data."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from .smooth import Smooth
 
 
 class ReadyMade(Smooth):
-    """A smooth function whose `value_and_gradient` and `second_order` are its own."""
+    """A smooth function that computes its own `value_and_gradient` and `second_order`."""
 
     n: int
+    gradient_is_given = False
 
     def value(self, x: ArrayLike) -> float:
-        """f(x), infinite outside the domain."""
+        """Return f(x), infinite outside the domain."""
         return self.value_and_gradient(x)[0]
 
     def gradient(self, x: ArrayLike) -> Array:
-        """The gradient at x."""
+        """Return the gradient at x."""
         return self.value_and_gradient(x)[1]
 
 
 def embedded(block: Array, where: Indices, n: int) -> Array:
-    """An n x n matrix that is 0 outside the block."""
+    """Return an n x n matrix that is 0 outside a block."""
     if len(where) == n:
         return block
     whole = np.zeros((n, n))
@@ -36,7 +37,7 @@ def embedded(block: Array, where: Indices, n: int) -> Array:
 
 
 def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> Array:
-    """A matrix of at least one row and column, whose labels name those of others."""
+    """Check a matrix, and take its labels into the axes."""
     result = array(name, aligned(name, values, rows, columns), 2)
     require_finite(name, result, LARGE_FACTOR)
     if 0 in result.shape:
@@ -45,7 +46,7 @@ def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> Array:
 
 
 def row_weights(weights: ArrayLike | None, m: int, rows: Axis) -> Array:
-    """A weight for each of m rows, by default such that f is a mean."""
+    """Return the weight of each of m rows; by default f is a mean."""
     if weights is None:
         return np.full(m, 1 / m)
     result = full_vector("weights", aligned("weights", weights, rows), m)
@@ -53,7 +54,7 @@ def row_weights(weights: ArrayLike | None, m: int, rows: Axis) -> Array:
         i = int(np.argmin(result))
         raise ValueError(f"weights must not be negative, but weights[{i}] = {result[i]:g}")
     if result.max() == 0:
-        raise ValueError("weights are all 0: there is nothing to minimise")
+        raise ValueError("weights are all 0: there is nothing to minimize")
     return result
 
 
@@ -66,14 +67,14 @@ def require_not_negative(name: str, values: Array) -> None:
 
 
 def require_some_positive(name: str, values: Array, weight: Array) -> None:
-    """Raise if a row that counts has no positive entry: its logarithm is never finite.
+    """Raise if a row with a positive weight has no positive entry: its logarithm is never finite.
 
-    Entries are not negative, so that their sum tells, which takes less time than their maximum.
+    Entries are not negative, so their sum decides; computing it is faster than the maximum.
     """
     empty = (_core.times_vector(values, np.ones(values.shape[1])) == 0) & (weight > 0)
     if empty.any():
         i = int(np.argmax(empty))
         raise ValueError(
-            f"row {i} of {name} has no positive entry, so that log({name} x)[{i}] is not finite "
-            "for any x; leave it out, or give it the weight 0"
+            f"row {i} of {name} has no positive entry, so log({name} x)[{i}] is not finite for "
+            "any x: leave the row out, or give it the weight 0"
         )

@@ -1,4 +1,4 @@
-"""Portfolios whose assets contribute equally to the risk."""
+"""Risk-parity portfolios, whose assets contribute equally to the risk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from .._validation import Array, full_vector
@@ -14,22 +15,23 @@ from ..show import described
 from .objective import Indices
 from .quadratic import Quadratic
 from .ready_made import ReadyMade
+from .rounding import EPS, signs_of_products
 
 
 class RiskParity(ReadyMade):
-    """Risk and a logarithmic barrier, ``x'Qx / 2 - sum_i budgets_i log(x_i)``.
+    """Risk plus a logarithmic barrier, ``x'Qx / 2 - sum_i budgets_i log(x_i)``.
 
-    Without a sum to keep, the minimum has the risk contributions ``x_i (Qx)_i = budgets_i``;
-    divided by its sum it is the portfolio of risk parity. So give the sum a range and a start
-    inside, as in the example. With a fixed sum the barrier keeps every asset in a portfolio of
-    small variance.
+    Without a sum constraint, the minimum has the risk contributions ``x_i (Qx)_i = budgets_i``.
+    Divided by its sum it is the risk-parity portfolio. So use a range for the sum and a starting
+    point inside, as in the example. With a fixed sum, the barrier keeps every asset in a portfolio
+    of small variance.
 
     Parameters
     ----------
     Q : array_like of shape (n, n)
-        The covariance. It is not copied: do not change it afterwards.
+        The covariance matrix. It is not copied, so do not change it afterwards.
     budgets : float or array_like of shape (n,)
-        What each asset may contribute, positive.
+        Risk contribution of each asset, positive.
 
     Examples
     --------
@@ -55,7 +57,7 @@ class RiskParity(ReadyMade):
         return described("RiskParity", Q=self._risk.Q, budgets=self._budgets)
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """f, infinite where an asset is not held, and ``Qx - budgets / x``."""
+        """Return f, infinite if an asset is not held, and ``Qx - budgets / x``."""
         point = point_of(self, x)
         if not point.min() > 0:
             return math.inf, np.full(len(point), math.nan)
@@ -64,5 +66,41 @@ class RiskParity(ReadyMade):
         return risk - barrier, gradient - self._budgets / point
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic:
-        """The Hessian is ``Q + diag(budgets / x^2)``."""
+        """Return the model with the Hessian ``Q + diag(budgets / x^2)``."""
         return Quadratic.around(x, self._risk.Q).plus(0.0, self._budgets / x**2, x)
+
+    def rounding_errors(self, x: Array) -> tuple[float, Array]:
+        """Return bounds on the rounding errors of value and gradient at x."""
+        if not x.min() > 0:
+            return math.inf, np.full(len(x), math.inf)
+        products = np.asarray(abs(self._risk.Q) @ x)
+        relative_error = EPS * (len(x) / 2 + 8)
+        barrier = self._budgets * np.abs(np.log(x))
+        value = float(x @ products + barrier.sum())
+        return 2 * relative_error * value, relative_error * products + 4 * EPS * self._budgets / x
+
+    def falls_along(self, d: Array, cost: float = 0.0) -> bool | None:
+        """Return whether ``f(x + t d) + cost t`` falls without bound as t grows; None if unknown.
+
+        The ray stays in the domain if no entry of d is negative. Then the curvature decides; if it
+        is 0, the logarithms decide, unless there is a cost.
+        """
+        if d.min() < 0:
+            return False
+        products = np.asarray(self._risk.Q @ d)
+        curvature = float(d @ products)
+        error = 2 * EPS * (len(d) + 4) * float(d @ (abs(self._risk.Q) @ d))
+        if abs(curvature) > error:
+            return curvature < 0
+        if scipy.sparse.issparse(self._risk.Q) or signs_of_products(self._risk.Q, d).any():
+            return None
+        return bool(d.max() > 0 and cost <= 0)
+
+    @property
+    def recession_rows(self) -> Array | None:
+        """Rows R: f falls without bound along d if ``Rd >= 0`` and an entry of Rd is positive.
+
+        The condition is that d is not negative and has no risk, for positive semidefinite Q.
+        """
+        Q = self._risk.Q
+        return None if scipy.sparse.issparse(Q) else np.vstack([np.eye(self.n), Q, -Q])

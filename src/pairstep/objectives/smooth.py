@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import Array, array, finite_number, of_length, require_finite
+from .._validation import Array, array, as_given, finite_number, frozen, of_length, require_finite
 from ..constraints import Layout
 from ..labels import Axis, aligned, point_of
 from ..rules import checked_constants
@@ -18,37 +18,38 @@ from ..show import described
 from . import autodiff
 from .differences import differences
 from .least_squares import LeastSquares
-from .objective import Fixed, Indices
+from .objective import Fixed, Indices, falls_along, recession_rows, rounding_errors
 from .quadratic import Quadratic
 
 EVERYWHERE: tuple[Any, Any] = -math.inf, math.inf
 
 
 class Smooth(Fixed):
-    """Any smooth function, from Python callables.
+    """Any smooth function, given by Python callables.
 
-    They are given a copy of the point, and what they return is copied. Where the value is +inf or
-    NaN, or the gradient is not finite, a point counts as outside the domain: steps are shortened so
-    as not to end there.
+    The callables receive a copy of the point, and their results are copied. A point is outside the
+    domain if the value is +inf or NaN or the gradient is not finite; steps are shortened so as not
+    to end there.
 
     Parameters
     ----------
     value : callable
         ``value(x) -> float``.
     gradient : callable, True, "jax", "torch" or None
-        ``gradient(x) -> ndarray`` of the length of x. True: ``value(x)`` returns a pair of both.
-        "jax" and "torch": `value` is written with that library, which differentiates it. None:
-        differences of values, ``2 n + 2`` for a gradient, all within the bounds.
+        ``gradient(x) -> ndarray`` of the length of x. True: ``value(x)`` returns the pair of value
+        and gradient. "jax" and "torch": `value` is written with that library, which differentiates
+        it. None: finite differences, with ``2 n + 2`` values per gradient, all within the bounds.
     hessian : callable, "jax", "torch" or None
-        ``hessian(x)`` returns the matrix of second derivatives, dense or sparse, or a pair
-        ``(F, d)`` that stands for ``F'F + diag(d)``, which is not multiplied out where n is large:
-        factors and a diagonal or, with d = 0, a least-squares form; a `FactorModel` or
-        `LeastSquares` stands for its own. None: curvature is learnt from gradients.
+        ``hessian(x)`` returns the matrix of second derivatives, dense or sparse. A pair ``(F, d)``
+        stands for ``F'F + diag(d)``, which is not multiplied out if n is large; so do a
+        `FactorModel` and a `LeastSquares` for their Hessians. None: curvature is estimated from
+        gradients.
     lipschitz : float or array_like, optional
-        Coordinate-wise Lipschitz constants of the gradient; needed by the weighted rules and by
-        the steps "1/L2" and "lipschitz".
+        Coordinate-wise Lipschitz constants of the gradient. The weighted rules and the steps "1/L2"
+        and
+        "lipschitz" need them.
     n : int, optional
-        The number of variables, where bounds and x0 do not tell it.
+        The number of variables, if bounds and x0 do not determine it.
     value_and_gradient : callable, optional
         ``value_and_gradient(x) -> (float, ndarray)``, in place of `value` and `gradient`.
 
@@ -56,30 +57,35 @@ class Smooth(Fixed):
     --------
     >>> import numpy as np, pairstep
     >>> entropy = pairstep.Smooth(lambda x: float(x @ np.log(x)), lambda x: np.log(x) + 1)
-    >>> budget = pairstep.SumBox(total=1.0, lower=1e-6, upper=[0.2, 1.0, 1.0])
-    >>> pairstep.minimize(entropy, budget).x.round(6)
+    >>> box = pairstep.SumBox(total=1.0, lower=1e-6, upper=[0.2, 1.0, 1.0])
+    >>> pairstep.minimize(entropy, box).x.round(6)
     array([0.2, 0.4, 0.4])
 
-    With second derivatives few iterations do; without any derivative it still works:
+    With second derivatives fewer iterations are needed; without any derivative it still works:
 
-    >>> bent = pairstep.Smooth(
+    >>> with_hessian = pairstep.Smooth(
     ...     lambda x: float(x @ np.log(x)), lambda x: np.log(x) + 1, lambda x: np.diag(1 / x)
     ... )
-    >>> pairstep.minimize(bent, budget).x.round(6)
+    >>> pairstep.minimize(with_hessian, box).x.round(6)
     array([0.2, 0.4, 0.4])
-    >>> pairstep.minimize(pairstep.Smooth(lambda x: float(x @ np.log(x))), budget).x.round(6)
+    >>> pairstep.minimize(pairstep.Smooth(lambda x: float(x @ np.log(x))), box).x.round(6)
     array([0.2, 0.4, 0.4])
     """
 
-    kinks = None
+    l1_terms = None
     linear = None
     is_quadratic = False
     prefers_blocks = False
     n: int | None = None
     _lipschitz: ArrayLike | None = None
-    _bounds = EVERYWHERE  # within which differences are taken
-    # What no x changes in the gradient, where it may cancel with the rest.
+    _bounds = EVERYWHERE  # within which finite differences are taken
+    # A part of the gradient that does not depend on x and may cancel with the rest.
     constant_gradient: Array | None = None
+
+    @property
+    def lower_bound(self) -> float:
+        """A lower bound of f."""
+        return -math.inf
 
     def __init__(
         self,
@@ -93,7 +99,7 @@ class Smooth(Fixed):
     ):
         if value_and_gradient is not None:
             if value is not None or gradient is not None:
-                raise ValueError("give value_and_gradient, or value and gradient, not both")
+                raise ValueError("give value_and_gradient, or value and gradient, but not both")
             value, gradient = value_and_gradient, True
         if not callable(value):
             raise ValueError(f"value must be callable, got {value!r}")
@@ -111,7 +117,7 @@ class Smooth(Fixed):
             self._hessian = autodiff.hessian(value, hessian)
         self.variables = Axis()
         lipschitz = aligned("lipschitz", lipschitz, self.variables)
-        self._lipschitz = lipschitz
+        self._lipschitz = None if lipschitz is None else frozen(as_given("lipschitz", lipschitz))
         if lipschitz is not None:
             size = np.size(np.asarray(lipschitz))
             checked_constants(lipschitz, size)
@@ -126,30 +132,35 @@ class Smooth(Fixed):
         )  # fmt: skip
 
     @property
+    def gradient_is_given(self) -> bool:
+        """Whether the gradient was written by the user, who may have made a mistake in it."""
+        return self._gradient is not None or self._both is not None
+
+    @property
     def lipschitz(self) -> Array | None:
-        """The constants that were given."""
+        """The Lipschitz constants, if given."""
         if self._lipschitz is None or self.n is None:
             return None
         return checked_constants(self._lipschitz, self.n)
 
     @property
     def hessian(self) -> None:
-        """Not constant."""
+        """None, because the Hessian is not constant."""
         return None
 
     def value(self, x: ArrayLike) -> float:
-        """f(x), infinite outside the domain."""
+        """Return f(x), infinite outside the domain."""
         point = np.array(point_of(self, x))
         return _number(self._value(point) if self._both is None else _pair(self._both(point))[0])
 
     def gradient(self, x: ArrayLike) -> Array:
-        """The gradient at x."""
+        """Return the gradient at x."""
         gradient = self._gradient_at(np.array(point_of(self, x)))
         require_finite(GRADIENT, gradient)
         return gradient
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        """Both from one call where there is one; f is infinite where the gradient is not finite."""
+        """Return f(x) and the gradient; f is infinite if the gradient is not finite."""
         point = np.array(point_of(self, x))
         if self._both is not None:
             answer = _pair(self._both(point))
@@ -168,9 +179,9 @@ class Smooth(Fixed):
         return _gradient(self._gradient(x.copy()), len(x))
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic | LeastSquares | None:
-        """``(y - x)'H(y - x) / 2`` with the Hessian H at x, if it is known.
+        """Return ``(y - x)'H(y - x) / 2`` with the Hessian H at x, if it is known.
 
-        It need only be right for moves of the variables `moving`.
+        It needs to be correct only for changes of the variables `moving`.
         """
         if self._hessian is None:
             return None
@@ -186,34 +197,34 @@ class Smooth(Fixed):
                 return LeastSquares.around(x, *form)
             return Quadratic.around(x, Quadratic(form).Q)
         except ValueError as error:
-            raise ValueError(f"the objective's Hessian is of no use: {error}") from None
+            raise ValueError(f"invalid Hessian: {error}") from None
 
     def sample(self, x: Array) -> Smooth | None:
-        """A function that is similar around x and towards the minimum, and costs much less."""
+        """Return a similar function that is much cheaper to evaluate, or None."""
         return None
 
     def curvature(self, indices: Indices, delta: Array) -> None:
-        """Not constant."""
+        """Return None, because the Hessian is not constant."""
         return None
 
     def block(self, indices: Indices) -> None:
-        """Not constant."""
+        """Return None, because the Hessian is not constant."""
         return None
 
     def two_coordinate_constant(self) -> float | None:
-        """Bound L2 for convex f by ``max (sqrt(L_i) + sqrt(L_j))^2 / 2``."""
+        """Return a bound of L2 for convex f, ``max (sqrt(L_i) + sqrt(L_j))^2 / 2``."""
         if self.lipschitz is None:
             return None
         largest = np.sort(np.sqrt(self.lipschitz))[-2:]
         return float(largest.sum() ** 2 / 2)
 
-    def in_accounts(self, layout: Layout) -> Smooth:
-        """The same function of ``z = weights * x``."""
-        return _InAccounts(self, layout)
+    def in_layout(self, layout: Layout) -> Smooth:
+        """Return the same function of ``z = coefficients * x``."""
+        return _InLayout(self, layout)
 
 
-class _InAccounts(Smooth):
-    """A smooth function of the accounts of a constraint; asked within the bounds only."""
+class _InLayout(Smooth):
+    """A smooth function in the variables of a layout; it is evaluated only within the bounds."""
 
     def __init__(self, smooth: Smooth, layout: Layout):
         self.smooth = copy.copy(smooth)
@@ -221,37 +232,59 @@ class _InAccounts(Smooth):
         self.layout = layout
         self.n = layout.n
         if smooth.constant_gradient is not None:
-            self.constant_gradient = layout.prices(smooth.constant_gradient)
+            self.constant_gradient = layout.derivatives(smooth.constant_gradient)
         if smooth._lipschitz is not None:
             n = len(layout.bounds[0])
             constants = layout.scatter_constants(checked_constants(smooth._lipschitz, n))
-            # Cash has no curvature; any positive number is a Lipschitz constant of it.
+            # A slack variable has no curvature; any positive number is a Lipschitz constant for it.
             self._lipschitz = np.where(constants > 0, constants, constants[constants > 0].min())
 
     def __repr__(self) -> str:
         return repr(self.smooth)
 
+    @property
+    def gradient_is_given(self) -> bool:
+        return self.smooth.gradient_is_given
+
     def value(self, x: ArrayLike) -> float:
-        return self.smooth.value(self.layout.to_coordinates(np.asarray(x)))
+        return self.smooth.value(self.layout.from_layout(np.asarray(x)))
 
     def gradient(self, x: ArrayLike) -> Array:
-        point = self.layout.to_coordinates(np.asarray(x))
-        return self.layout.prices(self.smooth.gradient(point))
+        point = self.layout.from_layout(np.asarray(x))
+        return self.layout.derivatives(self.smooth.gradient(point))
 
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
-        value, gradient = self.smooth.value_and_gradient(self.layout.to_coordinates(np.asarray(x)))
-        return value, self.layout.prices(gradient)
+        value, gradient = self.smooth.value_and_gradient(self.layout.from_layout(np.asarray(x)))
+        return value, self.layout.derivatives(gradient)
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic | LeastSquares | None:
         if self.layout.source is not None:
             moving = self.layout.source[moving]
-            moving = np.sort(moving[moving >= 0])  # cash is nobody's variable
-        model = self.smooth.second_order(self.layout.to_coordinates(x), moving)
-        return None if model is None else model.in_accounts(self.layout)
+            moving = np.sort(moving[moving >= 0])  # without slack variables
+        model = self.smooth.second_order(self.layout.from_layout(x), moving)
+        return None if model is None else model.in_layout(self.layout)
+
+    def rounding_errors(self, x: Array) -> tuple[float, Array] | None:
+        inner = rounding_errors(self.smooth, self.layout.from_layout(x))
+        return None if inner is None else (inner[0], np.abs(self.layout.derivatives(inner[1])))
+
+    def falls_along(self, d: Array, cost: float = 0.0) -> bool | None:
+        return falls_along(self.smooth, self.layout.direction(d), cost)
+
+    @property
+    def recession_rows(self) -> Array | None:
+        rows = recession_rows(self.smooth)
+        if rows is None:
+            return None
+        return np.array([self.layout.derivatives(row) for row in rows]).reshape(-1, self.n or 0)
+
+    @property
+    def lower_bound(self) -> float:
+        return self.smooth.lower_bound
 
     def sample(self, x: Array) -> Smooth | None:
-        part = self.smooth.sample(self.layout.to_coordinates(x))
-        return None if part is None else part.in_accounts(self.layout)
+        part = self.smooth.sample(self.layout.from_layout(x))
+        return None if part is None else part.in_layout(self.layout)
 
 
 GRADIENT = "the objective's gradient"
@@ -263,7 +296,7 @@ def _require_callable(name: str, function: object) -> None:
 
 
 def _number(value: object) -> float:
-    """What a function returned as a number; NaN, as of a logarithm, is outside the domain."""
+    """Return the value of a user's function as a float; NaN, as of a logarithm, becomes inf."""
     if np.ndim(value) == 0 and value != value:  # type: ignore[arg-type]
         return math.inf
     return finite_number("the objective's value", value, infinite=True)
@@ -275,5 +308,7 @@ def _gradient(gradient: ArrayLike, n: int) -> Array:
 
 def _pair(answer: object) -> tuple[Any, Any]:
     if not (isinstance(answer, tuple) and len(answer) == 2):
-        raise ValueError(f"value must return (value, gradient), as gradient=True says: {answer!r}")
+        raise ValueError(
+            f"value must return (value, gradient) because gradient=True, got {answer!r}"
+        )
     return answer

@@ -1,9 +1,19 @@
-"""Selection rules: which coordinates to move.
+"""Selection rules: which variables a step changes, and by how much.
 
-Each rule stands here twice: in readable NumPy, the executable specification, one file per idea;
-and in C++ (`cpp/isa/rules`), which makes the same moves and is what `propose` and the solvers run.
-What a rule is called and what it needs is said in C++; its NumPy form is the function of its name
-in any module here (`gs_q` for "gs-q"), and is found by that.
+The variables have a fixed sum, so a step must change at least two of them. A rule chooses them from
+the derivatives, the distances to the bounds and, for some rules, Lipschitz constants. `RULES` lists
+the rules by name, `propose` returns the step that a rule takes at a point, and `minimize(...,
+rule=...)` uses a rule in a solve.
+
+A rule can also be a Python function ``rule(coordinates, alpha)`` that returns a `Step`;
+`Coordinates` documents what it receives. An empty `Step` ends the solve. A return value
+that is not a `Step`, such as None, raises TypeError.
+
+Every rule has two forms. The NumPy form in this package is the executable specification: one module
+per idea, with the proofs and the section of the paper. The C++ form in `cpp/isa/rules` takes the
+same steps, and `propose` and the solvers run it. The C++ form also declares the names of a rule and
+what it needs. The NumPy form is found by name: it is the function in any module of this package
+with the name of the rule (`gs_q` for "gs-q").
 """
 
 from __future__ import annotations
@@ -22,32 +32,50 @@ from .._validation import (
     choice,
     finite_number,
     full_array,
+    numbers_for_message,
     of_length,
     positive_number,
     require_finite,
     require_no_nan,
 )
 from ..labels import Axis, aligned
-from .accounts import Accounts, Array, Move, box_accounts, no_move
+from .coordinates import Array, Coordinates, Step, box_coordinates, no_step
 from .units import guided_in_units, in_units
 
-__all__ = ["RULES", "Accounts", "Move", "PythonRule", "Rule", "propose", "specification"]
+__all__ = ["RULES", "Coordinates", "PythonRule", "Rule", "Step", "propose", "specification"]
 
-PythonRule = Callable[[Accounts, float], Move]
+PythonRule = Callable[[Coordinates, float], Step]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule's name, its specification, its native code (-1 where there is none), its needs.
+    """A selection rule: its name, its NumPy form, and what it needs.
 
-    `weighted` rules need coordinate-wise Lipschitz constants; `uses_alpha` says that the choice
-    depends on the step size; `one_norm` rules measure moves in the 1-norm, which doubles their
-    step size (L1 = L2 / 2); `curved` rules take the curvature of pairs from the Hessian where it
-    is at hand; `draws` and `in_turn` say what an unguided rule draws on.
+    Attributes
+    ----------
+    name : str
+        The name of the rule.
+    in_numpy : callable
+        The NumPy form. It takes `Coordinates`, the step size alpha and, for rules that do not use
+        the derivatives, a random generator or a counter.
+    code : int
+        Index of the rule in the native table; -1 for a Python function.
+    weighted : bool
+        Whether the rule needs coordinate-wise Lipschitz constants.
+    uses_alpha : bool
+        Whether the choice of variables depends on the step size.
+    one_norm : bool
+        Whether the rule measures steps in the 1-norm. This doubles the step size (L1 = L2 / 2).
+    curved : bool
+        Whether the rule uses the curvature of pairs from the Hessian, if the Hessian is stored.
+    draws : bool
+        Whether the rule draws random pairs.
+    in_turn : bool
+        Whether the rule takes the pairs in a fixed order.
     """
 
     name: str
-    in_numpy: Callable[..., Move]
+    in_numpy: Callable[..., Step]
     code: int = -1
     weighted: bool = False
     uses_alpha: bool = False
@@ -58,22 +86,25 @@ class Rule:
 
     @property
     def guided(self) -> bool:
-        """Whether the rule looks at the prices to choose."""
+        """Whether the choice depends on the derivatives."""
         return not (self.draws or self.in_turn)
 
     @property
     def native(self) -> bool:
-        """Whether the native core knows the rule."""
+        """Whether the rule has a native form."""
         return self.code >= 0
 
-    def asked(self, rng: np.random.Generator | None, turn: int) -> PythonRule:
-        """The NumPy form, given what an unguided rule draws on."""
+    def as_function(self, rng: np.random.Generator | None, turn: int) -> PythonRule:
+        """Return the NumPy form as a function of coordinates and alpha.
+
+        Random rules draw from `rng`. The cyclic rule takes the pair number `turn`.
+        """
         extra = (rng,) if self.draws else (turn,) if self.in_turn else ()
-        return lambda accounts, alpha: self.in_numpy(accounts, alpha, *extra)
+        return lambda coordinates, alpha: self.in_numpy(coordinates, alpha, *extra)
 
 
 def _all_rules() -> Iterator[Rule]:
-    """Every rule of the native core with its NumPy form, once for each of its names."""
+    """Yield every native rule with its NumPy form, once for each of its names."""
     modules = [
         import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)
     ]
@@ -90,10 +121,10 @@ RULES = {rule.name: rule for rule in _all_rules()}
 
 
 def rule_of(rule: str | PythonRule) -> Rule:
-    """Describe a rule that is given by its name or as a Python function.
+    """Return the `Rule` of a name or of a Python function.
 
-    The functions in this package are known with their needs; of any other it is assumed that its
-    choice depends on the step size.
+    For a NumPy form of this package, the needs of the rule are known. Any other function is assumed
+    to use the step size.
     """
     if isinstance(rule, str):
         return RULES[rule]
@@ -114,40 +145,49 @@ def propose(
     lipschitz: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     turn: int = 0,
-) -> Move:
-    """Ask a rule for its move at x.
+) -> Step:
+    """Return the step that a rule takes at a point.
+
+    The variables have a fixed sum and bounds. The step minimizes the rule's model of the objective,
+    at least approximately, and keeps the sum and the bounds.
 
     Parameters
     ----------
     rule : str
-        One of the names in `pairstep.rules.RULES`.
+        Name of the rule, one of `pairstep.rules.RULES`.
     gradient, x : array_like or Series of shape (n,)
-        The gradient at x, and x itself, within its bounds. Labels are aligned; see
+        The gradient at x, and the point x within its bounds. Labeled arguments are aligned; see
         `pairstep.labels`.
     lower, upper : float or array_like of shape (n,)
-        The bounds; infinite where there are none.
+        The bounds; infinite for a variable without a bound.
     alpha : float
-        Step size of the rule's model: the move minimises ``g'd + |d|^2 / (2 alpha)`` in the
-        rule's norm. That is the 2-norm for random, cyclic, gs-s and gs-q, the 1-norm for gs-1;
-        with Lipschitz constants ``sum L_i d_i^2`` or, for gs-1-lipschitz and gs-1-ratio,
-        ``(sum sqrt(L_i) |d_i|)^2``, where ``alpha=1`` is the paper's step.
+        Step size. The model is ``g'd + |d|^2 / (2 alpha)`` with the norm of the rule. Rules without
+        Lipschitz constants use the 2-norm, except gs-1, which uses the 1-norm. With Lipschitz
+        constants, ``|d|^2`` is ``sum_i L_i d_i^2``, or ``(sum_i sqrt(L_i) |d_i|)^2`` for
+        gs-1-lipschitz and gs-1-ratio; ``alpha=1`` then gives the step of the paper.
     lipschitz : array_like of shape (n,), optional
-        Coordinate-wise Lipschitz constants, for the rules that use them.
+        Coordinate-wise Lipschitz constants of the gradient, for the rules that use them.
     rng : numpy.random.Generator or int, optional
-        For the random rules.
+        Source of randomness, or a seed, for the random rules.
     turn : int
-        How many pairs came before, for the cyclic rule.
+        Number of the pair in the fixed order, from 0, for the cyclic rule.
 
     Returns
     -------
-    Move
-        `indices`, `delta` (summing to 0) and `decrease`, minus the model at the move.
+    Step
+        The changes `delta` of the variables `indices`, which sum to 0, and `decrease`, the decrease
+        of the model. The step is empty if no step decreases the model.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not finite, x is outside its bounds, or the rule needs `lipschitz`.
 
     Examples
     --------
     >>> import pairstep
-    >>> move = pairstep.propose("gs-s", [3.0, 1.0, 2.0], [0.5, 0.2, 0.3], 0.0, 1.0, alpha=0.1)
-    >>> [int(i) for i in move.indices], [float(d) for d in move.delta]
+    >>> step = pairstep.propose("gs-s", [3.0, 1.0, 2.0], [0.5, 0.2, 0.3], 0.0, 1.0, alpha=0.1)
+    >>> [int(i) for i in step.indices], [float(d) for d in step.delta]
     ([0, 1], [-0.1, 0.1])
     """
     task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
@@ -161,7 +201,7 @@ def propose(
     )
     if suspect >= 0:
         _require_valid(task)
-    return Move(indices, delta, decrease)
+    return Step(indices, delta, decrease)
 
 
 def specification(
@@ -175,17 +215,17 @@ def specification(
     lipschitz: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     turn: int = 0,
-) -> Move:
-    """Give the same answer as `propose`, from the rule's readable NumPy form."""
+) -> Step:
+    """Return the step of `propose`, computed by the NumPy form of the rule."""
     task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
     _require_valid(task)
     if len(task.x) < 2:
-        return no_move()
+        return no_step()
     spec = RULES[rule]
     constants = task.lipschitz if spec.weighted or spec.curved else None
-    accounts = box_accounts(task.gradient, task.x, task.lower, task.upper, constants)
-    ask = guided_in_units if spec.guided else in_units
-    return ask(spec.asked(task.rng, turn), accounts, task.alpha)
+    coordinates = box_coordinates(task.gradient, task.x, task.lower, task.upper, constants)
+    call = guided_in_units if spec.guided else in_units
+    return call(spec.as_function(task.rng, turn), coordinates, task.alpha)
 
 
 @dataclass(frozen=True)
@@ -210,19 +250,19 @@ def _prepared(
     rng: np.random.Generator | int | None,
     turn: int,
 ) -> _Task:
-    """Check shapes and options; the native rule checks the numbers as it reads them."""
+    """Check shapes and options. The native rule checks the numbers while it reads them."""
     spec = RULES[choice("rule", rule, RULES)]
     coordinates = Axis()
     given = {"x": x, "gradient": gradient, "lower": lower, "upper": upper, "lipschitz": lipschitz}
     x, gradient, lower, upper, lipschitz = (
         aligned(name, value, coordinates) for name, value in given.items()
     )
-    point = np.require(array("x", x, 1), requirements="W")  # native points may be moved
+    point = np.require(array("x", x, 1), requirements="W")  # the native solvers write to x
     n = len(point)
     if spec.weighted and lipschitz is None:
-        raise ValueError(f"rule {rule!r} needs lipschitz, the coordinate-wise Lipschitz constants")
+        raise ValueError(f"rule {rule!r} needs lipschitz=, the coordinate-wise Lipschitz constants")
     if not isinstance(turn, (int, np.integer)) or turn < 0:
-        raise ValueError(f"turn must be a whole number of at least 0, got {turn!r}")
+        raise ValueError(f"turn must be an integer >= 0, got {turn!r}")
     return _Task(
         gradient=of_length("gradient", array("gradient", gradient, 1), n),
         x=point,
@@ -235,7 +275,7 @@ def _prepared(
 
 
 def _require_valid(task: _Task) -> None:
-    """Name the number that is not finite or outside its bounds."""
+    """Raise ValueError for a number that is not finite or an x outside its bounds."""
     require_finite("gradient", task.gradient)
     require_finite("x", task.x)
     require_no_nan("lower", task.lower)
@@ -243,13 +283,12 @@ def _require_valid(task: _Task) -> None:
     outside = (task.x < task.lower) | (task.x > task.upper)
     if outside.any():
         i = int(np.argmax(outside))
-        raise ValueError(
-            f"x[{i}] = {task.x[i]:g} is outside its bounds [{task.lower[i]:g}, {task.upper[i]:g}]"
-        )
+        x, low, high = numbers_for_message(task.x[i], task.lower[i], task.upper[i])
+        raise ValueError(f"x[{i}] = {x} is outside its bounds [{low}, {high}]")
 
 
 def checked_constants(lipschitz: ArrayLike, n: int) -> Array:
-    """Validate coordinate-wise Lipschitz constants: finite and positive."""
+    """Return n coordinate-wise Lipschitz constants, checked to be finite and positive."""
     constants = full_array("lipschitz", lipschitz, n)
     if n and not (constants.min() > 0 and constants.max() < np.inf):
         require_finite("lipschitz", constants)

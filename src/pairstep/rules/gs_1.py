@@ -1,55 +1,64 @@
-"""GS-1: steepest descent in the 1-norm, bounds included (section 3.3 of the paper)."""
+"""GS-1: steepest descent in the 1-norm within the bounds.
+
+Section 3.3 of the paper, eq. (GS-1) and Algorithm 1. The C++ form is `cpp/isa/rules/gs_1.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounts import Accounts, Array, Move, no_move
+from .coordinates import Array, Coordinates, Step, no_step
 
 
-def gs_1(accounts: Accounts, alpha: float) -> Move:
-    """Solve eq. (GS-1): the best move of any number of coordinates, by a walk from both ends.
+def gs_1(coordinates: Coordinates, alpha: float) -> Step:
+    """Return the step of any number of coordinates that minimizes ``g'd + |d|_1^2 / (2 alpha)``.
 
-    Let t be the amount moved, so ``|d|_1 = 2 t``. For a given t the best move empties the dearest
-    accounts and fills the cheapest. With G(t) the down-price of the t-th unit taken, which falls,
-    and H(t) the up-price of the t-th unit put in, which rises, the model is
-    ``2 t^2 / alpha - integral_0^t (G - H)``: convex, and least where ``G(t) - H(t) = 4 t / alpha``.
-    Walk with two pointers from both ends until the curves cross there. Algorithm 1 of the paper is
-    this walk; at most two coordinates end between their bounds.
+    Let t be the total decrease of the coordinates that decrease. It equals the total increase of
+    the others, so ``|d|_1 = 2 t``. For a given t, the best step decreases the coordinates with the
+    largest left derivatives and increases those with the smallest right derivatives, each as far as
+    it can. Let G(t) be the left derivative of the coordinate that provides the t-th unit, and H(t)
+    the right derivative of the coordinate that receives it. G falls and H rises, so the model
+    ``2 t^2 / alpha - integral_0^t (G - H)`` is convex. Its minimum is where
+    ``G(t) - H(t) = 4 t / alpha``. To find it, walk along both sorted lists at the same time. This
+    is Algorithm 1 of the paper. At most two coordinates end between their bounds.
 
-    Across groups that share a total a move may use up a group's room several times; it is then
-    shortened, so that what is made is a move along this one, not the best of all.
+    If groups share a total, a step may change the sum of a group by more than its limits allow. The
+    solver then shortens the step, so the result has the direction of this step but is not
+    necessarily the best step.
 
-    The C++ form never sorts n prices: no side trades more than alpha / 4 times the widest gap, so
-    one pass keeps the first of each side until their rooms are that much, expected O(n).
+    The C++ form does not sort all n derivatives. No side changes by more than alpha / 4 times the
+    largest gap, so one pass keeps only the first coordinates of each side that can change by that
+    much together. This takes O(n) expected time.
     """
-    sellers = np.argsort(-accounts.sellers, kind="stable")
-    buyers = np.argsort(accounts.buyers, kind="stable")
-    return walk(accounts, sellers, buyers, np.ones_like(accounts.down_price), alpha)
+    decreasing = np.argsort(-coordinates.left_derivative, kind="stable")
+    increasing = np.argsort(coordinates.right_derivative, kind="stable")
+    return walk(coordinates, decreasing, increasing, np.ones_like(coordinates.left), alpha)
 
 
 def walk(
-    accounts: Accounts,
-    sellers: NDArray[np.int64],
-    buyers: NDArray[np.int64],
+    coordinates: Coordinates,
+    decreasing: NDArray[np.int64],
+    increasing: NDArray[np.int64],
     norm: Array,
     alpha: float,
-) -> Move:
-    """Match sellers with buyers in the given order while the model falls.
+) -> Step:
+    """Pair coordinates that decrease with coordinates that increase while the model decreases.
 
-    The model is ``g'd + (sum_i norm_i |d_i|)^2 / (2 alpha)``. With N the weighted norm so far, a
-    further amount s from i to j changes it by
+    Both lists are processed in the given order. The model is
+    ``g'd + (sum_i norm_i |d_i|)^2 / (2 alpha)``. If N is the weighted norm so far, an additional
+    amount s from i to j changes the model by
     ``-(gap - (norm_i + norm_j) N / alpha) s + (norm_i + norm_j)^2 s^2 / (2 alpha)``.
     """
     delta: dict[int, float] = {}
     decrease = length = 0.0
-    seller, buyer = iter(sellers), iter(buyers)
-    i, j = int(next(seller)), int(next(buyer))
-    down, up = float(accounts.down_room[i]), float(accounts.up_room[j])
+    next_down, next_up = iter(decreasing), iter(increasing)
+    i, j = int(next(next_down)), int(next(next_up))
+    down, up = float(coordinates.max_decrease[i]), float(coordinates.max_increase[j])
     while down > 0 and up > 0:
         width = norm[i] + norm[j]
-        slope = accounts.down_price[i] - accounts.up_price[j] - width * length / alpha
+        slope = coordinates.left[i] - coordinates.right[j] - width * length / alpha
+
         if not slope > 0:
             break
         full = alpha * slope / width**2
@@ -61,14 +70,15 @@ def walk(
         if amount == full:
             break
         down, up = down - amount, up - amount
+        # In the order of the ratio rules a coordinate can come up on both sides. Stop there.
         if down <= 0:
-            delta[i] = -float(accounts.down_room[i])
-            i = int(next(seller, i))
-            down = float(accounts.down_room[i]) if i not in delta else 0.0
+            delta[i] = -float(coordinates.max_decrease[i])
+            i = int(next(next_down, i))
+            down = float(coordinates.max_decrease[i]) if i not in delta else 0.0
         if up <= 0:
-            delta[j] = float(accounts.up_room[j])
-            j = int(next(buyer, j))
-            up = float(accounts.up_room[j]) if j not in delta else 0.0
+            delta[j] = float(coordinates.max_increase[j])
+            j = int(next(next_up, j))
+            up = float(coordinates.max_increase[j]) if j not in delta else 0.0
     if not delta:
-        return no_move()
-    return Move(np.fromiter(delta, np.int64), np.fromiter(delta.values(), float), float(decrease))
+        return no_step()
+    return Step(np.fromiter(delta, np.int64), np.fromiter(delta.values(), float), float(decrease))

@@ -1,60 +1,70 @@
-"""GS-q: the pair with the largest model decrease, bounds included (section 3.2 of the paper)."""
+"""GS-q: the pair with the largest decrease of the model within the bounds.
+
+Section 3.2 of the paper, eq. (GS-q). The C++ form is `cpp/isa/rules/gs_q.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounts import Accounts, Array, Move, best_pair_move, no_move
+from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
 
 
-def gs_q(accounts: Accounts, alpha: float) -> Move:
-    """Find the best pair of eq. (GS-q) in O(n log n).
+def gs_q(coordinates: Coordinates, alpha: float) -> Step:
+    """Return the best pair of eq. (GS-q) in O(n log n).
 
-    The paper knows no algorithm faster than O(n^2). This one swaps the order of the maxima. For a
-    fixed *limit* e, the best pair among those with rooms of at least e is independent on both
-    sides: the dearest seller and the cheapest buyer with that much room. So try, for every room
-    e that occurs, that pair with the amount ``min(e, alpha gap / 2)``.
+    The paper knows no algorithm faster than O(n^2). This one exchanges the order of the maxima. For
+    a fixed *limit* e, consider only coordinates that can change by at least e. Among these, the two
+    sides are independent: the best pair is the largest left derivative and the smallest right
+    derivative. So for every e among the numbers in `max_decrease` and `max_increase`, try that pair
+    with the amount ``min(e, alpha gap / 2)``.
 
-    *Proof that this is exact.* Every pair tried is feasible, so none beats the optimum. Let
-    (i, j, d) be optimal and e the smaller of its two rooms. The pair tried at e has at least the
-    gap of (i, j) and may move the amount d <= e, so it gains as much.
+    *Proof that this is exact.* Every pair tried is feasible, so none is better than the optimum.
+    Let (i, j, d) be optimal and let e be the smaller of ``max_decrease[i]`` and
+    ``max_increase[j]``. The pair tried at e has at least the gap of (i, j), and it may change by d
+    <= e. So its decrease of the model is at least as large.
 
-    Sorting the rooms once and taking running extremes of the prices gives all pairs tried. The
-    C++ form first drops every account whose gain with the best conceivable partner (the best
-    price, and the most that any room there is worth) is below the gain of a pair at hand, which
-    leaves a handful to sort.
+    Sorting the limits once and taking running extremes of the derivatives gives all pairs to try.
+    The C++ form first drops every coordinate that cannot be in the best pair. It bounds the
+    decrease that a coordinate can reach with an ideal partner, which has the best derivative and
+    the largest limit on the other side. If this bound is below the decrease of a known pair, the
+    coordinate is dropped. Few coordinates remain to be sorted.
 
-    The paper says that GS-q "is equivalent to maximising the distance moved". It is not: the
-    decrease also depends on the gap.
+    The paper says that GS-q is equivalent to maximizing the distance moved. It is not: the decrease
+    of the model also depends on the gap.
     """
-    sellers = staircase(accounts.down_room, accounts.down_price)
-    buyers = staircase(accounts.up_room, -accounts.up_price)
-    if not (len(sellers[0]) and len(buyers[0])):
-        return no_move()
-    limit = np.union1d(sellers[0], buyers[0])
-    limit = limit[limit <= min(sellers[0].max(), buyers[0].max())]
-    i = dearest(sellers, limit)
-    j = dearest(buyers, limit)
-    gap = np.maximum(accounts.down_price[i] - accounts.up_price[j], 0)
+    down = staircase(coordinates.max_decrease, coordinates.left)
+    up = staircase(coordinates.max_increase, -coordinates.right)
+    if not (len(down[0]) and len(up[0])):
+        return no_step()
+    limit = np.union1d(down[0], up[0])
+    limit = limit[limit <= min(down[0].max(), up[0].max())]
+    i, j = best_at(down, limit), best_at(up, limit)
+    gap = np.maximum(coordinates.left[i] - coordinates.right[j], 0)
     amount = np.minimum(limit, alpha * gap / 2)
     best = int(np.argmax(amount * (gap - amount / alpha)))
-    return best_pair_move(accounts, int(i[best]), int(j[best]), 2 / alpha)
+    return best_pair_step(coordinates, int(i[best]), int(j[best]), 2 / alpha)
 
 
 Staircase = tuple[Array, NDArray[np.int64]]
 
 
-def staircase(room: Array, price: Array) -> Staircase:
-    """Rooms in falling order, and for each the index of the best price with at least that room."""
-    order = np.lexsort((np.arange(len(room)), -room))
-    order = order[room[order] > 0]
-    best = np.maximum.accumulate(price[order]) if len(order) else price[order]
+def staircase(max_change: Array, score: Array) -> Staircase:
+    """Return the limits in falling order, and the best index among those up to each of them.
+
+    The second array has, for each limit, the index of the largest score among the coordinates that
+    can change by at least that much.
+    """
+    order = np.lexsort((np.arange(len(max_change)), -max_change))
+    order = order[max_change[order] > 0]
+    best = np.maximum.accumulate(score[order]) if len(order) else score[order]
     is_new = np.append(True, best[1:] > best[:-1])[: len(order)]
-    return room[order], order[np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))]
+    best_index = order[np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))]
+    return max_change[order], best_index
 
 
-def dearest(stairs: Staircase, limit: Array) -> NDArray[np.int64]:
-    """The index of the best price among accounts with room of at least each limit."""
-    rooms, best = stairs
-    return best[np.searchsorted(-rooms, -limit, side="right") - 1]
+def best_at(stairs: Staircase, limit: Array) -> NDArray[np.int64]:
+    """Return the best index among the coordinates that can change by at least each limit."""
+    max_changes, best = stairs
+    return best[np.searchsorted(-max_changes, -limit, side="right") - 1]

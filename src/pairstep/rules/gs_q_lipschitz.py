@@ -1,60 +1,80 @@
-"""GS-q with coordinate-wise Lipschitz constants, eq. (GSL), bounds included."""
+"""GS-q with coordinate-wise Lipschitz constants, within the bounds.
+
+Section 4 of the paper, eq. (GSL), and appendix E.1; here also within bounds. The C++ form is
+`cpp/isa/rules/gs_q_lipschitz.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Array, Indices, Move, best_pair_move, no_move
+from .coordinates import Array, Coordinates, Indices, Step, best_pair_step, no_step
+
+KEEP = 1 - 1e-12  # prune slightly below the known decrease, so that rounding keeps the best pair
 
 
-def gs_q_lipschitz(accounts: Accounts, alpha: float) -> Move:
-    """Find the pair with the largest ``max_d  d gap - (L_i + L_j) d^2 / (2 alpha)``.
+def gs_q_lipschitz(coordinates: Coordinates, alpha: float) -> Step:
+    """Return the pair with the largest ``max_d  d gap - (L_i + L_j) d^2 / (2 alpha)``.
 
-    Without bounds that is ``alpha (g_i - g_j)^2 / (2 (L_i + L_j))``. The paper sees no way faster
-    than O(n^2).
+    Without bounds this is ``alpha (g_i - g_j)^2 / (2 (L_i + L_j))``. The paper knows no algorithm
+    faster than O(n^2).
 
-    *First*, drop every account that cannot be in the best pair: let b be the gain of a pair at
-    hand. An account whose gain with the best conceivable partner (the best price, the smallest
-    constant, unlimited room) is below b is in no pair that gains b. A handful stay, and here all
-    pairs of those are tried.
+    *First*, drop every coordinate that cannot be in the best pair. Let b be the decrease of the
+    model for some known pair. Take a coordinate with an ideal partner, which has the best
+    derivative, the smallest Lipschitz constant and no limit. If the decrease of this pair is below
+    b, no pair with this coordinate reaches b. Few coordinates remain, and here all their pairs are
+    tried.
 
-    *Second*, for a guarantee of O(n log n), the C++ form tries far fewer pairs. Swap the maxima:
-    ``max_d d (U(d) + V(d))`` where ``U(d) = max{g_i - L_i d / (2 alpha) : a_i >= d}`` and
-    ``V(d) = max{-g_j - L_j d / (2 alpha) : b_j >= d}`` are upper envelopes of line segments that
-    begin at d = 0 and end at the rooms. *Proof that the envelopes suffice:* at the optimal d, the
-    best i maximises U(d) and the best j maximises V(d), for d is feasible for exactly the segments
-    that reach it. So the best pair is the pair of segments that the two envelopes show at the same
-    d; merging them gives O(n) such pairs, and the best amount of each is a clipped parabola.
+    *Second*, to guarantee O(n log n), the C++ form tries far fewer pairs. It exchanges the maxima:
+    ``max_d d (U(d) + V(d))``, where ``U(d) = max{g_i - L_i d / (2 alpha) : max_decrease_i >= d}``
+    and ``V(d) = max{-g_j - L_j d / (2 alpha) : max_increase_j >= d}``. Both are upper envelopes of
+    line segments that begin at d = 0 and end at `max_decrease` or `max_increase`.
+
+    *Proof that the envelopes suffice.* At the optimal d, the best i attains U(d) and the best j
+    attains V(d), because d is feasible exactly for the segments that reach it. So the best pair
+    lies on both envelopes at the same d. Merging the envelopes gives O(n) pairs, and the best
+    amount of each is the maximum of a parabola on an interval.
     """
-    sellers, buyers, constants = accounts.sellers, accounts.buyers, accounts.lipschitz
-    cheapest, dearest = buyers.min(), sellers.max()
-    if not dearest > cheapest:
-        return no_move()
-    easiest_buyer = constants[accounts.up_room > 0].min()
-    easiest_seller = constants[accounts.down_room > 0].min()
-    sale = gain(sellers - cheapest, accounts.down_room, (constants + easiest_buyer) / alpha)
-    purchase = gain(dearest - buyers, accounts.up_room, (constants + easiest_seller) / alpha)
-    first = np.array([np.argmax(sellers), np.argmax(sale)])
-    second = np.array([np.argmin(buyers), np.argmax(purchase)])
-    at_hand = all_pairs(accounts, first, second, alpha).max() * (1 - 1e-12)
-    i, j = np.flatnonzero(sale >= at_hand), np.flatnonzero(purchase >= at_hand)
-    gains = all_pairs(accounts, i, j, alpha)
-    best_i, best_j = np.unravel_index(int(np.argmax(gains)), gains.shape)
+    left_derivative, right_derivative, constants = (
+        coordinates.left_derivative,
+        coordinates.right_derivative,
+        coordinates.lipschitz,
+    )
+    min_right, max_left = right_derivative.min(), left_derivative.max()
+    if not max_left > min_right:
+        return no_step()
+    smallest_up = constants[coordinates.max_increase > 0].min()
+    smallest_down = constants[coordinates.max_decrease > 0].min()
+    # Bounds on the decrease of the model for each coordinate with an ideal partner.
+    down_bound = model_decrease(
+        left_derivative - min_right, coordinates.max_decrease, (constants + smallest_up) / alpha
+    )
+    up_bound = model_decrease(
+        max_left - right_derivative, coordinates.max_increase, (constants + smallest_down) / alpha
+    )
+    first = np.array([np.argmax(left_derivative), np.argmax(down_bound)])
+    second = np.array([np.argmin(right_derivative), np.argmax(up_bound)])
+    known = all_pairs(coordinates, first, second, alpha).max() * KEEP
+    i, j = np.flatnonzero(down_bound >= known), np.flatnonzero(up_bound >= known)
+    decreases = all_pairs(coordinates, i, j, alpha)
+    best_i, best_j = np.unravel_index(int(np.argmax(decreases)), decreases.shape)
     best = int(i[best_i]), int(j[best_j])
-    return best_pair_move(accounts, *best, float(constants[best[0]] + constants[best[1]]) / alpha)
+    return best_pair_step(
+        coordinates, *best, float(constants[best[0]] + constants[best[1]]) / alpha
+    )
 
 
-def gain(gap: Array, room: Array, curvature: Array) -> Array:
-    """``max_{d <= room} d gap - curvature d^2 / 2``, 0 where there is no gap or no room."""
+def model_decrease(gap: Array, max_amount: Array, curvature: Array) -> Array:
+    """Return ``max_{0 <= d <= max_amount} d gap - curvature d^2 / 2``; 0 if no d > 0 helps."""
     gap = np.maximum(gap, 0)
-    amount = np.minimum(np.maximum(room, 0), gap / curvature)
+    amount = np.minimum(np.maximum(max_amount, 0), gap / curvature)
     return amount * (gap - 0.5 * curvature * amount)
 
 
-def all_pairs(accounts: Accounts, i: Indices, j: Indices, alpha: float) -> Array:
-    """The gain of every seller in i with every buyer in j."""
-    return gain(
-        accounts.sellers[i][:, None] - accounts.buyers[j],
-        np.minimum(accounts.down_room[i][:, None], accounts.up_room[j]),
-        (accounts.lipschitz[i][:, None] + accounts.lipschitz[j]) / alpha,
+def all_pairs(coordinates: Coordinates, i: Indices, j: Indices, alpha: float) -> Array:
+    """Return the decrease of the model for every coordinate in i paired with every one in j."""
+    return model_decrease(
+        coordinates.left_derivative[i][:, None] - coordinates.right_derivative[j],
+        np.minimum(coordinates.max_decrease[i][:, None], coordinates.max_increase[j]),
+        (coordinates.lipschitz[i][:, None] + coordinates.lipschitz[j]) / alpha,
     )

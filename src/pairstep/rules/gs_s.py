@@ -1,21 +1,24 @@
-"""GS-s: the pair with the steepest slope (section 3.1 of the paper; eq. (ik) without bounds)."""
+"""GS-s: the pair with the most negative directional derivative.
+
+Section 3.1 of the paper; eq. (ik) if there are no bounds. The C++ form is `cpp/isa/rules/gs_s.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Move, best_pair_move
+from .coordinates import Coordinates, Step, best_pair_step
 
 
-def gs_s(accounts: Accounts, alpha: float) -> Move:
-    """Take from the dearest account, put into the cheapest.
+def gs_s(coordinates: Coordinates, alpha: float) -> Step:
+    """Decrease the largest left derivative and increase the smallest right derivative.
 
-    Without bounds this is the greedy rule, steepest descent in the 1-norm and GS-q at once
-    (lemma:sd and appendix A). With bounds only accounts with room take part, but the amount is cut
-    at their rooms and the decrease can be arbitrarily small.
+    Without bounds this is the greedy rule. It is then also steepest descent in the 1-norm and GS-q
+    (Lemma (sd) and appendix A). With bounds, only coordinates that can change are considered. The
+    bounds limit the amount, so the decrease can be arbitrarily small.
 
     The model of a pair is ``-gap d + |(-d, d)|^2 / (2 alpha) = -gap d + d^2 / alpha``.
     """
-    i = int(np.argmax(accounts.sellers))
-    j = int(np.argmin(accounts.buyers))
-    return best_pair_move(accounts, i, j, 2 / alpha)
+    i = int(np.argmax(coordinates.left_derivative))
+    j = int(np.argmin(coordinates.right_derivative))
+    return best_pair_step(coordinates, i, j, 2 / alpha)

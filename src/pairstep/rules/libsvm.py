@@ -1,25 +1,31 @@
-"""LIBSVM's rule since version 2.8: second-order choice of the partner (Fan, Chen and Lin 2005)."""
+"""LIBSVM's rule since version 2.8: second-order choice of the second coordinate.
+
+Fan, Chen and Lin, "Working Set Selection Using Second Order Information for Training Support Vector
+Machines", JMLR 6, 2005; see also section 3.2 of the paper. The C++ form is
+`cpp/isa/rules/libsvm.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Move, best_pair_move, no_move
+from .coordinates import Coordinates, Step, best_pair_step, no_step
 
 
-def libsvm(accounts: Accounts, alpha: float) -> Move:
-    """Take from the dearest account, put where the model falls most.
+def libsvm(coordinates: Coordinates, alpha: float) -> Step:
+    """Decrease the largest left derivative with the partner that decreases the model most.
 
-    The seller i is that of GS-s. The buyer j maximises ``d (gap - c_ij d / 2)`` with d the best
-    amount within both rooms and ``c_ij = (L_i + L_j) / alpha``. The greedy gear, which has the
-    Hessian at hand, uses the true curvature ``H_ii + H_jj - 2 H_ij`` instead, as LIBSVM does.
+    The first coordinate i is that of GS-s. The second coordinate j maximizes
+    ``d (gap - c_ij d / 2)``, where d is the best amount that both can change by and
+    ``c_ij = (L_i + L_j) / alpha``. The native coordinate-descent solver has the whole Hessian and
+    uses the true curvature ``H_ii + H_jj - 2 H_ij`` instead, as LIBSVM does.
     """
-    i = int(np.argmax(accounts.sellers))
-    if accounts.down_room[i] <= 0:
-        return no_move()
-    gap = accounts.down_price[i] - accounts.buyers
-    curvature = (accounts.lipschitz[i] + accounts.lipschitz) / alpha
-    room = np.minimum(accounts.down_room[i], accounts.up_room)
-    amount = np.clip(gap / curvature, 0, np.maximum(room, 0))
+    i = int(np.argmax(coordinates.left_derivative))
+    if coordinates.max_decrease[i] <= 0:
+        return no_step()
+    gap = coordinates.left[i] - coordinates.right_derivative
+    curvature = (coordinates.lipschitz[i] + coordinates.lipschitz) / alpha
+    max_amount = np.minimum(coordinates.max_decrease[i], coordinates.max_increase)
+    amount = np.clip(gap / curvature, 0, np.maximum(max_amount, 0))
     j = int(np.argmax(amount * (np.maximum(gap, 0) - 0.5 * curvature * amount)))
-    return best_pair_move(accounts, i, j, float(curvature[j]))
+    return best_pair_step(coordinates, i, j, float(curvature[j]))

@@ -1,45 +1,51 @@
-"""The ratio approximation of the Lipschitz-weighted rules, eq. (ratio), and its variations."""
+"""The ratio approximation of the rules with Lipschitz constants, and its variants with bounds.
+
+Section 4 of the paper, eq. (ratio). The C++ form is `cpp/isa/rules/ratio.hpp`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .accounts import Accounts, Array, Move, best_pair_move, no_move
+from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
 from .gs_1 import walk
 
 
-def gs_s_ratio(accounts: Accounts, alpha: float) -> Move:
-    """Take where ``(price - mean) / sqrt(L)`` is largest, put where it is smallest: O(n)."""
-    if not accounts.sellers.max() > accounts.buyers.min():
-        return no_move()
-    sellers, buyers = ratios(accounts)
-    i, j = int(np.argmax(sellers)), int(np.argmin(buyers))
-    return best_pair_move(accounts, i, j, (accounts.lipschitz[i] + accounts.lipschitz[j]) / alpha)
+def gs_s_ratio(coordinates: Coordinates, alpha: float) -> Step:
+    """Decrease the largest ``(derivative - mean) / sqrt(L)`` and increase the smallest: O(n)."""
+    if not coordinates.left_derivative.max() > coordinates.right_derivative.min():
+        return no_step()
+    down_ratio, up_ratio = ratios(coordinates)
+    i, j = int(np.argmax(down_ratio)), int(np.argmin(up_ratio))
+    return best_pair_step(
+        coordinates, i, j, (coordinates.lipschitz[i] + coordinates.lipschitz[j]) / alpha
+    )
 
 
-def gs_1_ratio(accounts: Accounts, alpha: float) -> Move:
-    """Walk as GS-1 does, in the order of the ratios, under the weighted 1-norm.
+def gs_1_ratio(coordinates: Coordinates, alpha: float) -> Step:
+    """Pair coordinates as GS-1 does, in the order of the ratios, with the weighted 1-norm.
 
-    With equal constants this is GS-1. Otherwise the order is an approximation, so the walk stops
-    at the first pair that gains nothing.
+    With equal Lipschitz constants this is GS-1. Otherwise the order is an approximation, so the
+    walk stops at the first pair that does not decrease the model.
     """
-    if not accounts.sellers.max() > accounts.buyers.min():
-        return no_move()
-    sellers, buyers = ratios(accounts)
-    order = np.argsort(-sellers, kind="stable"), np.argsort(buyers, kind="stable")
-    return walk(accounts, *order, np.sqrt(accounts.lipschitz), alpha)
+    if not coordinates.left_derivative.max() > coordinates.right_derivative.min():
+        return no_step()
+    down_ratio, up_ratio = ratios(coordinates)
+    order = np.argsort(-down_ratio, kind="stable"), np.argsort(up_ratio, kind="stable")
+    return walk(coordinates, *order, np.sqrt(coordinates.lipschitz), alpha)
 
 
-def ratios(accounts: Accounts) -> tuple[Array, Array]:
-    """Ratio of every seller and every buyer.
+def ratios(coordinates: Coordinates) -> tuple[Array, Array]:
+    """Return the ratio of every coordinate as one that decreases and as one that increases.
 
-    The paper subtracts the mean of the gradient, which guarantees a seller above it and a buyer
-    below it. With bounds all sellers may lie on one side of the mean, and the guarantee is lost;
-    moving the mean into [cheapest up-price, dearest down-price] keeps it, and changes nothing
-    without bounds.
+    The paper subtracts the mean of the gradient. This guarantees that the coordinate to decrease
+    lies above the mean and the one to increase below it. With bounds, all coordinates that can
+    decrease may lie on one side of the mean, and the guarantee is lost. Clipping the mean to the
+    interval from the smallest right to the largest left derivative restores it. Without bounds the
+    mean lies in this interval already.
     """
-    sellers, buyers = accounts.sellers, accounts.buyers
-    mean = np.mean((accounts.down_price + accounts.up_price) / 2)
-    mean = min(max(mean, buyers.min()), sellers.max())
-    root = np.sqrt(accounts.lipschitz)
-    return (sellers - mean) / root, (buyers - mean) / root
+    left_derivative, right_derivative = coordinates.left_derivative, coordinates.right_derivative
+    mean = np.mean((coordinates.left + coordinates.right) / 2)
+    mean = min(max(mean, right_derivative.min()), left_derivative.max())
+    root = np.sqrt(coordinates.lipschitz)
+    return (left_derivative - mean) / root, (right_derivative - mean) / root

@@ -1,11 +1,11 @@
-"""Solvers: one entry point, the gears it chooses from, and what is built on it."""
+"""Solvers: `minimize`, the solvers it chooses from, and the functions built on it."""
 
 from .batch import solve_batch
-from .budget import simplex_lstsq, solve_qp
 from .from_qp import from_qp
 from .frontier import Frontier, efficient_frontier
 from .minimize import minimize
 from .path import path
+from .qp import simplex_lstsq, solve_qp
 
 __all__ = [
     "Frontier",

@@ -1,4 +1,4 @@
-"""Least squares with many right-hand sides: one Gram matrix, native threads, warm starts."""
+"""Least squares with many right-hand sides: one Gram matrix and native threads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from ..objectives import LeastSquares, inner
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
 
-SLAB = 512  # right-hand sides certified at a time: few enough for the residuals to stay in cache
-MANY = 1000  # points that a second thread is worth
+# Right-hand sides whose residuals are computed together: few enough to stay in the CPU cache.
+SLAB = 512
+# Number of right-hand sides from which on certifying them in several threads pays.
+MIN_CERTIFIED_IN_THREADS = 1000
+# Iterations per right-hand side.
+DEFAULT_ITERATIONS = 100_000
 UNSOLVED, INVALID = _core.UNSOLVED, _core.INVALID  # states of a right-hand side
 
 
 class _Points(NamedTuple):
-    """A column or an entry for each right-hand side, measured from A and the residual."""
+    """The solutions: a column of z, or one entry, for each right-hand side."""
 
     z: Array
     value: Array
@@ -32,7 +36,7 @@ class _Points(NamedTuple):
     state: NDArray[np.uint8]
     violation: Array
     bound: Array
-    optimal: NDArray[np.uint8]  # as `Task.is_optimal` has it of one
+    optimal: NDArray[np.uint8]  # the test of `Task.is_optimal`
 
 
 def solve_batch(
@@ -50,12 +54,12 @@ def solve_batch(
     not_negative("tol", tol)
     deadline = None if time_limit is None else began + not_negative("time_limit", time_limit)
     objective = LeastSquares(A, np.zeros(B.shape[0]), ridge)
-    layout = constraint.layout(objective.n)
-    problem = objective.in_accounts(layout)
+    layout = constraint._layout(objective.n)
+    problem = objective.in_layout(layout)
     gram = problem.block(np.arange(problem.n))
     setup_time = time.perf_counter() - began
 
-    most = iterations(max_iter, 100_000)
+    most = iterations(max_iter, DEFAULT_ITERATIONS)
     points = _points(problem, layout, gram, B, tol, most, deadline, n_jobs)
     result = _reported(layout, points)
     _repair(A, B, constraint, ridge, tol, max_iter, deadline, result)
@@ -73,7 +77,7 @@ def _points(
     deadline: float | None,
     n_jobs: int | None,
 ) -> _Points:
-    """Solve for all: with few columns in lanes, and what is left by the gears."""
+    """Solve for all right-hand sides: in SIMD lanes if n is small, the rest one by one."""
     options: dict[str, Any] = {
         "tol": tol,
         "max_iter": max_iter,
@@ -81,8 +85,8 @@ def _points(
         "threads": threads.count(n_jobs),
     }
     one_sum = len(layout.totals) == 1 and not layout.nested
-    if problem.n > _core.FEW or not one_sum or scipy.sparse.issparse(problem.A):
-        return _by_gears(problem, layout, gram, B, options)
+    if problem.n > _core.MAX_FEW_COLUMNS or not one_sum or scipy.sparse.issparse(problem.A):
+        return _by_solvers(problem, layout, gram, B, options)
     points = _Points(
         *_core.few_columns(
             problem.A, B, gram, problem.ridge, layout.project(np.zeros(layout.n)),
@@ -92,16 +96,16 @@ def _points(
     )  # fmt: skip
     rest = np.flatnonzero(points.state == UNSOLVED)
     if len(rest):
-        solved = _by_gears(problem, layout, gram, B[:, rest], options)
+        solved = _by_solvers(problem, layout, gram, B[:, rest], options)
         for name in _Points._fields:
             getattr(points, name)[..., rest] = getattr(solved, name)
     return points
 
 
-def _by_gears(
+def _by_solvers(
     problem: LeastSquares, layout: Layout, gram: Array, B: Array, options: dict[str, Any]
 ) -> _Points:
-    """One after the other, in native threads."""
+    """Solve each right-hand side on its own, in native threads."""
     valid = np.einsum("ij,ij->j", B, B) <= LARGE_FACTOR**2
     right = B if valid.all() else np.where(valid, B, 0.0)
     linear = -np.ascontiguousarray(inner(problem.A, right).T)
@@ -115,21 +119,23 @@ def _by_gears(
         at = slice(first, first + SLAB)
         residual = inner(problem.A.T, z[at].T)
         residual -= right[:, at]
-        pull = problem.ridge * z[at]
-        gradient[at] = inner(problem.A, residual).T + pull
-        value[at] = np.einsum("ij,ij->j", residual, residual) + np.einsum("ij,ij->i", z[at], pull)
+        shrinkage = problem.ridge * z[at]
+        gradient[at] = inner(problem.A, residual).T + shrinkage
+        value[at] = np.einsum("ij,ij->j", residual, residual) + np.einsum(
+            "ij,ij->i", z[at], shrinkage
+        )
     value /= 2
     certificates = _core.certify_rows(
-        gradient, linear, z, value,
+        gradient, linear, problem.lipschitz, z, value,
         layout.lower, layout.upper, layout.starts, layout.low, layout.high,
-        tol=options["tol"], threads=options["threads"] if len(z) >= MANY else 1,
+        tol=options["tol"], threads=options["threads"] if len(z) >= MIN_CERTIFIED_IN_THREADS else 1,
     )  # fmt: skip
     state = np.where(valid, solved, INVALID)
     return _Points(z.T, value, n_iter, state, *certificates)
 
 
 def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
-    """A point to fall back on: sparse where the bounds allow it."""
+    """Return a common starting point: sparse if all lower bounds are finite."""
     if np.isfinite(layout.lower).all():
         typical = linear.sum(axis=0) / max(len(linear), 1)
         return layout.fill(problem.gradient(layout.lower) + typical, problem.lipschitz)
@@ -137,18 +143,18 @@ def _start(problem: LeastSquares, layout: Layout, linear: Array) -> Array:
 
 
 def _reported(layout: Layout, points: _Points) -> BatchResult:
-    """Say of each point how good it is."""
+    """Return the result with the status of each point."""
     optimal = points.optimal != 0
     status = np.full(len(optimal), Status.OPTIMAL.value, "<U10")
     status[~optimal] = Status.STALLED.value
     status[~optimal & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value
-    if layout.source is None and layout.weights is None:
-        x = np.ascontiguousarray(points.z)
+    if layout.source is None and layout.coefficients is None:
+        x = points.z.T  # a view: copying a large batch would cost a few percent of its solve
     else:
-        x = np.stack([layout.to_coordinates(z) for z in points.z.T], axis=1)
+        x = np.stack([layout.from_layout(z) for z in points.z.T])
     invalid = points.state == INVALID
     status[invalid] = Status.INVALID.value
-    for values in (x.T, points.value, points.violation, points.bound):
+    for values in (x, points.value, points.violation, points.bound):
         values[invalid] = np.nan
     return BatchResult(
         x, points.value, status, points.n_iter, points.violation, points.bound, 0.0, 0.0
@@ -165,21 +171,21 @@ def _repair(
     deadline: float | None,
     result: BatchResult,
 ) -> None:
-    """Solve one by one the few whose violation, seen from A itself, is above the tolerance."""
+    """Solve again the few points whose recomputed violation is above the tolerance."""
     for k in np.flatnonzero(result.status == Status.STALLED):
         left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
         one = minimize(
-            LeastSquares(A, B[:, k], ridge), constraint, x0=result.x[:, k], tol=tol,
+            LeastSquares(A, B[:, k], ridge), constraint, x0=result.x[k], tol=tol,
             max_iter=max_iter, time_limit=left,
         )  # fmt: skip
-        result.x[:, k], result.fun[k] = one.x, one.fun
+        result.x[k], result.fun[k] = one.x, one.fun
         result.kkt_violation[k] = one.kkt_violation
         result.suboptimality_bound[k] = one.suboptimality_bound
         result.status[k], result.n_iter[k] = one.status, result.n_iter[k] + one.n_iter
 
 
 def is_batch(b: Any) -> bool:
-    """Whether b holds many right-hand sides."""
+    """Return whether b is a matrix of right-hand sides."""
     if scipy.sparse.issparse(b):
-        raise ValueError("b must be dense")
+        raise ValueError("b must be dense, got a sparse array: use b.toarray()")
     return np.ndim(b) == 2

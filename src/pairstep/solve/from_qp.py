@@ -1,4 +1,4 @@
-"""Budget problems in the general form of quadratic programmes, recognised row by row."""
+"""Convert a quadratic program in general form, if its rows are only sums and bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..labels import Axis, aligned
 from ..objectives import Quadratic
 from ..objectives.matrices import sparse_matrix
 
-PROPORTIONAL = 1e-12  # relative differences of coefficients that are rounding
+# Relative difference of coefficients up to which two rows count as multiples of each other.
+PROPORTIONAL = 1e-12
 
 
 def from_qp(
@@ -29,38 +30,38 @@ def from_qp(
     lb: ArrayLike | None = None,
     ub: ArrayLike | None = None,
 ) -> tuple[Quadratic, SumBox]:
-    """Recognise a budget problem in a quadratic programme of general form.
+    """Convert a quadratic program in general form to an objective and a sum constraint.
 
-    The form is that of qpsolvers: minimise ``x'Px / 2 + q'x`` subject to ``Gx <= h``, ``Ax = b``
-    and ``lb <= x <= ub``. A row of G or A with one entry is a bound. The others are sums, of any
-    weights: rows that are multiples of each other make one sum, with a range; sums of different
-    variables are groups, under a total where a row has all variables. Variables that are in no
-    group are one whose sum is free.
+    The form is that of qpsolvers: minimize ``x'Px / 2 + q'x`` subject to ``Gx <= h``, ``Ax = b``
+    and ``lb <= x <= ub``. A row of G or A with one entry is a bound. The other rows are sums with
+    any coefficients. Rows that are multiples of each other are one sum with a range. Sums of
+    different variables are groups; a row with all variables is their total. Variables that are in
+    no sum form a group without limits.
 
     Parameters
     ----------
     P : array_like, DataFrame or scipy.sparse array of shape (n, n)
-        Symmetric.
+        The symmetric matrix.
     q : array_like or Series of shape (n,), optional
         The linear term.
     G, A : array_like, DataFrame or scipy.sparse array of shape (m, n), optional
-        Rows of inequalities and of equations; one row may be given as a vector.
+        Rows of the inequalities and of the equations; a single row may be a vector.
     h, b : float, array_like or Series of shape (m,), optional
-        Their right-hand sides. Infinite entries of h bound nothing.
+        Right-hand sides. A row with an infinite entry of h is ignored.
     lb, ub : float, array_like or Series of shape (n,), optional
         Bounds; none by default.
 
     Returns
     -------
     objective : Quadratic
-        For `minimize`.
+        The objective for `minimize`.
     constraint : SumBox
         The sums and bounds.
 
     Raises
     ------
     ValueError
-        If a row does not fit: it says which, and what is in its way.
+        If a row is neither a bound nor such a sum. The message names the row and the reason.
 
     Examples
     --------
@@ -106,32 +107,32 @@ class Rows:
     labels: Axis
 
     def called(self, k: int) -> str:
-        """What to call a row."""
+        """Return the name of a row for messages."""
         names = self.labels.names
         return f"row {k if names is None else repr(names[k])} of {self.name}"
 
 
 @dataclass
 class Sum:
-    """A row with several entries: ``low <= weights' x[members] <= high``."""
+    """A row with several entries: ``low <= coefficients' x[members] <= high``."""
 
     name: str
     members: Indices
-    weights: Array
+    coefficients: Array
     low: float
     high: float
 
 
 @dataclass
 class Placed:
-    """Sums of different variables, and for each variable which it is in, or -1."""
+    """Sums of different variables, and the index of the sum of each variable, or -1."""
 
     sums: list[Sum]
     group: Indices
 
     @classmethod
     def none(cls, n: int) -> Placed:
-        """Without any sums."""
+        """Return an object without sums."""
         return cls([], np.full(n, -1))
 
 
@@ -161,33 +162,35 @@ def _rows(name: str, matrix: Any, right_name: str, right: Any, n: int, variables
 
 
 def _bound(rows: Rows, lower: Array, upper: Array) -> None:
-    """Take the rows with one entry, or none, into the bounds, in place."""
+    """Apply the rows with one entry to the bounds, in place, and check the empty rows."""
     starts = rows.matrix.indptr
     count = np.diff(starts)
     empty = (count == 0) & ~((rows.low <= 0) & (rows.high >= 0))
     if empty.any():
         k = int(np.argmax(empty))
-        raise ValueError(f"{rows.called(k)} has no entries, but asks for {rows.high[k]:g}")
+        raise ValueError(
+            f"{rows.called(k)} has no nonzero entries, so its limit {rows.high[k]:g} cannot hold"
+        )
     single = count == 1
     at, entry = rows.matrix.indices[starts[:-1][single]], rows.matrix.data[starts[:-1][single]]
-    ends = rows.low[single] / entry + 0.0, rows.high[single] / entry + 0.0  # no minus before a 0
+    ends = rows.low[single] / entry + 0.0, rows.high[single] / entry + 0.0  # turns -0.0 into 0.0
     np.maximum.at(lower, at, np.minimum(*ends))
     np.minimum.at(upper, at, np.maximum(*ends))
 
 
 def _sums(rows: Rows) -> Iterator[Sum]:
-    """The rows with several entries that ask for something; equal entries become 1."""
+    """Return the rows with several entries and a finite limit; equal entries are scaled to 1."""
     starts, high = rows.matrix.indptr, rows.high
     for k in np.flatnonzero((np.diff(starts) > 1) & (high < np.inf)):
         entries = slice(starts[k], starts[k + 1])
-        members, weights = rows.matrix.indices[entries], rows.matrix.data[entries]
-        unit = weights[0] if (weights == weights[0]).all() else 1.0
+        members, coefficients = rows.matrix.indices[entries], rows.matrix.data[entries]
+        unit = coefficients[0] if (coefficients == coefficients[0]).all() else 1.0
         low, high_end = sorted((rows.low[k] / unit + 0.0, high[k] / unit + 0.0))
-        yield Sum(rows.called(int(k)), members, weights / unit, float(low), float(high_end))
+        yield Sum(rows.called(int(k)), members, coefficients / unit, float(low), float(high_end))
 
 
 def _place(row: Sum, placed: Placed, variables: Axis) -> None:
-    """Make a row a sum of its own, or part of the one that it is a multiple of."""
+    """Add a row as a new sum, or tighten the sum that it is a multiple of."""
     sums, group = placed.sums, placed.group
     shared = row.members[group[row.members] >= 0]
     if not len(shared):
@@ -200,42 +203,42 @@ def _place(row: Sum, placed: Placed, variables: Axis) -> None:
     if factor is None:
         which = i if variables.names is None else repr(variables.names[i])
         raise ValueError(
-            f"{row.name} does not fit a budget problem: it shares variable {which} with "
-            f"{other.name}, and is no multiple of it. Sums must be of different variables, or of "
-            "all; other linear terms belong in the objective, where `path` finds their multiplier"
+            f"{row.name} is not supported: it shares variable {which} with {other.name}, and is "
+            "not a multiple of it. Sums must have different variables, or all variables; other "
+            "linear terms belong in the objective, where `path` finds their multiplier"
         )
     low, high = sorted((row.low / factor, row.high / factor))
     other.low, other.high = max(other.low, low), min(other.high, high)
 
 
 def _factor(row: Sum, other: Sum) -> float | None:
-    """How many times the other a row is; None if it is no multiple."""
+    """Return the factor between two rows; None if one is not a multiple of the other."""
     if not np.array_equal(row.members, other.members):
         return None
-    return _ratio(row.weights, other.weights)
+    return _ratio(row.coefficients, other.coefficients)
 
 
-def _ratio(weights: Array, others: Array) -> float | None:
-    factors = weights / others
+def _ratio(coefficients: Array, others: Array) -> float | None:
+    factors = coefficients / others
     near = np.abs(factors - factors[0]) <= PROPORTIONAL * abs(factors[0])
     return float(factors[0]) if near.all() else None
 
 
 def _nested(total: Sum, parts: Placed, lower: Array, upper: Array) -> SumBox:
-    """Groups under a total of all."""
+    """Return the constraint of groups under a common total."""
     limits: dict[int, tuple[float, float]] = {}
     for k, row in enumerate(parts.sums):
-        factor = _ratio(row.weights, total.weights[row.members])
+        factor = _ratio(row.coefficients, total.coefficients[row.members])
         if factor is None:
             raise ValueError(
-                f"{row.name} does not fit a budget problem: on its variables it is no multiple of "
-                f"{total.name}, the total of all"
+                f"{row.name} is not supported: on its variables it is not a multiple of "
+                f"{total.name}, the total of all variables"
             )
         low, high = sorted((row.low / factor + 0.0, row.high / factor + 0.0))
         limits[k] = low, high
     return SumBox(
         total.low if total.low == total.high else (total.low, total.high), lower, upper,
-        weights=None if (total.weights == 1).all() else total.weights,
+        coefficients=None if (total.coefficients == 1).all() else total.coefficients,
         groups=parts.group,
         group_total=limits,
     )  # fmt: skip
@@ -243,9 +246,9 @@ def _nested(total: Sum, parts: Placed, lower: Array, upper: Array) -> SumBox:
 
 def _constraint(placed: Placed, lower: Array, upper: Array) -> SumBox:
     sums, group = placed.sums, placed.group
-    weights = np.ones(len(group))
+    coefficients = np.ones(len(group))
     for row in sums:
-        weights[row.members] = row.weights
+        coefficients[row.members] = row.coefficients
     ends = [(row.low, row.high) for row in sums]
     if group.min() < 0:  # variables that are in no sum
         ends.insert(0, (-np.inf, np.inf))
@@ -255,6 +258,6 @@ def _constraint(placed: Placed, lower: Array, upper: Array) -> SumBox:
         total = ends[0] if low[0] != high[0] else float(low[0])
     return SumBox(
         total, lower, upper,
-        weights=None if (weights == 1).all() else weights,
+        coefficients=None if (coefficients == 1).all() else coefficients,
         groups=None if len(ends) == 1 else group,
     )  # fmt: skip

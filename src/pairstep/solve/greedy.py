@@ -1,7 +1,7 @@
-"""Drives the greedy gear: the native loop for objectives whose Hessian is at hand.
+"""Runs the native coordinate-descent solver, for objectives with a dense Hessian.
 
-The native run answers signals and keeps the time by itself, and pauses only for a callback. Before
-anything is reported the gradient is computed afresh from the problem.
+The native code checks signals and the time limit itself, and returns to Python only for a callback
+or a log line. Before anything is reported, the gradient is recomputed from the problem.
 """
 
 from __future__ import annotations
@@ -13,57 +13,67 @@ from ..objectives import value_and_gradient
 from ..result import Status
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
 
-Stop = _core.Stop
-STRIDE = 1024  # iterations to the first look at the clock, where there is a log
+Stop = _core.StopReason
+# Iterations until Python first checks whether a log line is due; doubled after each check.
+FIRST_STRIDE = 1024
+# A run is unsuccessful if it reduces the recomputed violation by less than half. Limits on their
+# number: after the native solver stopped making progress, and after it converged.
+MAX_UNSUCCESSFUL_STALLS = 1
+MAX_UNSUCCESSFUL_RUNS = 3
 
 
 def run(task: Task) -> Outcome:
-    """Run the greedy gear to its end."""
+    """Run the coordinate-descent solver until it stops."""
     objective, plan = task.objective, task.plan
     value, gradient = value_and_gradient(objective, task.z)
     threshold = task.start_at(value, gradient)
     solve = _core.GreedySolve(
         objective.hessian, task.point, gradient, value, task.choice,
         step=plan.length, one_norm_constant=plan.one_norm_constant, patience=task.patience,
-        finish=task.finish, record=task.record,
+        newton_phase=task.newton_phase, record=task.record,
     )  # fmt: skip
-    stride = 1 if task.callback else STRIDE if task.heard else task.max_iter
-    best, refreshed_at, fruitless, remark = math.inf, -1, 0, ""
+    stride = 1 if task.callback else FIRST_STRIDE if task.logs else task.max_iter
+    best, refreshed_at, unsuccessful, remark = math.inf, -1, 0, ""
     while True:
         began = task.elapsed
         stop = solve.run(threshold, min(task.n_iter + stride, task.max_iter), task.time_left)
         task.n_iter = solve.iterations
         if task.line_is_due:
-            task.tell(solve.value, solve.violation)
+            task.log_line(solve.value, solve.violation)
         elif task.callback is None:
             stride *= 2
         if task.record:
             rows = solve.take_history()
             rows[:, 4] += began
-            task.rows.append(rows)
+            if len(rows):
+                task.rows.append(rows)
         if solve.least_curvature < 0:
-            bend, (i, j) = solve.least_curvature, solve.curved
-            remark = f"{NOT_CONVEX} (relative curvature {bend:.1e} at accounts {i}, {j})"
+            curvature, (i, j) = solve.least_curvature, solve.curved
+            remark = f"{NOT_CONVEX} (relative curvature {curvature:.1e} of variables {i}, {j})"
         if stop == Stop.unbounded:
-            return task.endless(remark)
+            return task.unbounded(remark, solve.ray)
         if task.callback and task.stopped_by_callback(solve.value, solve.violation):
             return Outcome(Status.STOPPED, remark)
-        if stop in (Stop.converged, Stop.no_progress):
-            # Never trust the running gradient: settle the sums and look again.
-            task.settle()
-            seen = task.look()
-            if task.is_optimal(seen):
-                return task.stationary(remark, seen)
-            fruitless = fruitless + 1 if seen.violation > 0.5 * best else 0
-            stuck = task.n_iter == refreshed_at and stop == Stop.no_progress
-            if stuck or fruitless > (1 if stop == Stop.no_progress else 3):
+        if stop in (Stop.optimal, Stop.stalled):
+            # The updated gradient has accumulated rounding errors: restore the sums and recompute
+            # it.
+            task.restore_sums()
+            current = task.evaluate()
+            if task.is_optimal(current):
+                return task.stationary(remark, current)
+            unsuccessful = unsuccessful + 1 if current.violation > 0.5 * best else 0
+            stuck = task.n_iter == refreshed_at and stop == Stop.stalled
+            limit = MAX_UNSUCCESSFUL_STALLS if stop == Stop.stalled else MAX_UNSUCCESSFUL_RUNS
+            if stuck or unsuccessful > limit:
                 return Outcome(Status.STALLED, remark or NO_PROGRESS)
-            if stop == Stop.converged and not task.aim_lower(seen):
+            if stop == Stop.optimal and not task.aim_lower(current):
                 return Outcome(Status.STALLED, remark or NO_PROGRESS)
-            refreshed_at, best = task.n_iter, min(best, seen.violation)
-            threshold = task.threshold_at(seen)
-            solve.renew(seen.gradient, seen.value)
+            refreshed_at, best = task.n_iter, min(best, current.violation)
+            threshold = task.threshold_at(current)
+            solve.renew(current.gradient, current.value)
+            if task.record:  # the last row gets the recomputed value and violation
+                task.rows[-1][-1, :2] = current.value, current.violation
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER, remark)
-        if stop == Stop.out_of_time:
+        if stop == Stop.stopped:
             return Outcome(Status.TIME_LIMIT, remark)

@@ -1,4 +1,8 @@
-"""The readable loop: any objective, rule and step, from Python, with the native rules."""
+"""The reference solver: a loop in Python for any objective, rule and step.
+
+Native rules are called through `_core.propose`. It is the specification of the native
+coordinate-descent solver, `cpp/isa/greedy.hpp`.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,27 @@ import numpy as np
 from .. import _core
 from .._validation import Array, finite_number, positive_number
 from ..result import Progress, Status
-from ..rules import Move
-from ..rules.accounts import accounts_at, ends_at, no_move
-from .ask import ask
+from ..rules import Step
+from ..rules.coordinates import coordinates_at, ends_at, no_step
+from .python_rule import propose_step
 from .steps import BACKTRACKING, Length
-from .task import NO_PROGRESS, Outcome, Task
+from .task import NO_IMPROVING_STEP, NO_PROGRESS, Outcome, Task
+
+# Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
+FAR = 1e100
+# Progress: a decrease of the value beyond rounding, or of the violation by this factor.
+VALUE_PROGRESS = 1e-16  # relative to the value
+VIOLATION_PROGRESS = 0.999
+# Backtracking: fraction of the predicted decrease that a step must reach, number of halvings, and
+# the relative rounding error of a value within which the slope decides instead.
+SUFFICIENT = 0.25
+MAX_HALVINGS = 100
+NOISE = 1e-14
 
 
 def run(task: Task) -> Outcome:
-    """Choose, step, repeat."""
-    with np.errstate(over="ignore", invalid="ignore"):  # far out on an unbounded problem
+    """Choose coordinates, take a step, repeat."""
+    with np.errstate(over="ignore", invalid="ignore"):  # values overflow on unbounded problems
         return _run(task)
 
 
@@ -30,171 +45,174 @@ def _run(task: Task) -> Outcome:
     if math.isnan(alpha):
         alpha = first_guess(task, gradient)
     moved, idle, best = 0, 0, math.inf
-    # No minimum is that far from where it is looked for: only a function without one leads there.
-    far = 1e100 * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
+    # No minimum is that far away: only a function without a minimum leads there.
+    far = FAR * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
     while True:
-        seen = task.seen_at(value, gradient)
-        violation = seen.violation
+        current = task.evaluation_from(value, gradient)
+        violation = current.violation
         if task.record:
             interior = int(((z > layout.lower) & (z < layout.upper)).sum())
             task.rows.append(np.array([[value, violation, moved, interior, task.elapsed]]))
         if task.line_is_due:
-            task.tell(value, violation)
+            task.log_line(value, violation)
         if task.n_iter and task.stopped_by_callback(value, violation):
             return Outcome(Status.STOPPED)
-        if violation <= task.threshold_at(seen):
-            task.settle()
-            seen = task.look()
-            value, gradient = seen.value, seen.gradient
-            if task.is_optimal(seen):
-                return task.stationary(seen=seen)
-            if not task.aim_lower(seen):
+        if violation <= task.threshold_at(current):
+            task.restore_sums()
+            current = task.evaluate()
+            value, gradient = current.value, current.gradient
+            if task.is_optimal(current):
+                return task.stationary(current=current)
+            if not task.aim_lower(current):
                 return Outcome(Status.STALLED, NO_PROGRESS)
+        if idle > task.patience:
+            return Outcome(Status.STALLED, "neither the objective nor the KKT violation decreases")
         if task.n_iter >= task.max_iter:
             return Outcome(Status.MAX_ITER)
         if task.elapsed >= task.time_limit:
-            return Outcome(Status.TIME_LIMIT)
+            return Outcome(Status.TIME_LIMIT, evaluation=current)
 
         if task.plan.next_alpha is not None:
-            progress = Progress(
-                task.n_iter, value, violation, layout.to_coordinates(z), task.elapsed
-            )
+            progress = Progress(task.n_iter, value, violation, layout.from_layout(z), task.elapsed)
             alpha = positive_number("step", finite_number("step", task.plan.next_alpha(progress)))
-        move = propose(task, gradient, alpha)
-        task.n_iter += 1
+        step = propose(task, gradient, alpha)
         before = value, z.copy()
         if task.plan.length is BACKTRACKING:
-            value, gradient, alpha = backtrack(task, move, gradient, value, alpha)
+            value, gradient, alpha = backtrack(task, step, gradient, value, alpha)
         else:
-            length = length_of(task, move, gradient, alpha)
+            length = length_of(task, step, gradient, alpha)
             if not math.isfinite(length):
-                return task.endless("")
-            apply(task, move, length)
+                return task.unbounded("")
+            apply(task, step, length)
             gradient, value = objective.gradient(z), objective.value(z)
-        moved = len(move.indices)
+        moved = len(step.indices)
         if not (math.isfinite(value) and np.abs(z).max() < far):
             z[:] = before[1]
-            return task.endless("")
+            return task.unbounded("")
 
-        changed = bool(len(move.indices)) and bool((before[1] != z)[move.indices].any())
+        changed = bool(len(step.indices)) and bool((before[1] != z)[step.indices].any())
         if not changed and task.rule.guided:
-            return Outcome(Status.STALLED, NO_PROGRESS)
-        progress_made = before[0] - value > 1e-16 * abs(value) or violation < 0.999 * best
+            return Outcome(Status.STALLED, NO_PROGRESS if task.rule.native else NO_IMPROVING_STEP)
+        task.n_iter += 1
+        lower = before[0] - value > VALUE_PROGRESS * abs(value)
+        progress_made = lower or violation < VIOLATION_PROGRESS * best
         best = min(best, violation)
         idle = 0 if progress_made else idle + 1
-        if idle > task.patience:
-            return Outcome(Status.STALLED, "neither the objective nor the violation falls any more")
 
 
 def first_guess(task: Task, gradient: Array) -> float:
-    """A step size in the units of the problem: one that moves about as much as there is."""
+    """Return a first step size: one that changes variables by about the size of the largest."""
     guess = float(np.abs(task.z).max()) / (task.violation_of(gradient) or 1.0)
     return guess if 0 < guess < math.inf else 1.0
 
 
-def propose(task: Task, gradient: Array, alpha: float) -> Move:
-    """Ask the rule for its move."""
+def propose(task: Task, gradient: Array, alpha: float) -> Step:
+    """Return the step that the rule chooses."""
     if not task.rule.native:
-        move = ask(task, gradient, alpha)
-        # Up is no way to go: the steps below count on a slope.
-        return move if slope_of(task, move, gradient) > 0 else no_move()
+        step = propose_step(task, gradient, alpha)
+        # An uphill step is dropped: the step lengths below assume a descent direction.
+        return step if slope_of(task, step, gradient) > 0 else no_step()
     choice = task.choice if alpha == task.plan.alpha else task.choice_with(alpha)
     indices, delta, decrease, _ = _core.propose(task.point, gradient, choice, task.n_iter)
-    return Move(indices, delta, decrease)
+    return Step(indices, delta, decrease)
 
 
-def ends_of(task: Task, move: Move) -> Array:
-    """Where each coordinate of the move would stop: at its next kink or bound."""
-    at, falls = move.indices, move.delta < 0
-    floor, ceiling = ends_at(task.z, task.layout.lower, task.layout.upper, task.objective.kinks)
-    return np.where(falls, floor[at], ceiling[at])
+def ends_of(task: Task, step: Step) -> Array:
+    """Return where each coordinate of the step meets its next breakpoint or bound."""
+    at, decreases = step.indices, step.delta < 0
+    below, above = ends_at(task.z, task.layout.lower, task.layout.upper, task.objective.l1_terms)
+    return np.where(decreases, below[at], above[at])
 
 
-def rooms(task: Task, move: Move) -> Array:
-    """How far each coordinate of the move may go, as a multiple of its delta."""
-    return np.abs(ends_of(task, move) - task.z[move.indices]) / np.abs(move.delta)
+def slacks(task: Task, step: Step) -> Array:
+    """Return how far each coordinate may go, as a multiple of its entry of the step."""
+    return np.abs(ends_of(task, step) - task.z[step.indices]) / np.abs(step.delta)
 
 
-def slope_of(task: Task, move: Move, gradient: Array) -> float:
-    """How fast the objective falls along the move, kinks included."""
+def slope_of(task: Task, step: Step, gradient: Array) -> float:
+    """Return the rate of decrease of the objective along the step, including L1 terms."""
     layout = task.layout
-    accounts = accounts_at(gradient, task.z, layout.lower, layout.upper, task.objective.kinks)
-    at = move.indices
-    price = np.where(move.delta < 0, accounts.down_price[at], accounts.up_price[at])
-    return -float(price @ move.delta)
+    coordinates = coordinates_at(
+        gradient, task.z, layout.lower, layout.upper, task.objective.l1_terms
+    )
+    at = step.indices
+    derivative = np.where(
+        step.delta < 0, coordinates.left_derivative[at], coordinates.right_derivative[at]
+    )
+    return -float(derivative @ step.delta)
 
 
-def apply(task: Task, move: Move, length: float) -> None:
-    """Go along the move; a coordinate whose room is used up ends exactly on its bound or kink.
+def apply(task: Task, step: Step, length: float) -> None:
+    """Take the step; a coordinate that reaches its bound or breakpoint ends exactly there.
 
-    So does one that comes closer to it than the sums are exact: it would creep towards its bound
-    for ever, a part of the way at a time.
+    So does a coordinate that ends closer to it than the precision of the sums. Otherwise it would
+    approach its bound in ever smaller steps.
     """
-    at = move.indices
-    end = ends_of(task, move)
-    inside = task.z[at] + length * move.delta
-    inside = np.where(move.delta < 0, np.maximum(inside, end), np.minimum(inside, end))
+    at = step.indices
+    end = ends_of(task, step)
+    inside = task.z[at] + length * step.delta
+    inside = np.where(step.delta < 0, np.maximum(inside, end), np.minimum(inside, end))
     grain = np.finfo(float).eps * float(np.abs(task.z).max())
     task.z[at] = np.where(
-        (length >= rooms(task, move)) | (np.abs(end - inside) <= grain), end, inside
+        (length >= slacks(task, step)) | (np.abs(end - inside) <= grain), end, inside
     )
 
 
-def length_of(task: Task, move: Move, gradient: Array, alpha: float) -> float:
-    """Minimise the parabola with the curvature that the step assumes, within the rooms."""
-    if task.plan.length == Length.model or not len(move.indices):
+def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
+    """Return the step length that minimizes a parabola of the assumed curvature."""
+    if task.plan.length == Length.model or not len(step.indices):
         return 1.0
-    slope = slope_of(task, move, gradient)
-    limit = float(rooms(task, move).min())
+    slope = slope_of(task, step, gradient)
+    limit = float(slacks(task, step).min())
     if task.layout.nested:
-        groups = task.layout.group_rooms(task.z)
-        limit = min(limit, task.layout.times(groups, move.indices, move.delta))
-    curvature = assumed_curvature(task, move, alpha)
+        groups = task.layout.group_slacks(task.z)
+        limit = min(limit, task.layout.times(groups, step.indices, step.delta))
+    curvature = assumed_curvature(task, step, alpha)
     return min(slope / curvature, limit) if curvature > 0 else limit
 
 
-def assumed_curvature(task: Task, move: Move, alpha: float) -> float:
-    """Give the curvature along the move; `cpp/isa/greedy.hpp` has the same cases, with reasons."""
-    plan, size = task.plan, np.abs(move.delta)
+def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
+    """Return the curvature assumed along the step; `cpp/isa/greedy.hpp` has the same cases."""
+    plan, size = task.plan, np.abs(step.delta)
     if plan.length == Length.norm:
         constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant
         return constant * float(size.sum()) ** 2
     if plan.length == Length.lipschitz:
         assert plan.lipschitz is not None
-        constants = plan.lipschitz[move.indices]
+        constants = plan.lipschitz[step.indices]
         most = float(np.sqrt(constants) @ size) ** 2
         assumed = max(float(constants @ size**2), 0.5 * most)
-        true = task.objective.curvature(move.indices, move.delta)
+        true = task.objective.curvature(step.indices, step.delta)
         return most if true is not None and true > 1.999999 * assumed else assumed
-    curvature = task.objective.curvature(move.indices, move.delta)
+    curvature = task.objective.curvature(step.indices, step.delta)
     assert curvature is not None
     return curvature
 
 
 def backtrack(
-    task: Task, move: Move, gradient: Array, value: float, alpha: float
+    task: Task, step: Step, gradient: Array, value: float, alpha: float
 ) -> tuple[float, Array, float]:
-    """Halve the move until the objective falls by a quarter of what its slope promises.
+    """Halve the step until the objective decreases by a quarter of what its slope predicts.
 
-    Where the fall drowns in the rounding of the objective, the slope at the new point decides
-    instead (the approximate Wolfe condition of Hager and Zhang). The step size of the next
-    iteration follows what was accepted.
+    If the decrease is within the rounding error of the objective, the slope at the new point
+    decides instead (the approximate Wolfe condition of Hager and Zhang). The step size of the next
+    iteration is derived from the accepted length.
     """
-    if not len(move.indices):
+    if not len(step.indices):
         return value, gradient, alpha
     z = task.z
-    start = z[move.indices].copy()
-    slope = slope_of(task, move, gradient)
-    noise = 1e-14 * abs(value)
-    for halvings in range(100):
+    start = z[step.indices].copy()
+    slope = slope_of(task, step, gradient)
+    noise = NOISE * abs(value)
+    for halvings in range(MAX_HALVINGS):
         length = 0.5**halvings
-        apply(task, move, length)
+        apply(task, step, length)
         new_value = task.objective.value(z)
-        fall = value - new_value
-        if fall >= 0.25 * length * slope or abs(fall) <= noise:
+        decrease = value - new_value
+        if decrease >= SUFFICIENT * length * slope or abs(decrease) <= noise:
             new_gradient = task.objective.gradient(z)
-            new_slope = slope - float((gradient - new_gradient)[move.indices] @ -move.delta)
-            if fall >= 0.25 * length * slope or new_slope >= -0.5 * slope:
+            new_slope = slope - float((gradient - new_gradient)[step.indices] @ -step.delta)
+            if decrease >= SUFFICIENT * length * slope or new_slope >= -0.5 * slope:
                 return new_value, new_gradient, alpha * (2.0 if halvings == 0 else length)
-        z[move.indices] = start
+        z[step.indices] = start
     return value, gradient, alpha

@@ -1,33 +1,66 @@
-"""The one entry point: validate, choose a gear, return a Result."""
+"""The general entry point: validate the problem, choose a solver, report its result."""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _core, log
-from .._validation import LARGE, Array, choice, finite_number, vector
-from ..constraints import Layout, SumBox
+from .. import _core, deadline, log
+from .._validation import LARGE, Array, finite_number, numbers_for_message, read_only, vector
+from ..constraints import Layout, Simplex, SumBox
 from ..labels import Axis, aligned
-from ..objectives import Objective, Quadratic, value_and_gradient
+from ..objectives import Objective, Quadratic, Smooth, value_and_gradient
 from ..result import Result, Status
-from ..rules import RULES, PythonRule, rule_of
-from . import block, greedy, loop, smooth
+from ..rules import PythonRule
+from . import gradient_check, recession
+from .choose_solver import COMMON_MEMBERS, NATIVE_ITERATIONS, choose_solver, require_members
 from .small import solve_small
-from .steps import BACKTRACKING, Length, Step, plan
-from .task import NOT_CONVEX, Callback, Outcome, Task
+from .steps import Length, StepOption
+from .task import NOT_CONVEX, OUT_OF_RANGE, Callback, Outcome, Task
+
+SIMPLEX = Simplex()
+# Distance from the bounds, relative to the largest variable, up to which x0 counts as feasible.
+X0_SLACK = 1e-9
+_UNUSED: Any = None  # in place of a random generator, for rules that are not random
+
+
+class Options(NamedTuple):
+    """The options of `minimize`."""
+
+    rule: str | PythonRule = "auto"
+    step: StepOption = "auto"
+    x0: ArrayLike | None = None
+    tol: float = 1e-8
+    max_iter: int | None = None
+    time_limit: float | None = None
+    callback: Callback | None = None
+    seed: int | np.random.Generator | None = None
+    history: bool = False
+    verbose: bool = False
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether only `tol` is set, so that the small-problem solver may be used."""
+        unset = (self.x0, self.max_iter, self.time_limit, self.callback, self.seed)
+        return (
+            self.rule == self.step == "auto"
+            and all(option is None for option in unset)
+            and not self.history
+            and not log.is_enabled(self.verbose)
+        )
 
 
 def minimize(
-    objective: Objective,
-    constraint: SumBox,
+    objective: Objective | Callable[[Array], Any],
+    constraint: SumBox | None = None,
     *,
     rule: str | PythonRule = "auto",
-    step: Step = "auto",
+    step: StepOption = "auto",
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iter: int | None = None,
@@ -37,54 +70,66 @@ def minimize(
     history: bool = False,
     verbose: bool = False,
 ) -> Result:
-    """Minimise a smooth function of variables that add up to a total within bounds.
+    """Minimize a smooth function of variables that sum to a total within bounds.
 
     Parameters
     ----------
-    objective : Quadratic, LeastSquares, Smooth, or any object with their members
-        What to minimise.
-    constraint : SumBox or Simplex
-        The sum and the bounds. Its labels are aligned with the objective's; see `pairstep.labels`.
+    objective : Quadratic, LeastSquares, Smooth, callable, or any object with their members
+        The function to minimize. A callable ``f(x) -> float`` is wrapped in `Smooth`, and its
+        gradient is computed by finite differences.
+    constraint : SumBox or Simplex, optional
+        The sum and the bounds; the probability simplex by default. Its labels are aligned with
+        those of the objective; see `pairstep.labels`.
     rule : str or callable
-        Which coordinates to move: a name in `pairstep.rules.RULES`. "auto" is libsvm's
-        second-order choice for quadratics; other functions are replaced by quadratic models, one
-        after the other, that are solved so (gs-1 runs instead if a step is asked for). A function
-        ``rule(accounts, alpha) -> Move`` is asked in each iteration about the coordinates that
-        share a sum (`pairstep.rules.Accounts`: derivatives and distances to the next bound or
-        kink; of several groups the move with the largest `decrease` counts, and groups under one
-        total are asked about together as well) and the step size alpha. Its move must keep the
-        sum and stay within the distances. No move, or one along which the objective does not
-        fall, ends the solve. The functions in `pairstep.rules` that specify the named rules can
-        be given too.
+        Which coordinates change in an iteration: a name in `pairstep.rules.RULES`. "auto" is
+        LIBSVM's second-order rule for quadratics. Other functions are replaced by a sequence of
+        quadratic models that are solved with it; if a step is given, "gs-1" is used instead. A
+        function ``rule(coordinates, alpha) -> Step`` is called in each iteration, for each group of
+        coordinates that share a sum, with their derivatives and their distances to the next bound
+        or breakpoint (`pairstep.rules.Coordinates`) and with the step size alpha. The step with the
+        largest `decrease` is used. Groups under a common total are also passed together. A step
+        must keep the sum and stay within the distances. The solve ends if the rule returns an empty
+        step, or one along which the objective does not decrease. The functions in `pairstep.rules`
+        that specify the named rules can be passed too.
     step : str, float or callable
-        How far to move: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function
-        from the progress so far to a step size. "auto" is exact for quadratics and backtracking
-        for other functions.
+        Step length: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function from
+        the progress so far to a step size. "auto" is exact for quadratics and backtracking for
+        other functions.
     x0 : array_like or Series, optional
-        A feasible point to start from. By default the total is spread evenly within the bounds.
+        A feasible starting point. By default the total is spread evenly within the bounds.
     tol : float
-        Stop when the KKT violation is at most `tol` times the size of the terms that cancel in the
-        gradient, ``max(|Qx|, |c|, l1)`` for a quadratic, and what can still be gained nearby is
-        small against the objective. Multiplying the objective or the variables by a number changes
-        nothing.
+        Relative tolerance. A quadratic is solved when every variable i that can decrease and every
+        variable j that can increase satisfy
+
+            left derivative_i - right derivative_j <= tol (s_i + s_j) / 2,
+
+        where ``s_i = max(|(Qx)_i|, |c_i|, k_i, Q_ii |x_i|)`` is the size of the terms that cancel
+        in derivative i: c_i without the part that all entries of a sum share, k_i the weight of the
+        L1 term. For other functions s_i is the largest derivative. In addition, the decrease that
+        is still possible nearby must be small relative to the objective. The rule does not change
+        if the objective or the variables are multiplied by a number.
     max_iter : int, optional
-        At most so many iterations; by default a million in the native gear, 100 000 elsewhere.
+        Maximum number of iterations. The default is 1 000 000 for native solvers and 100 000 for
+        solvers in Python.
     time_limit : float, optional
-        Stop after so many seconds.
+        Maximum number of seconds. It is checked between iterations, and between function values
+        when the gradient is computed by differences. The result is the last point whose gradient is
+        known; if there is none, the start, with an infinite violation.
     callback : callable, optional
-        Called with a `Progress` after each iteration; a true answer stops the solve.
+        Called with a `Progress` after each iteration. The solve stops if it returns a true value.
     seed : int or numpy.random.Generator, optional
-        For the random rules.
+        Seed of the random rules.
     history : bool
-        Record value, violation, coordinates moved, interior coordinates and time per iteration.
+        Whether to record value, violation, changed coordinates, free coordinates and time for each
+        iteration.
     verbose : bool
-        Print a line every second, and one at the end. The logger "pairstep" is told the same at the
-        level INFO, verbose or not.
+        Whether to print a line every second and at the end. The same lines are always sent to the
+        logger "pairstep" at level INFO.
 
     Returns
     -------
     Result
-        The point and what is known of it, recomputed from the problem.
+        The solution, with certificates recomputed from the problem.
 
     Examples
     --------
@@ -94,162 +139,183 @@ def minimize(
     >>> str(result.status), result.x.round(6)
     ('optimal', array([0.571429, 0.285714, 0.142857]))
 
-    A rule of one's own: from the largest derivative to the smallest.
+    A function, over the probability simplex:
 
-    >>> def steepest(accounts, alpha):
-    ...     i, j = np.argmax(accounts.sellers), np.argmin(accounts.buyers)
-    ...     gap = accounts.sellers[i] - accounts.buyers[j]
-    ...     amount = min(alpha * gap / 2, accounts.down_room[i], accounts.up_room[j])
-    ...     return pairstep.Move(np.array([i, j]), np.array([-amount, amount]), amount * gap)
+    >>> target = np.array([0.5, 0.4, 0.3])
+    >>> pairstep.minimize(lambda x: float(((x - target) ** 2).sum()), x0=[1, 0, 0]).x.round(4)
+    array([0.4333, 0.3333, 0.2333])
+
+    A custom rule, which exchanges between the largest and the smallest derivative:
+
+    >>> def steepest(coordinates, alpha):
+    ...     i, j = np.argmax(coordinates.left_derivative), np.argmin(coordinates.right_derivative)
+    ...     gap = coordinates.left_derivative[i] - coordinates.right_derivative[j]
+    ...     amount = min(alpha * gap / 2, coordinates.max_decrease[i], coordinates.max_increase[j])
+    ...     return pairstep.Step(np.array([i, j]), np.array([-amount, amount]), amount * gap)
     >>> pairstep.minimize(risk, pairstep.Simplex(), rule=steepest).x.round(6)
     array([0.571429, 0.285714, 0.142857])
     """
-    _require_members(objective, constraint)
-    unusual = (x0, max_iter, time_limit, callback, seed)
-    if rule == step == "auto" and all(option is None for option in unusual) and not history:
-        result = _at_once(objective, constraint, tol, verbose)
-        if result:
+    function: Any = objective
+    if callable(function) and not hasattr(function, "in_layout"):
+        function = Smooth(function)
+    if constraint is None:
+        constraint = SIMPLEX
+    elif not isinstance(constraint, SumBox):
+        raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
+    require_members(function, COMMON_MEMBERS, "minimize")
+    options = Options(rule, step, x0, tol, max_iter, time_limit, callback, seed, history, verbose)
+    if options.are_plain and _has_one_plain_sum(function, constraint):
+        result = solve_small(
+            function.Q, function.c, constraint.total, constraint.lower, constraint.upper, tol
+        )
+        if isinstance(result, Result):
             return result
+    return solve_general(function, constraint, options)
+
+
+def _has_one_plain_sum(objective: object, constraint: SumBox) -> bool:
+    """Return whether the small-problem solver may apply: no labels, coefficients or groups."""
+    return (
+        type(objective) is Quadratic
+        and objective.variables.labels is None
+        and constraint.variables.labels is None
+        and constraint.coefficients is None
+        and constraint.groups is None
+    )
+
+
+def solve_general(objective: Objective, constraint: SumBox, options: Options) -> Result:
+    """Minimize with the solver that `choose_solver` names; never with the small-problem solver."""
     began = time.perf_counter()
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
-    x0 = aligned("x0", x0, variables)
-    layout = constraint.layout(_size(objective, constraint, x0))
-    problem = objective.in_accounts(layout)
+    x0 = aligned("x0", options.x0, variables)
+    layout = constraint._layout(_size(objective, constraint, x0))
+    problem = objective.in_layout(layout)
     if problem.n is None:
         problem.n = layout.n  # type: ignore[misc]
-    automatic = isinstance(rule, str) and rule == "auto"
-    blocks = automatic and step in ("auto", "exact") and block.suits(problem, layout)
-    if automatic:
-        rule = "libsvm" if blocks or problem.hessian is not None else "gs-1"
-    if not callable(rule):
-        choice("rule", rule, ("auto", *RULES))
-    chosen = rule_of(rule)
-    step_plan = plan(chosen, step, problem)
-    native = blocks or (
-        chosen.native
-        and step_plan.length is not BACKTRACKING
-        and step_plan.next_alpha is None
-        and problem.hessian is not None
-    )
-    bent = automatic and step == "auto" and not problem.is_quadratic
-    tol, most = not_negative("tol", tol), iterations(max_iter, MOST if native else 100_000)
-    z = None
-    if x0 is not None or not automatic:
-        z = _start(layout, x0)
-    elif not history and most >= MOST:  # steps that are limited or recorded are wanted as steps
-        z = _small_start(problem, layout, tol)
-    gear = block if blocks else greedy if native else smooth if bent else loop
+    solver, rule, plan = choose_solver(problem, layout, options.rule, options.step)
+    tol = not_negative("tol", options.tol)
+    max_iter = iterations(options.max_iter, solver.max_iter)
+    time_limit = options.time_limit
+    automatic = isinstance(options.rule, str) and options.rule == "auto"
     task = Task(
         objective=problem,
         layout=layout,
-        rule=chosen,
-        plan=step_plan,
-        z=_sparse_start(problem, layout) if z is None else z,
+        rule=rule,
+        plan=plan,
+        z=_start(problem, layout, x0, automatic, options.history, tol, max_iter),
         tol=tol,
-        max_iter=most,
+        max_iter=max_iter,
         time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
-        callback=callback,
-        rng=np.random.default_rng(seed) if chosen.draws else _UNUSED,
-        record=bool(history),
-        # A rule asked for by name is run as the paper has it; left to us, Newton may finish.
-        finish=automatic and step_plan.length == Length.exact,
-        verbose=verbose,
+        callback=options.callback,
+        rng=np.random.default_rng(options.seed) if rule.draws else _UNUSED,
+        record=bool(options.history),
+        # A rule that is given by name is run as in the paper, without Newton steps.
+        newton_phase=automatic and plan.length == Length.exact,
+        verbose=options.verbose,
     )
     setup_time = time.perf_counter() - began
-    result = _report(objective, task, gear.run(task), setup_time, variables)
-    if task.heard:
-        log.tell(f"{result.status} after {task.elapsed:.3g} s: {result.message}", verbose)
+    result = _solved(objective, task, solver.run, setup_time, variables)
+    if task.logs:
+        log.write(f"{result.status} after {task.elapsed:.3g} s: {result.message}", options.verbose)
     return result
 
 
-def _at_once(
-    objective: Objective, constraint: SumBox, tol: float, verbose: bool
-) -> Result | Literal[False] | None:
-    """A small dense quadratic with one sum and no labels, if nobody wants to hear of it."""
-    if type(objective) is not Quadratic or log.heard(verbose):
-        return None
-    labels = objective.variables.labels, constraint.variables.labels
-    sums = constraint.weights, constraint.groups
-    if any(part is not None for part in (*labels, *sums)):
-        return None
-    return solve_small(
-        objective.Q, objective.c, constraint.total, constraint.lower, constraint.upper, tol
-    )
-
-
-MOST = 1_000_000  # iterations of native gears
-_UNUSED: Any = None  # the generator of rules that draw nothing
+def _solved(
+    objective: Objective,
+    task: Task,
+    run: Callable[[Task], Outcome],
+    setup_time: float,
+    variables: Axis,
+) -> Result:
+    """Run a solver and report; a time limit may interrupt a gradient computed in Python."""
+    if task.objective.is_quadratic:
+        return _report(objective, task, run(task), setup_time, variables)
+    before = deadline.begin(task.began + task.time_limit)
+    try:
+        return _report(objective, task, run(task), setup_time, variables)
+    except deadline.OutOfTime:
+        return _report(objective, task, task.out_of_time(), setup_time, variables)
+    finally:
+        deadline.end(before)
 
 
 def _report(
     objective: Objective, task: Task, outcome: Outcome, setup_time: float, variables: Axis
 ) -> Result:
-    """Derive everything that is reported from the problem at the final point."""
+    """Compute everything that is reported from the problem at the final point."""
     layout, status, remark = task.layout, outcome.status, outcome.remark
-    if outcome.seen is not None and task.objective is objective:
-        x = layout.to_coordinates(task.z)
-        seen = outcome.seen
-        gradient = seen.gradient
+    if not np.abs(task.z).max() < LARGE:  # or NaN
+        task.z[:] = layout.within_range(task.z)
+        outcome = Outcome(Status.UNBOUNDED, OUT_OF_RANGE)
+        status, remark = outcome.status, outcome.remark
+    if outcome.evaluation is not None and task.objective is objective:
+        x = layout.from_layout(task.z)
+        current = outcome.evaluation
+        gradient = current.gradient
     elif not objective.is_quadratic:
         x = _coordinates(objective, task)
-        seen = outcome.seen or task.look()  # asked in coordinates, and within their bounds
-        gradient = layout.gradient(seen.gradient)
+        current = outcome.evaluation or task.evaluate()  # evaluated at x, within its bounds
+        gradient = layout.gradient(current.gradient)
     else:
         x = _coordinates(objective, task)
         value, gradient = value_and_gradient(objective, x)
-        prices = layout.prices(gradient)
-        seen = task.seen_at(value, prices)
-    tolerance = task.tolerance_at(seen)
-    if status == Status.STALLED and not remark.startswith(NOT_CONVEX):
-        rounded = task.is_rounded(seen)
-        if rounded or task.is_optimal(seen):
-            status, remark = Status.OPTIMAL, ""
-        if rounded:
-            tolerance = max(tolerance, task.rounding_at(seen))
-    multiplier, by_label = layout.multipliers(seen.multiplier)
+        derivatives = layout.derivatives(gradient)
+        current = task.evaluation_from(value, derivatives)
+    direction = outcome.direction
+    if status in (Status.OPTIMAL, Status.STALLED, Status.MAX_ITER):
+        direction = task.ray_of_descent(current)
+        if direction is not None:
+            status, remark = Status.UNBOUNDED, ""
+    # A point within the tolerance is optimal, whatever the reason why the solver stopped.
+    may_be_optimal = status in (Status.STALLED, Status.MAX_ITER) and not remark.startswith(
+        NOT_CONVEX
+    )
+    rounded = status == Status.STALLED and task.is_rounded(current)
+    if may_be_optimal and (rounded or task.is_optimal(current)):
+        stationary = task.stationary()
+        status, remark = stationary.status, stationary.remark
+    bound, doubt = task.with_rounding(current)
+    if doubt and status == Status.OPTIMAL:
+        status, remark = Status.STALLED, doubt
+    if direction is None and not objective.is_quadratic:
+        status, remark, direction = recession.review(task, status, remark, current)
+    if status == Status.STALLED and not objective.is_quadratic:
+        remark = "; ".join(filter(None, (remark, gradient_check.advice(task, current))))
+    multiplier, by_label = layout.multipliers(current.multiplier)
     return Result(
         x=x,
-        fun=seen.value,
+        fun=current.value,
         status=status,
         n_iter=task.n_iter,
-        kkt_violation=seen.violation,
-        suboptimality_bound=seen.bound,
-        multiplier=multiplier,
+        kkt_violation=current.violation,
+        suboptimality_bound=bound,
+        sum_multiplier=multiplier,
         setup_time=setup_time,
         solve_time=task.elapsed,
         history=task.history(),
-        group_multiplier=by_label,
+        group_multipliers=by_label,
         gradient=gradient,
-        pull=layout.pull(seen.multiplier),
-        bounds=layout.bounds,
-        tolerance=tolerance,
+        pull=layout.pull(current.multiplier),
+        bounds=(read_only(layout.bounds[0]), read_only(layout.bounds[1])),
+        tolerance=task.tolerance_at(current),
         remark=remark,
-        kinks=objective.kinks,
+        l1_terms=objective.l1_terms,
         variables=variables,
+        direction=None if direction is None else layout.direction(direction),
     )
 
 
 def _coordinates(objective: Objective, task: Task) -> Array:
-    """The point in coordinates, its sums made exact."""
-    task.settle()
-    x = task.layout.to_coordinates(task.z)
-    if objective.kinks is None or task.objective.kinks is None:
+    """Restore the sums and return the point in the user's variables."""
+    task.restore_sums()
+    x = task.layout.from_layout(task.z)
+    if objective.l1_terms is None or task.objective.l1_terms is None:
         return x
-    # With weights, (w p) / w need not be p: what is on its kink is there exactly.
-    on_kink = task.layout.gather(task.z == task.objective.kinks[1])
-    return np.where(on_kink, np.clip(objective.kinks[1], *task.layout.bounds), x)
-
-
-def _require_members(objective: object, constraint: object) -> None:
-    if not isinstance(constraint, SumBox):
-        raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
-    for member in ("value", "gradient", "in_accounts"):
-        if not hasattr(objective, member):
-            raise TypeError(
-                f"objective must be a Quadratic, LeastSquares or Smooth, or have their members; "
-                f"{objective!r} has no {member!r}"
-            )
+    # With coefficients a, (a p) / a may differ from p, so set variables on a breakpoint exactly.
+    at_breakpoint = task.layout.gather(task.z == task.objective.l1_terms[1])
+    return np.where(at_breakpoint, np.clip(objective.l1_terms[1], *task.layout.bounds), x)
 
 
 def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int:
@@ -258,46 +324,67 @@ def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int
         n = constraint.size if constraint.size is not None or x0 is None else np.size(x0)
     if n is None:
         raise ValueError(
-            "the number of variables is unknown: give x0, or the bounds as arrays, "
-            "or Smooth its n or lipschitz as an array"
+            "the number of variables is unknown: give x0, the bounds as arrays, or n to Smooth"
         )
     if n == 0:
         raise ValueError("there are no variables: n = 0")
     return n
 
 
-def _start(layout: Layout, x0: ArrayLike | None) -> Array:
-    if x0 is None:
+def _start(
+    problem: Objective,
+    layout: Layout,
+    x0: ArrayLike | None,
+    automatic: bool,
+    history: bool,
+    tol: float,
+    max_iter: int,
+) -> Array:
+    """Return the starting point in the variables of the layout."""
+    if x0 is not None:
+        return _given_start(layout, x0)
+    if not automatic:
         return layout.project(np.zeros(layout.n))
+    z = None
+    if not history and max_iter >= NATIVE_ITERATIONS:  # otherwise the user wants to see steps
+        z = _small_start(problem, layout, tol)
+    return _sparse_start(problem, layout) if z is None else z
+
+
+def _given_start(layout: Layout, x0: ArrayLike) -> Array:
     low, high = layout.bounds
     x = vector("x0", x0, len(low), limit=LARGE)
     inside = np.minimum(np.maximum(x, low), high)
     outside = np.abs(x - inside)
     size = max(float(np.abs(x).max()), float(np.abs(layout.totals).max()))
-    if outside.max() > 1e-9 * size:
+    if outside.max() > X0_SLACK * size:
         i = int(np.argmax(outside))
+        at, *ends = numbers_for_message(x[i], low[i], high[i])
         raise ValueError(
-            f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
+            f"x0 is infeasible: x0[{i}] = {at} is outside its bounds [{ends[0]}, {ends[1]}]"
         )
-    z = layout.to_accounts(inside)
+    z = layout.to_layout(inside)
     layout.require_sums("x0", z)
-    layout.settle(z)
+    layout.restore_sums(z)
     return z
 
 
 def _sparse_start(problem: Objective, layout: Layout) -> Array:
-    """A start with few free accounts, for solutions are sparse; spread where there is none."""
+    """Return a start with few free variables, because solutions are often sparse.
+
+    Without curvatures or lower bounds the total is spread evenly.
+    """
     quadratic = problem.prefers_blocks or problem.hessian is not None
     curvature = problem.lipschitz
     if not quadratic or curvature is None or not np.isfinite(layout.lower).all():
-        return _start(layout, None)
+        return layout.project(np.zeros(layout.n))
     return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
 
 
 def _small_start(problem: Objective, layout: Layout, tol: float) -> Array | None:
-    """Where the short cut for small problems begins, which may be the minimum itself."""
-    several = len(layout.totals) > 1 or layout.nested or problem.kinks is not None
-    if several or layout.n > _core.SMALL or problem.prefers_blocks:
+    """Return the start that the small-problem solver finds; it may be the minimum itself."""
+    several = len(layout.totals) > 1 or layout.nested or problem.l1_terms is not None
+    if several or layout.n > _core.MAX_SMALL_VARIABLES or problem.prefers_blocks:
         return None
     hessian, linear = problem.hessian, problem.linear
     if hessian is None or linear is None or not np.isfinite(layout.lower).all():
@@ -305,12 +392,12 @@ def _small_start(problem: Objective, layout: Layout, tol: float) -> Array | None
     low, high = layout.lower, layout.upper
     z = _core.small_start(hessian, linear, low, high, layout.totals[0], tol)
     if z is not None:
-        layout.settle(z)
+        layout.restore_sums(z)
     return z
 
 
 def not_negative(name: str, value: float) -> float:
-    """`value` as a float if it is at least 0."""
+    """Return `value` as a float, after checking that it is at least 0."""
     number = finite_number(name, value, infinite=True)
     if number < 0:
         raise ValueError(f"{name} must not be negative, got {number:g}")
@@ -318,7 +405,7 @@ def not_negative(name: str, value: float) -> float:
 
 
 def iterations(max_iter: int | None, default: int) -> int:
-    """`max_iter` as an int of at least 0 that the native code can count to, or the default."""
+    """Return `max_iter` as an int that fits into 64 bits, or the default."""
     if max_iter is None:
         return default
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:

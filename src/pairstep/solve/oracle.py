@@ -1,7 +1,6 @@
-"""The door for problems that live elsewhere: the four questions that the block gear asks.
+"""Solve problems that are known only through an oracle, however large or remote their data are.
 
-Any object that answers them can be solved, see `solve_oracle`: the block gear needs nothing else of
-a problem, however large or far away it is.
+`Oracle` lists what the block solver needs; `solve_oracle` runs the solver.
 """
 
 from __future__ import annotations
@@ -18,93 +17,97 @@ from ..constraints import SumBox
 from ..objectives import Objective
 from ..result import Status
 from ..rules import RULES
-from ..rules.accounts import Accounts, Kinks, accounts_at
+from ..rules.coordinates import Coordinates, L1Terms, coordinates_at
 
 Indices = NDArray[np.int64]
 
 
 class Oracle(Protocol):
-    """What the block gear asks. Accounts are numbered from 0; groups are side by side.
+    """What the block solver needs to know about a problem.
 
-    The gear owns the point; an oracle is told of every change by `advance`. One that can leave out
-    accounts for a while has two more methods: ``shrink(markets)`` goes on with those that can trade
-    at these prices, the dearest and the cheapest of each group, and says how many these are (0
-    where it does not pay), and ``unshrink()`` takes the last shrinking back. One whose blocks are
-    dear to copy has ``fill_block(members, out)`` in place of `block`; `out` is the gear's own.
+    Variables are numbered from 0, and the variables of a group are contiguous. The solver owns the
+    point and reports every change through `update_gradient`.
+
+    Optional methods: ``shrink(intervals)`` continues with only the variables that can still move,
+    given the largest left and the smallest right derivative of each group, and returns their
+    number (0 if shrinking would not pay); ``unshrink()`` undoes the last ``shrink``;
+    ``fill_block(members, out)`` replaces `block` and writes into an array of the solver.
     """
 
-    def survey(
+    def select_candidates(
         self, count: int, with_free: bool
     ) -> tuple[Indices, Array, float] | tuple[Indices, Array, float, float]:
-        """The accounts worth a look: (accounts, their gradients, scale), or with noise.
+        """Return (indices, their gradients, scale), optionally followed by the noise.
 
-        At least the `count` dearest sellers and cheapest buyers of each group (accounts with the
-        largest left derivative that can fall, the smallest right derivative that can rise) and, if
-        asked, every free account. The violation is judged against ``tol * scale``; a violation near
-        the noise, by which rounding may have put gradients off since they were verified, need not
-        fall any further.
+        The indices include, for each group, at least the `count` variables with the largest left
+        derivatives that can decrease, the `count` variables with the smallest right derivatives
+        that can increase and, if `with_free`, every free variable. The solver compares the
+        violation with ``tol * scale``. The noise is the rounding error of the gradients; a
+        violation near it need not fall further.
         """
 
     def block(self, members: Indices) -> Array:
-        """Their rows and columns of the Hessian."""
+        """Return the rows and columns of the Hessian that belong to `members`."""
 
-    def advance(self, moved: Indices, delta: Array) -> None:
-        """These accounts have changed by `delta`: bring the gradients up to date."""
+    def update_gradient(self, moved: Indices, delta: Array) -> None:
+        """Update all gradients after the variables `moved` changed by `delta`."""
 
-    def verify(self) -> None:
-        """Compute the gradients anew from the problem."""
+    def recompute_gradient(self) -> None:
+        """Recompute the gradients from the problem."""
 
 
 class ObjectiveOracle:
-    """Answers for a quadratic objective in Python, in NumPy."""
+    """An oracle in NumPy for a quadratic objective."""
 
     def __init__(self, objective: Objective, z: Array, lower: Array, upper: Array, starts: Indices):
         self.objective = objective
-        self.z = z  # the gear's own point
+        self.z = z  # the array that the solver changes
         self.lower, self.upper, self.starts = lower, upper, starts
         self.gradient: Array
-        self.verify()
+        self.recompute_gradient()
 
-    def survey(self, count: int, with_free: bool) -> tuple[Indices, Array, float]:
-        """Look at all prices."""
-        at = self.accounts()
+    def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array, float]:
+        """Select candidates by sorting all derivatives."""
+        at = self.coordinates()
         chosen = at.is_free if with_free else np.zeros(len(self.z), bool)
         for begin, end in zip(self.starts[:-1], self.starts[1:], strict=True):
-            rest = max(end - begin - count, 0)  # who are not among the best
-            for score in (at.sellers[begin:end], -at.buyers[begin:end]):
+            rest = max(end - begin - count, 0)  # variables that are not selected
+            for score in (at.left_derivative[begin:end], -at.right_derivative[begin:end]):
                 chosen[begin + np.argsort(score, kind="stable")[rest:]] = True
         found = np.flatnonzero(chosen)
         return found, self.gradient[found], self.scale()
 
-    def accounts(self) -> Accounts:
-        """Prices and rooms of all accounts."""
-        return accounts_at(self.gradient, self.z, self.lower, self.upper, self.objective.kinks)
+    def coordinates(self) -> Coordinates:
+        """Return the derivatives and distances to the bounds of all variables."""
+        return coordinates_at(
+            self.gradient, self.z, self.lower, self.upper, self.objective.l1_terms
+        )
 
     def scale(self) -> float:
-        """The size of the terms that cancel in the gradient."""
+        """Return the size of the terms that cancel in the gradient."""
         linear = self.objective.linear
         terms: list[Any] = [self.gradient] if linear is None else [self.gradient - linear, linear]
-        if self.objective.kinks is not None:
-            terms.append(self.objective.kinks[0])
+        if self.objective.l1_terms is not None:
+            terms.append(self.objective.l1_terms[0])
         return max(float(np.abs(term).max()) for term in terms)
 
     def block(self, members: Indices) -> Array:
-        """Ask the objective."""
+        """Return a block of the objective's Hessian."""
         block = self.objective.block(members)
         assert block is not None
         return block
 
-    def advance(self, moved: Indices, delta: Array) -> None:
-        """Compute the gradient afresh."""
-        self.verify()
+    def update_gradient(self, moved: Indices, delta: Array) -> None:
+        """Recompute the gradient."""
+        self.recompute_gradient()
 
-    def verify(self) -> None:
-        """Compute the gradient afresh."""
+    def recompute_gradient(self) -> None:
+        """Recompute the gradient."""
         self.gradient = self.objective.gradient(self.z)
 
 
 class OracleOutcome(NamedTuple):
-    """How a solve by an oracle ended; the violation is by the gradients that it verified last."""
+    """The outcome of `solve_oracle`; the violation is that of the last recomputed gradients."""
 
     status: Status
     n_iter: int
@@ -112,11 +115,11 @@ class OracleOutcome(NamedTuple):
 
 
 STATUSES = {
-    _core.BlockStop.optimal: Status.OPTIMAL,
-    _core.BlockStop.max_iter: Status.MAX_ITER,
-    _core.BlockStop.stopped: Status.TIME_LIMIT,
-    _core.BlockStop.imprecise: Status.STALLED,
-    _core.BlockStop.unbounded: Status.UNBOUNDED,
+    _core.StopReason.optimal: Status.OPTIMAL,
+    _core.StopReason.max_iter: Status.MAX_ITER,
+    _core.StopReason.stopped: Status.TIME_LIMIT,
+    _core.StopReason.imprecise: Status.STALLED,
+    _core.StopReason.unbounded: Status.UNBOUNDED,
 }
 
 
@@ -125,27 +128,28 @@ def solve_oracle(
     x: Array,
     constraint: SumBox,
     *,
-    kinks: Kinks | None = None,
+    l1_terms: L1Terms | None = None,
     rule: str = "libsvm",
     tol: float = 1e-8,
     max_iter: int = 1_000_000,
     time_limit: float = math.inf,
 ) -> OracleOutcome:
-    """Minimise a quadratic of which only an oracle is known, from x, which is changed in place.
+    """Minimize a quadratic that is known only through an oracle. x is changed in place.
 
     Parameters
     ----------
     oracle : Oracle
-        Answers the four questions; it may keep x, which is up to date whenever it is asked.
+        The oracle. It may keep a reference to x, which is up to date at every call.
     x : ndarray of float64
-        A feasible start, and in the end the solution.
+        A feasible start; on return, the solution.
     constraint : SumBox
-        The sum and the bounds, without weights, groups out of order or ranges: the oracle numbers
-        variables as they are in x.
-    kinks : pair of ndarrays, optional
-        Weights k and places p of kinks ``k_i |x_i - p_i|``; the oracle's gradients are without.
+        The sum and the bounds, without coefficients, ranges or groups out of order, because the
+        oracle numbers variables by their position in x.
+    l1_terms : pair of ndarrays, optional
+        Weights k and centers p of L1 terms ``k_i |x_i - p_i|``; the oracle's gradients exclude
+        them.
     rule, tol, max_iter, time_limit
-        As in `minimize`; `tol` is relative to the scale that the oracle tells.
+        As in `minimize`; `tol` is relative to the scale that the oracle returns.
 
     Returns
     -------
@@ -159,28 +163,28 @@ def solve_oracle(
     >>> class Risk:
     ...     def __init__(self, Q, x):
     ...         self.Q, self.x = Q, x
-    ...     def survey(self, count, with_free):
-    ...         gradient = self.Q @ self.x  # few enough to look at all of them
+    ...     def select_candidates(self, count, with_free):
+    ...         gradient = self.Q @ self.x  # n is small, so return all variables
     ...         return np.arange(len(self.x)), gradient, np.abs(gradient).max()
     ...     def block(self, members):
     ...         return self.Q[np.ix_(members, members)]
-    ...     def advance(self, moved, delta): ...
-    ...     def verify(self): ...
+    ...     def update_gradient(self, moved, delta): ...
+    ...     def recompute_gradient(self): ...
     >>> x = np.array([1.0, 0.0, 0.0])
     >>> outcome = solve_oracle(Risk(np.diag([1.0, 2.0, 4.0]), x), x, pairstep.Simplex())
     >>> str(outcome.status), x.round(6)
     ('optimal', array([0.571429, 0.285714, 0.142857]))
     """
-    layout = constraint.layout(len(x))
-    if layout.weights is not None or layout.source is not None:
-        raise ValueError("constraint must have neither weights, groups nor a range of totals")
-    weight, place = kinks or (None, None)
+    layout = constraint._layout(len(x))
+    if layout.coefficients is not None or layout.source is not None:
+        raise ValueError("constraint must have neither coefficients, groups nor a range of totals")
+    weight, place = l1_terms or (None, None)
     point = _core.Point(
         x, layout.lower, layout.upper, weight, place, layout.starts, layout.low, layout.high
     )
     code = RULES[choice("rule", rule, RULES)].code
     solve = _core.BlockSolve(oracle, point, layout.totals, code, True)
     stop = solve.run(tol, max_iter, 2**62, time_limit)
-    if stop != _core.BlockStop.optimal:
+    if stop != _core.StopReason.optimal:
         solve.conclude()
     return OracleOutcome(STATUSES[stop], solve.iterations, solve.violation)

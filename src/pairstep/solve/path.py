@@ -1,59 +1,70 @@
-"""Solutions along a parameter, each started from the last."""
+"""Solutions along a parameter, each started from the previous one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import Array
-from ..constraints import SumBox
-from ..labels import Axis, aligned, labelled
+from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox, Total
+from ..labels import Axis, aligned, labeled
 from ..objectives import Objective
 from ..result import Result
+from .constraint_keywords import constraint_from, require_defaults
 from .minimize import minimize
 
 
 def path(
     objective: Objective | Callable[[Any], Objective],
-    constraint: SumBox | Callable[[Any], SumBox],
+    constraint: SumBox | Callable[[Any], SumBox] | None = None,
     *,
     over: Iterable[Any],
+    total: Total = 1.0,
+    lower: ArrayLike = 0.0,
+    upper: ArrayLike | None = None,
+    coefficients: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
+    group_total: GroupTotal | None = None,
+    group_lower: GroupLimit | None = None,
+    group_upper: GroupLimit | None = None,
     x0: ArrayLike | None = None,
     **options: Any,
 ) -> Iterator[Result]:
-    """Minimise along a parameter: a frontier, a regularisation path, a growing budget.
+    """Minimize along a parameter: a frontier, a regularization path, a growing total.
 
     Parameters
     ----------
-    objective : objective, or function from a parameter to one
-        What to minimise.
-    constraint : SumBox or Simplex, or function from a parameter to one
-        The sum and the bounds.
+    objective : objective, or function from a parameter to an objective
+        The function to minimize.
+    constraint : SumBox or Simplex, or function from a parameter to one, optional
+        The sum and the bounds; the probability simplex by default.
     over : iterable
-        The parameters, in an order in which solutions change little from one to the next.
+        The parameters. Solves are fastest if solutions change little from one to the next.
+    total, lower, upper, coefficients, groups, group_total, group_lower, group_upper
+        The constraint by keywords, as in `SumBox`, in place of `constraint`.
     x0 : array_like, optional
-        A feasible point for the first parameter to start from.
+        A feasible starting point for the first parameter.
     **options
-        As in `minimize`, for every solve.
+        The other options of `minimize`, used in every solve: `tol`, `max_iter`, `time_limit`,
+        `callback`, `verbose`, ...
 
     Yields
     ------
     Result
-        One per parameter, when it is asked for; what lies behind may be forgotten, and `over` may
-        be endless.
+        One per parameter. Each is computed when the iterator reaches it, so `over` may be endless.
 
     Examples
     --------
-    A frontier: from caring for the return only to caring for the risk only.
+    A frontier, from the largest return to the least risk:
 
     >>> import numpy as np, pairstep
     >>> risk, profit = np.diag([0.04, 0.09]), np.array([0.03, 0.05])
     >>> frontier = pairstep.path(
     ...     lambda aversion: pairstep.Quadratic(aversion * risk, -profit),
-    ...     pairstep.Simplex(),
     ...     over=[0.0, 1.0, 100.0],
     ... )
     >>> for result in frontier:
@@ -62,14 +73,25 @@ def path(
     [0.5385 0.4615]
     [0.6908 0.3092]
 
-    A budget that grows:
+    A growing total:
 
     >>> spending = pairstep.path(pairstep.Quadratic(risk), pairstep.Simplex, over=[1.0, 1.3])
     >>> [result.x.round(4).tolist() for result in spending]
     [[0.6923, 0.3077], [0.9, 0.4]]
     """
     if not callable(objective) and not callable(constraint):
-        raise ValueError("neither objective nor constraint is a function of the parameter")
+        raise ValueError(
+            "objective or constraint must be a function of the parameter, but neither is callable"
+        )
+    given = {
+        "total": total, "lower": lower, "upper": upper, "coefficients": coefficients,
+        "groups": groups, "group_total": group_total, "group_lower": group_lower,
+        "group_upper": group_upper,
+    }  # fmt: skip
+    if callable(constraint):
+        require_defaults(given)
+    else:
+        constraint = constraint_from(Axis(), constraint, **given)
     return _results(objective, constraint, over, x0, options)
 
 
@@ -90,17 +112,24 @@ def _results(
             before, there = last
             x = before.weights if here is there else _carried(before, here, variables)
         result = minimize(function, here, x0=x, **options)
+        last = _own(result), here
         yield result
-        last = result, here
+
+
+def _own(result: Result) -> Result:
+    """Return a copy, because the receiver of a result may change its arrays."""
+    lower, upper = result.bounds
+    return replace(result, x=result.x.copy(), bounds=(np.copy(lower), np.copy(upper)))
 
 
 def _carried(before: Result, after: SumBox, variables: Axis) -> Array:
-    """The point of another constraint near x that keeps at their bounds the variables that are.
+    """Return a feasible point of another constraint near the previous solution.
 
-    They are put well beyond their bounds before the projection, so that a change of the sum is
-    borne by the others: solutions are sparse, and the nearest point alone would not be.
+    Variables at their bounds stay there: they are moved far beyond their bounds before the
+    projection, so that only the free variables absorb a change of the sum. The nearest point would
+    not be sparse, but solutions are.
     """
     x, (lower, upper) = before.x, before.bounds
     side = (x >= upper).astype(float) - (x <= lower)
-    beyond = labelled(x + np.abs(x).max() * side, before.variables)
+    beyond = labeled(x + np.abs(x).max() * side, before.variables)
     return after.project(aligned("x0", beyond, variables))

@@ -1,10 +1,14 @@
-"""Small dense problems in one native call: all that Python does about a solve would take longer."""
+"""Small dense quadratics in one native call.
+
+A solve of a few variables takes microseconds, less than the Python code around a general solve.
+"""
 
 from __future__ import annotations
 
 import math
+from enum import Enum
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 from numpy import flatnonzero, ndarray
 
@@ -15,49 +19,55 @@ from ..labels import Axis
 from ..result import Result, Status
 
 OPTIMAL = Status.OPTIMAL
-UNLABELLED = Axis()
-# Up to so many variables to begin anew takes less time than to hand the last minimum on.
-AT_ONCE = 64
-new, set_attribute = object.__new__, object.__setattr__  # to look them up takes time, too
+UNLABELED = Axis()
+# Number of free variables up to which solving a model from scratch takes less time than starting
+# the general solver from the previous minimum.
+MAX_FREE_AT_ONCE = 64
+new, set_attribute = object.__new__, object.__setattr__  # avoids a lookup per solve
 
 
-def solve_small(
-    Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any
-) -> Result | Literal[False] | None:
-    """The optimum, if it is plain.
+class Declined(Enum):
+    """Why the small-problem solver returned no result."""
 
-    None where the numbers are in another form than arrays of floats or there are too many of them,
-    False where the problem needs a closer look or has an error.
-    """
+    NOT_SMALL_ARRAYS = "the arguments are not float64 arrays and numbers, or there are too many"
+    NOT_SIMPLE = "the problem needs the general solver, or an argument is invalid"
+
+
+def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) -> Result | Declined:
+    """Solve a quadratic with one sum and bounds, if it is small and easy."""
     began = perf_counter()
     if upper is None:
         upper = math.inf
     found = _core.small(Q, 0.0 if c is None else c, total, lower, upper, tol)
-    if not found:
-        return found
+    if not found:  # native code returns None and False
+        return Declined.NOT_SMALL_ARRAYS if found is None else Declined.NOT_SIMPLE
     x, gradient, value, n_iter, violation, tolerance, bound, multiplier = found
-    # The bounds stay the caller's, who may change them.
+    # The bounds belong to the caller, who may change them later.
     bounds = (
         lower.copy() if isinstance(lower, ndarray) else lower,
         upper.copy() if isinstance(upper, ndarray) else upper,
     )
-    # Not through the constructor: a frozen dataclass sets its fields one by one, which takes as
-    # long as the solve.
+    # The constructor of a frozen dataclass sets the fields one by one, which takes as long as the
+    # solve.
     result = new(Result)
     fields = {
         "x": x, "fun": value, "status": OPTIMAL, "n_iter": n_iter, "kkt_violation": violation,
-        "suboptimality_bound": bound, "multiplier": multiplier, "setup_time": 0.0,
+        "suboptimality_bound": bound, "sum_multiplier": multiplier, "setup_time": 0.0,
         "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
-        "bounds": bounds, "tolerance": tolerance, "variables": UNLABELLED,
+        "bounds": bounds, "tolerance": tolerance, "variables": UNLABELED,
     }  # fmt: skip
     set_attribute(result, "__dict__", fields)
     return result
 
 
 def minimum_at_once(model: Any, layout: Layout, z: Array, tol: float) -> Array | None:
-    """The minimum of a quadratic whose fixed variables are those of z, if few others are plain."""
+    """Return the minimum of a quadratic model; variables with equal bounds keep their value in z.
+
+    Returns None if too many variables are free, if there are several groups, or if the
+    small-problem solver declines.
+    """
     free = flatnonzero(layout.lower < layout.upper)
-    if len(free) > AT_ONCE or len(layout.starts) > 2:
+    if len(free) > MAX_FREE_AT_ONCE or len(layout.starts) > 2:
         return None
     minimum = z.copy()
     minimum[free] = 0.0

@@ -1,15 +1,16 @@
-"""The gear for smooth functions: a sequence of quadratics under the same sums and bounds.
+"""The SQP solver for smooth functions: a sequence of quadratic models under the same constraint.
 
-Around the present point the function is replaced by its second-order model, which the gears for
-quadratics minimise within the sums and bounds, from the last model's minimum; then a line search on
-the function itself decides how far to go towards the new one. Where the objective has a
-Hessian this is Newton's method with constraints, a handful of iterations to rounding; elsewhere the
-model's curvature is learnt (`Learnt`), and its minimum is a formula once no bound is in the way.
+In each iteration the function is replaced by its second-order model around the current point. The
+solvers for quadratics minimize the model within the sums and bounds, starting from the minimum of
+the previous model. A line search on the function itself then decides how far to go. If the
+objective has a Hessian this is Newton's method with constraints, which needs few iterations.
+Otherwise curvature is estimated from gradients (`GradientHistory`), and the minimum is a formula if
+no bound is active.
 
-- Variables at a bound or kink that the present prices keep there stay out of the model, so that
-  only the part of the Hessian is needed between those that move.
-- Where the model is not convex, or no step towards its minimum gains, it is damped: a multiple of
-  the squared distance from the present point is added, the more the worse.
+- Variables that stay at a bound or breakpoint according to their derivatives are left out of the
+  model, so only the Hessian of the others is needed.
+- If the model is not convex, or no step towards its minimum makes progress, it is damped: a
+  multiple of the squared distance from the current point is added.
 """
 
 from __future__ import annotations
@@ -24,38 +25,54 @@ from .. import _core
 from .._validation import LARGE, Array
 from ..constraints import Layout
 from ..constraints.layout import GRAIN
-from ..objectives import Kinked, Objective, value_and_gradient
-from ..objectives.objective import Indices
+from ..objectives import L1Penalized, value_and_gradient
+from ..objectives.objective import Indices, sample, second_order
 from ..result import Status
 from ..rules import rule_of
 from . import block, greedy
-from .learnt import Learnt
+from .bfgs import GradientHistory
+from .recession import direction_of_fall
 from .small import minimum_at_once
 from .steps import Length, StepPlan
-from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Seen, Task
+from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
-SUFFICIENT = 1e-4  # of the fall that the slope promises (Armijo)
-# Where the objective rises at the end of a step more steeply than it fell at its beginning, as it
-# does close to the end of its domain, the next iterations would go into coming back: stop before.
-BEFORE_THE_WALL = 0.9
-SHORTEST = 2.0**-40  # of the way to the model's minimum
-FIRST_DAMPING = 1e-3  # of the curvature that it is added to
+# Line search.
+SUFFICIENT = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
+# If the objective rises more steeply at the end of a step than it fell at the start, as near the
+# end of its domain, the step is shortened by this factor. Later iterations would only have to go
+# back.
+SHORTEN = 0.9
+SHORTEST = 2.0**-40  # fraction of the step to the model's minimum at which the search gives up
+NOISE = 1e-14  # relative rounding error of a value
+
+# Damping, relative to the largest curvature of the model.
+FIRST_DAMPING = 1e-3
 LAST_DAMPING = 1e12
-# By how much a model is solved better than the point is: the share that the next violation may
-# keep of this one, and the least that arithmetic allows.
-SHARE = 0.01
-FINEST = 1e-13
-SAMPLE_TOL = 1e-6  # sharp enough for the variables that end at a bound to be there
-QP_ITERATIONS = 1_000_000
-NOISE = 1e-14  # of a value, by rounding
-PATIENCE = 5  # iterations in which neither the objective nor the violation falls
-LEARNING = 100  # the same where curvature is learnt: violations fall slowly, and not each time
-EVERYBODY = slice(None)
+
+# Accuracy of the model problems.
+MODEL_ACCURACY = 0.01  # violation of a model's solution relative to that of the current point
+FINEST = 1e-13  # smallest tolerance that rounding allows
+SAMPLE_TOL = 1e-6  # accurate enough to identify the variables at a bound
+MODEL_ITERATIONS = 1_000_000
+
+# Stopping.
+PATIENCE = 5  # iterations in which neither the objective nor the violation decreases
+# The same if curvature is estimated from gradients: violations decrease slowly and irregularly.
+PATIENCE_WITHOUT_HESSIAN = 100
+# Length of a step, relative to the point, after which to test for a ray of descent.
+LONG = 0.5
+# After this many iterations, twice as many, and so on, the test is thorough. With a Hessian, the
+# value must also have decreased by `tol` since the last test, because Newton's method makes only
+# tiny steps if rounding hides the curvature.
+FIRST_TEST = 32
+# Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
+FAR = 1e100
+ALL = slice(None)
 
 
 def run(task: Task) -> Outcome:
-    """Model, minimise the model, search along the line, repeat."""
-    with np.errstate(all="ignore"):  # outside the domain, and far out on an unbounded problem
+    """Build a model, minimize it, search along the line, repeat."""
+    with np.errstate(all="ignore"):  # points outside the domain and unbounded problems overflow
         return _run(task)
 
 
@@ -63,84 +80,101 @@ def _run(task: Task) -> Outcome:
     objective, z = task.objective, task.z
     value, gradient = value_and_gradient(objective, z)
     if value == math.inf and math.isfinite(objective.value(z)):
-        objective.gradient(z)  # says what is not finite
+        objective.gradient(z)  # raises an error that names the entry that is not finite
     task.start_at(value, gradient)
     spread = task.layout.project(np.zeros(task.layout.n))
     if np.array_equal(z, spread):
         value, gradient = _from_sample(task, value, gradient)
-    # The last model's minimum; at first a start that was given, or is better than anyone's.
+    # The minimum of the previous model; at first a start that is better than the even spread.
     target = None if np.array_equal(z, spread) else z.copy()
-    learnt = Learnt(len(z))
+    steps = GradientHistory(len(z))
     damping, moved, idle, best, lowest = 0.0, 0, 0, math.inf, value
-    plain = False  # whether the last model was convex as it was, without damping
-    # No minimum is that far from where it is looked for: only a function without one leads there.
-    far = 1e100 * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
+    last_test = math.inf, math.inf  # value and violation at the last test
+    undamped = False  # whether the last model was convex without damping
+    # No minimum is that far away: only a function without a minimum leads there.
+    far = FAR * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
     while True:
-        seen = task.seen_at(value, gradient)
+        current = task.evaluation_from(value, gradient)
         if task.record:
             interior = int(((z > task.layout.lower) & (z < task.layout.upper)).sum())
-            task.rows.append(np.array([[value, seen.violation, moved, interior, task.elapsed]]))
+            task.rows.append(np.array([[value, current.violation, moved, interior, task.elapsed]]))
         if task.line_is_due:
-            task.tell(value, seen.violation)
-        if task.n_iter and task.stopped_by_callback(value, seen.violation):
-            return Outcome(Status.STOPPED, seen=seen)
-        if seen.violation <= task.threshold_at(seen):
-            if task.is_optimal(seen):
-                return Outcome(Status.OPTIMAL, seen=seen) if plain else _stationary(task, seen)
-            if not task.aim_lower(seen):
-                return Outcome(Status.STALLED, NO_PROGRESS, seen)
+            task.log_line(value, current.violation)
+        if task.n_iter and task.stopped_by_callback(value, current.violation):
+            return Outcome(Status.STOPPED, evaluation=current)
+        if current.violation <= task.threshold_at(current):
+            if task.is_optimal(current):
+                return (
+                    Outcome(Status.OPTIMAL, evaluation=current)
+                    if undamped
+                    else _stationary(task, current)
+                )
+            if not task.aim_lower(current):
+                return Outcome(Status.STALLED, NO_PROGRESS, current)
         if task.n_iter >= task.max_iter:
-            return Outcome(Status.MAX_ITER, seen=seen)
-        idle = 0 if seen.violation < 0.5 * best else idle + 1
-        best = min(best, seen.violation)
+            return Outcome(Status.MAX_ITER, evaluation=current)
+        idle = 0 if current.violation < 0.5 * best else idle + 1
+        best = min(best, current.violation)
 
-        moving = _moving(task, seen)
+        moving = _moving(task, current)
         layout = _with_the_others_fixed(task.layout, moving, z)
-        exact = _second_order(objective, z, moving)
-        patience = LEARNING if exact is None else PATIENCE
-        task.n_iter += 1
+        exact = second_order(objective, z, moving)
+        patience = PATIENCE_WITHOUT_HESSIAN if exact is None else PATIENCE
         while True:
             if task.elapsed >= task.time_limit:
-                return Outcome(Status.TIME_LIMIT, seen=seen)
+                return Outcome(Status.TIME_LIMIT, evaluation=current)
             if exact is None:
-                target, convex = _learnt_minimum(task, learnt, moving, damping, seen, target)
+                target, convex = _bfgs_minimum(task, steps, moving, damping, current, target)
             else:
-                amount = _amount(damping, exact.lipschitz[moving], seen, z)
+                amount = _amount(damping, exact.lipschitz[moving], current, z)
                 model = exact.plus(gradient, amount, z)
-                target, convex = _minimum(task, model, layout, EVERYBODY, seen, target)
-            found = _search(task, seen, target) if convex else None
+                target, convex = _minimum(task, model, layout, ALL, current, target)
+            found = _search(task, current, target) if convex else None
             if found is not None:
                 break
-            if exact is None and learnt:
-                learnt.forget()
+            if exact is None and steps:
+                steps.forget()
             elif damping < LAST_DAMPING and not (convex and idle > patience):
                 damping = max(10 * damping, FIRST_DAMPING)
             else:
-                return Outcome(Status.STALLED, NO_PROGRESS, seen)
+                return Outcome(Status.STALLED, NO_PROGRESS, current)
             target = z.copy()
         point, new_value, new_gradient = found
         if not (new_value > -math.inf and np.abs(point).max() < far):
-            return Outcome(Status.UNBOUNDED, seen=seen)
-        if lowest - new_value > NOISE * _size(task, seen):  # a value may rise by noise, and fall
+            return Outcome(Status.UNBOUNDED, evaluation=current)
+        test_due = task.n_iter >= FIRST_TEST and task.n_iter.bit_count() == 1
+        if test_due or np.abs(point - z).max() >= LONG * np.abs(z).max():
+            falling = direction_of_fall(task, point - z, thorough=test_due)
+            if falling is not None:
+                return Outcome(Status.UNBOUNDED, evaluation=current, direction=falling)
+        if test_due:
+            gained = last_test[0] - new_value > task.tol * _size(task, current)
+            if exact is not None and not gained and current.violation > 0.5 * last_test[1]:
+                return Outcome(Status.STALLED, NO_PROGRESS, current)
+            last_test = new_value, current.violation
+        if lowest - new_value > NOISE * _size(
+            task, current
+        ):  # the value may go up and down by noise
             idle, lowest = 0, new_value
         elif idle > patience:
-            return Outcome(Status.STALLED, NO_PROGRESS, seen)
-        learnt.learn(point - z, new_gradient - gradient)
+            return Outcome(Status.STALLED, NO_PROGRESS, current)
+        steps.append(point - z, new_gradient - gradient)
+        task.n_iter += 1
         moved = int((point != z).sum())
         z[:], value, gradient = point, new_value, new_gradient
-        plain = damping == 0.0
+        undamped = damping == 0.0
         damping = damping / 10 if damping > FIRST_DAMPING else 0.0
 
 
 def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Array]:
-    """Start from the minimum of a similar function that costs less, if there is one."""
-    part = getattr(task.objective, "sample", lambda z: None)(task.z)
+    """Start from the minimum of a similar function that is cheaper, if there is one."""
+    part = sample(task.objective, task.z)
     if part is None:
         return value, gradient
-    kinks = task.objective.kinks
+    l1_terms = task.objective.l1_terms
     similar = dataclasses.replace(
         task,
-        objective=part if kinks is None else Kinked(part, *kinks),
+        objective=part if l1_terms is None else L1Penalized(part, *l1_terms),
         z=task.z.copy(),
         tol=max(task.tol, SAMPLE_TOL),
         callback=None,
@@ -155,25 +189,20 @@ def _from_sample(task: Task, value: float, gradient: Array) -> tuple[float, Arra
     return new_value, new_gradient
 
 
-def _stationary(task: Task, seen: Seen) -> Outcome:
-    """What to call a stationary point: the optimum if the function is convex there."""
-    model = _second_order(task.objective, task.z, np.arange(task.layout.n))
+def _stationary(task: Task, current: Evaluation) -> Outcome:
+    """Return the outcome at a stationary point: optimal if the Hessian is positive semidefinite."""
+    model = second_order(task.objective, task.z, np.arange(task.layout.n))
     if model is None or model.prefers_blocks:
-        return Outcome(Status.OPTIMAL, seen=seen)
-    return _quadratic_task(task, model, task.layout).stationary(seen=seen)
+        return Outcome(Status.OPTIMAL, evaluation=current)
+    return _quadratic_task(task, model, task.layout).stationary(current=current)
 
 
-def _second_order(objective: Objective, z: Array, moving: Indices) -> Any:
-    known = getattr(objective, "second_order", None)
-    return None if known is None else known(z, moving)
-
-
-def _moving(task: Task, seen: Seen) -> Indices:
-    """Those that would trade at prices near the present ones."""
+def _moving(task: Task, current: Evaluation) -> Indices:
+    """Return the variables that may change in this iteration, judging by their derivatives."""
     layout = task.layout
-    if layout.nested:  # groups trade across, at prices of their own
+    if layout.nested:  # exchanges between groups depend on several multipliers
         return np.flatnonzero(layout.lower < layout.upper)
-    return _core.moving(task.point, seen.gradient, seen.multiplier, seen.violation)
+    return _core.moving(task.point, current.gradient, current.multiplier, current.violation)
 
 
 def _with_the_others_fixed(layout: Layout, moving: Indices, z: Array) -> Layout:
@@ -184,50 +213,57 @@ def _with_the_others_fixed(layout: Layout, moving: Indices, z: Array) -> Layout:
     return dataclasses.replace(layout, lower=lower, upper=upper)
 
 
-def _amount(damping: float, curvature: Array, seen: Seen, z: Array) -> float:
-    """What is to be added to the diagonal of a Hessian."""
-    return damping * (float(np.abs(curvature).max()) or _guess(seen, z)) if damping else 0.0
+def _amount(damping: float, curvature: Array, current: Evaluation, z: Array) -> float:
+    """Return the number to add to the diagonal of a Hessian."""
+    return damping * (float(np.abs(curvature).max()) or _guess(current, z)) if damping else 0.0
 
 
-def _guess(seen: Seen, z: Array) -> float:
-    """A curvature that nothing is known of."""
-    # Amounts may be as small as numbers can be, and a curvature no larger than what is allowed.
-    return min(seen.violation / (float(np.abs(z).max()) or 1.0), LARGE)
+def _guess(current: Evaluation, z: Array) -> float:
+    """Return a first estimate of the curvature."""
+    # Variables may be tiny; limit the curvature to the largest number that products allow.
+    return min(current.violation / (float(np.abs(z).max()) or 1.0), LARGE)
 
 
-def _learnt_minimum(
-    task: Task, learnt: Learnt, moving: Indices, damping: float, seen: Seen, last: Array | None
+def _bfgs_minimum(
+    task: Task,
+    steps: GradientHistory,
+    moving: Indices,
+    damping: float,
+    current: Evaluation,
+    last: Array | None,
 ) -> tuple[Array, bool]:
-    """The minimum of the model with the curvature learnt, which is convex.
+    """Return the minimum of the model with estimated curvature, which is convex.
 
-    Most often, later on, no bound is in the way.
+    In late iterations usually no bound is in the way, and it is a formula.
     """
-    layout, z, gradient = task.layout, task.z[moving], seen.gradient[moving]
-    bend = learnt.bend(moving, layout, _guess(seen, task.z))
-    if not (damping or layout.nested or task.objective.kinks):
-        point = z + bend.step(gradient)
+    layout, z, gradient = task.layout, task.z[moving], current.gradient[moving]
+    hessian = steps.hessian(moving, layout, _guess(current, task.z))
+    if not (damping or layout.nested or task.objective.l1_terms):
+        point = z + hessian.step(gradient)
         if (point >= layout.lower[moving]).all() and (point <= layout.upper[moving]).all():
             target = task.z.copy()
             target[moving] = point
             return target, True
-    model = bend.around(z)
-    model = model.plus(gradient, _amount(damping, model.lipschitz, seen, task.z), z)
-    return _minimum(task, model, layout.among(moving, task.z), moving, seen, last)
+    model = hessian.around(z)
+    model = model.plus(gradient, _amount(damping, model.lipschitz, current, task.z), z)
+    return _minimum(task, model, layout.among(moving, task.z), moving, current, last)
 
 
 def _minimum(
-    task: Task, model: Any, layout: Layout, members: Any, seen: Seen, last: Array | None
+    task: Task, model: Any, layout: Layout, members: Any, current: Evaluation, last: Array | None
 ) -> tuple[Array, bool]:
-    """The minimum of the model, and whether the model is convex.
+    """Return the minimum of the model, and whether the model is convex.
 
-    From the last model's minimum, which has the right variables at their bounds when the point on
-    the way there does not; the first time from a point with few variables between their bounds.
+    The start is the previous model's minimum, which often has the right variables at their bounds.
+    The first start is a point with few free variables.
     """
     part = _quadratic_task(task, model, layout, members)
-    wanted = seen.violation * min(SHARE, seen.violation / seen.scale)
-    part.tol = max(wanted / _core.scale(part.point, seen.gradient[members], model.linear), FINEST)
+    wanted = current.violation * min(MODEL_ACCURACY, current.violation / current.scale)
+    part.tol = max(
+        wanted / _core.scale(part.point, current.gradient[members], model.linear), FINEST
+    )
     target = task.z.copy()
-    if task.objective.kinks is None:
+    if task.objective.l1_terms is None:
         plain = minimum_at_once(model, layout, part.z, part.tol)
         if plain is not None:
             target[members] = plain
@@ -238,63 +274,66 @@ def _minimum(
     elif bounded:
         constants = np.maximum(model.lipschitz, 0.0)
         part.z[:] = layout.fill(model.gradient(layout.lower), constants)
-    outcome = (block if block.suits(model, layout) else greedy).run(part)
+    outcome = (block if block.preferred(model, layout) else greedy).run(part)
     convex = outcome.status != Status.UNBOUNDED and not outcome.remark.startswith(NOT_CONVEX)
     target[members] = part.z
     return target, convex
 
 
-def _quadratic_task(task: Task, model: Any, layout: Layout, members: Any = EVERYBODY) -> Task:
-    kinks = task.objective.kinks
+def _quadratic_task(task: Task, model: Any, layout: Layout, members: Any = ALL) -> Task:
+    l1_terms = task.objective.l1_terms
     return Task(
-        objective=model if kinks is None else Kinked(model, kinks[0][members], kinks[1][members]),
+        objective=model
+        if l1_terms is None
+        else L1Penalized(model, l1_terms[0][members], l1_terms[1][members]),
         layout=layout,
         rule=rule_of("libsvm"),
         plan=StepPlan(Length.exact),
         z=task.z[members].copy(),
         tol=task.tol,
-        max_iter=QP_ITERATIONS,
+        max_iter=MODEL_ITERATIONS,
         time_limit=task.time_left,
         callback=None,
         rng=task.rng,
         record=False,
-        finish=True,
-        next_line=math.inf,  # nobody wants to read of the steps of a step
+        newton_phase=True,
+        next_line=math.inf,  # no log lines from the model problems
     )
 
 
-def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array] | None:
-    """A point on the way to the target where the objective falls, with its value and gradient.
+def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, float, Array] | None:
+    """Return a point towards the target with a smaller value, its value and gradient; or None.
 
-    Where the fall drowns in the rounding of the objective, the slope at the new point decides
-    instead (the approximate Wolfe condition of Hager and Zhang). Outside the domain nothing falls.
-    Slopes are of the gradient less the multipliers, which no direction that keeps the sums feels:
-    the rounding of the sums would.
+    If the decrease is within the rounding error of the objective, the slope at the new point
+    decides instead (the approximate Wolfe condition of Hager and Zhang). Points outside the domain
+    are rejected. Slopes are computed with the gradient minus the multipliers. A direction that
+    keeps the sums does not change by that, but rounding errors of the sums would otherwise enter
+    the slope.
     """
-    layout, kinks = task.layout, task.objective.kinks
+    layout, l1_terms = task.layout, task.objective.l1_terms
     direction = target - task.z
-    level = _level(layout, seen.multiplier, task.z, direction)[layout.group]
-    kinked = 0.0
-    if kinks is not None:
-        weight, pivot = kinks
-        kinked = _core.dot(weight, np.abs(target - pivot) - np.abs(task.z - pivot))
-    slope = _core.dot(seen.gradient - level, direction) + kinked
+    level = _level(layout, current.multiplier, task.z, direction)[layout.group]
+    l1_change = 0.0
+    if l1_terms is not None:
+        weight, breakpoint = l1_terms
+        l1_change = _core.dot(weight, np.abs(target - breakpoint) - np.abs(task.z - breakpoint))
+    slope = _core.dot(current.gradient - level, direction) + l1_change
     if not slope < 0:
         return None
-    noise = NOISE * _size(task, seen)
+    noise = NOISE * _size(task, current)
     length = 1.0
     while length > SHORTEST:
         point = target.copy()
         if length < 1:
             point = np.clip(task.z + length * direction, layout.lower, layout.upper)
-        layout.settle(point, None if kinks is None else kinks[1])
+        layout.restore_sums(point, None if l1_terms is None else l1_terms[1])
         value, gradient = value_and_gradient(task.objective, point)
-        fall = seen.value - value
-        new_slope = _core.dot(gradient - level, direction) + kinked
+        fall = current.value - value
+        new_slope = _core.dot(gradient - level, direction) + l1_change
         if fall >= -SUFFICIENT * length * slope:
             if new_slope <= -slope or length < 0.5:
                 return point, value, gradient
-            length *= BEFORE_THE_WALL
+            length *= SHORTEN
             continue
         if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT - 1) * slope:
             return point, value, gradient
@@ -303,7 +342,7 @@ def _search(task: Task, seen: Seen, target: Array) -> tuple[Array, float, Array]
 
 
 def _level(layout: Layout, multiplier: Array, z: Array, direction: Array) -> Array:
-    """The multiplier of each group whose sum stays; of one that changes under a total, of that."""
+    """Return the multiplier of each group; without its own part if its sum changes."""
     if not layout.nested:
         return multiplier
     change = np.add.reduceat(direction, layout.starts[:-1])
@@ -311,14 +350,14 @@ def _level(layout: Layout, multiplier: Array, z: Array, direction: Array) -> Arr
     return np.asarray(multiplier[0] + np.where(stays, multiplier[1:], 0.0))
 
 
-def _size(task: Task, seen: Seen) -> float:
-    """The size of the terms that the objective is a sum of, as far as it can be seen."""
-    products = _core.dot(np.abs(seen.gradient), np.abs(task.z))
-    return max(abs(seen.value), seen.size, products)
+def _size(task: Task, current: Evaluation) -> float:
+    """Return the size of the terms that cancel in the objective, as far as known."""
+    products = _core.dot(np.abs(current.gradient), np.abs(task.z))
+    return max(abs(current.value), current.size, products)
 
 
 def _shorter(fall: float, slope: float) -> float:
-    """The minimum of the parabola with this slope and fall, from a tenth to a half."""
+    """Return the factor to shorten a step by: the minimum of a parabola, from 0.1 to 0.5."""
     if not math.isfinite(fall):
         return 0.5
     return float(np.clip(0.5 * slope / (fall + slope), 0.1, 0.5))

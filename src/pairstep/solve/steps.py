@@ -1,12 +1,12 @@
-"""Steps: how far to move once a rule has chosen.
+"""Step lengths: how far to go along the step that a rule has chosen.
 
-A step assumes a curvature along the chosen move d and goes to the minimum of the resulting
-parabola, or to the first room that is used up:
+A step assumes a curvature along the chosen direction d and goes to the minimum of the resulting
+parabola, or to the nearest bound or breakpoint:
 
 - ``"1/L2"``: the 2-coordinate constant (``1/L1`` with ``L1 = L2/2`` for the 1-norm rules);
 - ``"lipschitz"``: the coordinate-wise constants, eq. (deltaLi) of the paper;
 - ``"exact"``: the true ``d'Hd`` of a quadratic;
-- ``"backtracking"``: shrinks until the objective falls enough, for any smooth function;
+- ``"backtracking"``: halves the step until the objective decreases enough, for any smooth function;
 - a number: the step size alpha of the rule's model; a callable: ``step(progress) -> alpha``.
 
 To add a step, give it a name here and its curvature in `loop.assumed_curvature` and
@@ -28,31 +28,31 @@ from ..objectives import Objective
 from ..result import Progress
 from ..rules import Rule
 
-Step = str | float | Callable[[Progress], float]
+StepOption = str | float | Callable[[Progress], float]
 
 STEPS = ("auto", "1/L2", "lipschitz", "exact", "backtracking")
 
 
-Length = _core.Step  # how the length of a move is found
-BACKTRACKING = None  # in its place: by trying
+Length = _core.StepLength  # formula of the step length
+BACKTRACKING = None  # in place of a formula
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A step, resolved against a rule and an objective.
+    """The step length for a given rule and objective.
 
     Attributes
     ----------
-    length : _core.Step or None
-        The curvature that the length of a move is computed with; None for backtracking.
+    length : _core.StepLength or None
+        The curvature that the step length assumes; None for backtracking.
     alpha : float
-        Step size of the model by which the rule chooses; NaN where nobody knows one.
+        Step size of the model by which the rule chooses; NaN if unknown.
     one_norm_constant : float
-        The L1 of `_core.Step.norm`.
+        The L1 of `_core.StepLength.norm`.
     lipschitz : ndarray or None
-        Coordinate-wise constants, where the rule or the step uses them.
+        Coordinate-wise constants, if the rule or the step uses them.
     next_alpha : callable or None
-        Gives alpha anew before each iteration.
+        Returns alpha before each iteration.
     """
 
     length: Any
@@ -62,8 +62,8 @@ class StepPlan:
     next_alpha: Callable[[Progress], float] | None = None
 
 
-def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
-    """Resolve a step, or say what is missing for it."""
+def plan(rule: Rule, step: StepOption, objective: Objective) -> StepPlan:
+    """Return the plan for a step, or raise if the objective lacks what it needs."""
     if isinstance(step, str):
         choice("step", step, STEPS)
         if step == "auto":
@@ -78,10 +78,10 @@ def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
         )
     uses_constants = rule.weighted or step == "lipschitz"
     constants = _constants(rule, step, objective) if uses_constants else None
-    if constants is None and not rule.native:  # a function sees them where they are known
+    if constants is None and not rule.native:  # a Python rule gets them if they are known
         known = objective.lipschitz
         constants = known if known is not None and known.min() > 0 else None
-    # gs-q and gs-1 choose by a model that needs a step size, whatever the length of the step.
+    # gs-q and gs-1 choose by a model that needs a step size, whatever the step length.
     alpha = 1.0
     if rule.uses_alpha and isinstance(step, str) and step != "backtracking":
         alpha = _one_over_l2(rule, step, objective)
@@ -90,7 +90,7 @@ def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
         length = Length.norm if rule.curved else Length.model
         return StepPlan(length, lipschitz=constants, next_alpha=step)
     if isinstance(step, float):
-        if rule.curved:  # its own model has the Hessian's curvature
+        if rule.curved:  # its model uses the Hessian's curvature
             return StepPlan(Length.norm, lipschitz=constants, one_norm_constant=1 / (2 * step))
         return StepPlan(Length.model, step, lipschitz=constants)
     if step == "1/L2":
@@ -109,7 +109,7 @@ def plan(rule: Rule, step: Step, objective: Objective) -> StepPlan:
     return StepPlan(BACKTRACKING, 1 / l2 if l2 else math.nan)
 
 
-def _constants(rule: Rule, step: Step, objective: Objective) -> Array:
+def _constants(rule: Rule, step: StepOption, objective: Objective) -> Array:
     user = f"rule {rule.name!r}" if rule.weighted else f"step {step!r}"
     constants = objective.lipschitz
     if constants is None:
@@ -122,13 +122,13 @@ def _constants(rule: Rule, step: Step, objective: Objective) -> Array:
             f"{user} needs positive Lipschitz constants, but coordinate {i} has {constants[i]:g}: "
             "the objective is not convex"
         )
-    # Of a coordinate without curvature any positive number is a Lipschitz constant; the smallest
-    # that others have neither hides it from the weighted rules nor makes it their favourite.
+    # Any positive number is a Lipschitz constant of a coordinate without curvature. The smallest
+    # constant of the others neither excludes the coordinate from the weighted rules nor prefers it.
     positive = constants[constants > 0]
     return np.where(constants > 0, constants, positive.min() if len(positive) else 1.0)
 
 
-def _one_over_l2(rule: Rule, step: Step, objective: Objective) -> float:
+def _one_over_l2(rule: Rule, step: StepOption, objective: Objective) -> float:
     l2 = objective.two_coordinate_constant()
     if l2 is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What all gears share: the task they are given and the outcome they hand back."""
+"""The task that a solver works on, the optimality test, and the outcome that it returns."""
 
 from __future__ import annotations
 
@@ -13,35 +13,61 @@ import numpy as np
 from .. import _core, log
 from .._validation import Array
 from ..constraints import Layout
+from ..constraints.layout import GRAIN
 from ..kept import kept
-from ..objectives import Objective, value_and_gradient
+from ..objectives import Objective, rounding_errors, value_and_gradient
+from ..objectives.objective import (
+    Indices,
+    constant_gradient,
+    has_minimum,
+    least_pair_curvature,
+    lower_bound,
+    products,
+)
 from ..result import History, Progress, Status
 from ..rules import Rule
+from .quadratic_recession import direction_of_fall
 from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
 
-GAIN, ROUNDING = _core.GAIN, _core.ROUNDED  # see core/certify.hpp
+# See cpp/core/policy.hpp.
+GAIN = _core.NumericalPolicy.gain_per_tol
+ROUNDING = _core.NumericalPolicy.gradient_rounding
+FLAT = 1e-10  # a curvature that is this small against those of the variables may be none
 # What a gradient elsewhere counts against the one at hand, where the Hessian is not constant.
 ELSEWHERE = 1e-3
+# What can be gained is in no doubt up to this many times the rounding error of the value.
+VALUE_ERRORS = 16
+
+# Relative curvature of a pair below which a quadratic is not convex beyond rounding.
+NEGATIVE_CURVATURE = 1e-9
+# Convexity is tested with a Cholesky factorization of the whole Hessian up to this many variables,
+# and of the free variables' Hessian up to this many free variables: the cost grows with the cube.
+MAX_CHECKED_WHOLE = 300
+MAX_FREE_CHECKED = 3000
 
 
-class Seen(NamedTuple):
-    """What the problem says of a point: derived from it, not kept up to date by a loop."""
+class Evaluation(NamedTuple):
+    """Value, gradient and certificates of a point, computed from the problem."""
 
     value: float
     gradient: Array
     violation: float
     bound: float  # the Frank-Wolfe gap
-    nearby: float  # the same where no account goes further than the largest is
+    nearby: float  # the gap if no variable may exceed the largest one in size
     scale: float  # the size of the terms that cancel in the gradient
-    size: float  # and of those that cancel in the objective, where they are known
-    multiplier: Array  # one per group; of nested groups first that of their total
+    size: float  # the size of the terms that cancel in the objective, if known
+    multiplier: Array  # one per group; for nested groups, that of their total comes first
+    residual: float  # effect on f of the distance of the sums from their totals
+    excess: float  # the violation beyond the tolerance of the two variables that attain it
+    allowed: float  # the tolerance of those two variables
+    tolerance: float  # the tolerance of the two variables with the largest violation
 
 
 @dataclass
 class Task:
-    """A problem in accounts, and how to solve it. Gears change `z` and `n_iter` as they go."""
+    """A problem in the variables of a layout, with options. Solvers change `z` and `n_iter`."""
 
     objective: Objective
     layout: Layout
@@ -54,31 +80,35 @@ class Task:
     callback: Callback | None
     rng: np.random.Generator
     record: bool
-    finish: bool
+    newton_phase: bool
     verbose: bool = False
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
     rows: list[Array] = field(default_factory=list)
-    strictness: float = 1.0  # the share of `tol` that is aimed at; see `aim_lower`
+    strictness: float = 1.0  # fraction of `tol` that the solver aims at; see `aim_lower`
     least_scale: float = 0.0  # see `start_at`
     first_value: float = 0.0
-    next_line: float = field(default_factory=lambda: log.EVERY)  # when the log is due, in seconds
+    last_evaluation: tuple[Array, Evaluation] | None = (
+        None  # with its z; only if there is a time limit
+    )
+    first_largest: float = 0.0  # largest variable at the start; all may be 0 at the optimum
+    next_line: float = field(default_factory=lambda: log.SECONDS_BETWEEN_LINES)  # in seconds
 
     @property
-    def heard(self) -> bool:
-        """Whether anybody reads the log."""
-        return log.heard(self.verbose)
+    def logs(self) -> bool:
+        """Whether log lines are printed or logged."""
+        return log.is_enabled(self.verbose)
 
     @property
     def line_is_due(self) -> bool:
-        """Whether it is time for a line in the log."""
-        return self.heard and self.elapsed >= self.next_line
+        """Whether a log line is due."""
+        return self.logs and self.elapsed >= self.next_line
 
-    def tell(self, value: float, violation: float) -> None:
-        """Write a line into the log."""
+    def log_line(self, value: float, violation: float) -> None:
+        """Write a log line."""
         line = f"iteration {self.n_iter}: value {value:.9g}, KKT violation {violation:.2e}"
-        log.tell(f"{line}, {self.elapsed:.1f} s", self.verbose)
-        self.next_line = self.elapsed + log.EVERY
+        log.write(f"{line}, {self.elapsed:.1f} s", self.verbose)
+        self.next_line = self.elapsed + log.SECONDS_BETWEEN_LINES
 
     @property
     def elapsed(self) -> float:
@@ -92,10 +122,10 @@ class Task:
 
     @property
     def patience(self) -> int:
-        """Iterations without progress after which a gear gives up.
+        """Number of iterations without progress after which a solver gives up.
 
-        An unguided rule needs many tries to hit a pair that gains, the more so the more unequal
-        the odds.
+        A random or cyclic rule needs many iterations to hit a pair that makes progress, and more if
+        the probabilities are unequal.
         """
         n = self.layout.n
         if self.rule.guided:
@@ -107,15 +137,15 @@ class Task:
 
     @kept
     def point(self) -> Any:
-        """What the native functions call a point, the gradient apart; it refers to z."""
+        """The native view of z, bounds and L1 terms; it refers to z."""
         layout = self.layout
-        weight, pivot = self.objective.kinks or (None, None)
+        weight, breakpoint = self.objective.l1_terms or (None, None)
         return _core.Point(
             self.z,
             layout.lower,
             layout.upper,
             weight,
-            pivot,
+            breakpoint,
             layout.starts,
             layout.low,
             layout.high,
@@ -123,57 +153,113 @@ class Task:
 
     @kept
     def choice(self) -> Any:
-        """How the native rule is to choose."""
+        """The native options of the rule."""
         return self.choice_with(self.plan.alpha)
 
     def choice_with(self, alpha: float) -> Any:
-        """The same with another step size."""
+        """Return the native options of the rule with another step size."""
         generator = self.rng.bit_generator.capsule if self.rule.draws else None
         return _core.Choice(self.rule.code, alpha, self.plan.lipschitz, generator)
 
-    def settle(self) -> None:
-        """Make the sums of z exact."""
-        kinks = self.objective.kinks
-        self.layout.settle(self.z, None if kinks is None else kinks[1])
+    def restore_sums(self) -> None:
+        """Make the sums of z exact, in place."""
+        l1_terms = self.objective.l1_terms
+        self.layout.restore_sums(self.z, None if l1_terms is None else l1_terms[1])
 
-    def look(self) -> Seen:
-        """What the problem says of z."""
-        return self.seen_at(*value_and_gradient(self.objective, self.z))
+    def evaluate(self) -> Evaluation:
+        """Compute value, gradient and certificates at z."""
+        return self.evaluation_from(*value_and_gradient(self.objective, self.z))
 
-    def seen_at(self, value: float, gradient: Array) -> Seen:
-        """The same, given value and gradient."""
-        return Seen(value, gradient, *_core.certify(self.point, gradient, self._constant_gradient))
+    def evaluation_from(self, value: float, gradient: Array) -> Evaluation:
+        """Compute the certificates at z, given value and gradient."""
+        linear, totals = self._constant_gradient, self.layout.totals
+        certificate = _core.certify(self.point, gradient, linear, totals)
+        if self.objective.linear is None:
+            violation, _, _, scale, *_ = certificate
+            tolerance = self.tol * max(scale, self.least_scale)
+            judged = violation - tolerance, tolerance, tolerance
+        else:
+            terms = self._terms(gradient, self._shared_costs[1])
+            judged = _core.excess(self.point, gradient, 0.5 * self.tol * terms)
+        current = Evaluation(value, gradient, *certificate, *judged)
+        if self.time_limit < math.inf:
+            self.last_evaluation = self.z.copy(), current
+        return current
+
+    def out_of_time(self) -> Outcome:
+        """Return the outcome if the time limit interrupts a gradient.
+
+        It is the last point whose gradient is known, or the start with unknown certificates.
+        """
+        layout = self.layout
+        if self.last_evaluation is not None:
+            remark = ""
+            self.z[:], current = self.last_evaluation
+        else:
+            remark = "before the first gradient was known"
+            n_sums = len(layout.starts) - 1 + layout.nested
+            gradient, multiplier = np.full(layout.n, math.nan), np.full(n_sums, math.nan)
+            unknown = math.inf, math.inf, math.inf, 0.0, 0.0, multiplier, 0.0, math.inf, 0.0, 0.0
+            current = Evaluation(math.nan, gradient, *unknown)
+        if self.record and not self.rows:
+            interior = int(((self.z > layout.lower) & (self.z < layout.upper)).sum())
+            row = current.value, current.violation, 0, interior, self.elapsed
+            self.rows.append(np.array([row]))
+        return Outcome(Status.TIME_LIMIT, remark, current)
 
     @property
     def _constant_gradient(self) -> Array | None:
-        """The part of the gradient that no x changes, where it is known."""
-        if self.objective.linear is not None:
-            return self.objective.linear
-        return getattr(self.objective, "constant_gradient", None)
+        """The part of the gradient that does not depend on x, if known."""
+        return constant_gradient(self.objective)
+
+    @kept
+    def _shared_costs(self) -> tuple[Array, Array]:
+        """The part of c that all entries of a sum share, and the sizes of the rest.
+
+        If the sum is fixed, adding a number to all entries of c adds a constant to the objective,
+        so it must not increase the tolerance.
+        """
+        assert self.objective.linear is not None
+        return _core.shared_costs(self.point, self.objective.linear)
+
+    def _terms(self, gradient: Array, linear_sizes: Array) -> Array:
+        """Return the size of the terms that cancel in each derivative of a quadratic."""
+        linear, l1_terms = self.objective.linear, self.objective.l1_terms
+        assert linear is not None
+        terms = np.maximum(np.abs(gradient - linear), linear_sizes)
+        if l1_terms is not None:
+            terms = np.maximum(terms, l1_terms[0])
+        if self.objective.lipschitz is None:
+            return terms
+        # The term Q_ii x_i may cancel with those of other variables, too.
+        own = self.objective.lipschitz * np.abs(self.z)
+        return np.asarray(np.maximum(terms, np.minimum(own, terms.max())))
 
     def violation_of(self, gradient: Array) -> float:
-        """The KKT violation at z, given a gradient."""
+        """Return the KKT violation at z, given a gradient."""
         return _core.certify(self.point, gradient)[0]
 
     def start_at(self, value: float, gradient: Array) -> float:
-        """Take the measure of the problem at the start; returns the violation to aim at.
+        """Record the scale of the problem at the start; return the violation to aim at.
 
-        Tolerances are relative to the terms that cancel in the gradient: |Qx|, |c| and the kinks.
-        Of a function that is not quadratic they are not known: the gradient itself stands for
-        them, and a small share of what it was elsewhere, for it may be 0 at the optimum. Where all
-        terms vanish at the optimum, a millionth of what would have done at the start does.
+        The tolerance of a quadratic is relative to the terms that cancel in each derivative: |Qx|,
+        |c| and the L1 weight. For other functions these terms are unknown. The largest derivative
+        is used instead, and at least a small fraction of the largest derivative elsewhere, because
+        the gradient may be 0 at the optimum.
         """
-        scale = _core.scale(self.point, gradient, self._constant_gradient)
-        self.least_scale = 1e-6 * scale
+        self.first_value, self.first_largest = value, float(np.abs(self.z).max())
         if self.objective.linear is None:
             if value == math.inf:
                 raise ValueError(
                     "the objective's value at the start is inf or nan: give x0 inside its domain"
                 )
+            if self.time_limit < math.inf:  # the limit may interrupt the next gradient
+                self.evaluation_from(value, gradient)
+            scale = _core.scale(self.point, gradient, self._constant_gradient)
             scale = max(scale, self._scale_elsewhere(gradient))
             self.least_scale = ELSEWHERE * scale
-        self.first_value = value
-        return self.tol * scale
+            return self.tol * scale
+        return self.threshold_at(self.evaluation_from(value, gradient))
 
     def _scale_elsewhere(self, gradient: Array) -> float:
         spread = self.layout.project(np.zeros(self.layout.n))
@@ -183,107 +269,235 @@ class Task:
         other = float(np.abs(gradient).max())
         return other if math.isfinite(other) else 0.0
 
-    def tolerance_at(self, seen: Seen) -> float:
-        """The violation up to which a point may be called optimal."""
-        return self.tol * max(seen.scale, self.least_scale)
+    def threshold_at(self, current: Evaluation) -> float:
+        """Return the violation to aim at, not below the rounding error of the gradient."""
+        aim = self.strictness * self.tol * max(current.scale, self.least_scale)
+        return max(aim, self._least_aim(current)) if aim < self._largest_rounding(current) else aim
 
-    def threshold_at(self, seen: Seen) -> float:
-        """The violation to aim at."""
-        return self.strictness * self.tolerance_at(seen)
-
-    def is_optimal(self, seen: Seen) -> bool:
-        """Whether a point may be called optimal, as far as its derivatives tell."""
-        if seen.violation > self.tolerance_at(seen):
+    def is_optimal(self, current: Evaluation) -> bool:
+        """Return whether a point is optimal, judging by its derivatives."""
+        if current.excess > 0 or not self._sums_are_exact_enough(current):
             return False
-        if seen.nearby <= self._gain_allowed(seen):
-            return True
-        return seen.violation <= self.rounding_at(seen)
+        return current.nearby <= self.gain_allowed(current) or self._is_within_rounding(current)
 
-    def is_rounded(self, seen: Seen) -> bool:
-        """Whether a point where nothing falls any more is the optimum but for its rounding."""
-        return self.tol >= ROUNDING and seen.violation <= self.rounding_at(seen)
+    def is_rounded(self, current: Evaluation) -> bool:
+        """Return whether a point where progress stopped is optimal up to rounding errors."""
+        if self.tol < ROUNDING or not self._sums_are_exact_enough(current):
+            return False
+        return self._is_within_rounding(current) or self._is_within_last_bits(current)
 
-    def rounding_at(self, seen: Seen) -> float:
-        """The violation that the rounding of z and of what adds up to the gradient may leave.
+    def tolerance_at(self, current: Evaluation) -> float:
+        """Return the tolerance to report: below the violation exactly if z is not optimal."""
+        if current.excess <= 0:
+            return current.tolerance
+        if self.is_rounded(current):
+            return _core.excess(self.point, current.gradient, self._last_bits(current))[2]
+        return min(current.allowed, current.tolerance)
 
-        Terms may all vanish at the optimum, as those of a portfolio without risk do, or variables
-        be so large that their last bits count: the products in ``sum_j Q_ij x_j`` tell.
+    def _rounding(self, current: Evaluation) -> Array:
+        """Return a bound of the rounding error of each derivative.
+
+        The terms of a derivative may all vanish at the optimum, as for a riskless portfolio, or
+        variables may be so large that their last bits matter. So the products in ``sum_j Q_ij x_j``
+        are used as well.
         """
-        products = getattr(self.objective, "products", None)
-        least = self.least_scale if products is None else products(self.z)
-        # What sums of very many products are off by grows with the root of their number.
-        share = max(ROUNDING, np.finfo(float).eps * math.sqrt(self.layout.n))
-        return share * max(seen.scale, least)
-
-    def _gain_allowed(self, seen: Seen) -> float:
-        size = max(seen.size, abs(seen.value))
+        # The rounding error of a sum of n products grows with the square root of n.
+        relative_error = 0.5 * max(ROUNDING, np.finfo(float).eps * math.sqrt(self.layout.n))
         if self.objective.linear is None:
-            size = max(size, abs(self.first_value - seen.value))
-        # Where x itself vanishes at the optimum, prices and amounts are both what rounding left.
+            least, errors = self.least_scale, rounding_errors(self.objective, self.z)
+            if errors is not None:  # known errors replace the scale of the gradient elsewhere
+                least = min(least, float(errors[1].max()) / relative_error)
+            return np.full(self.layout.n, relative_error * max(current.scale, least))
+        terms = self._terms(current.gradient, np.abs(self.objective.linear))
+        sizes = products(self.objective, self.z)
+        return relative_error * (terms if sizes is None else np.maximum(terms, sizes))
+
+    def _largest_rounding(self, current: Evaluation) -> float:
+        """Return a cheap upper bound of the rounding error, by the Cauchy-Schwarz inequality."""
+        constants = self.objective.lipschitz
+        if self.objective.linear is None or constants is None:
+            return 0.0
+        roots = np.sqrt(np.abs(constants))
+        products = float(roots.max()) * _core.dot(roots, np.abs(self.z))
+        return 10 * ROUNDING * max(current.scale, products)
+
+    def _least_aim(self, current: Evaluation) -> float:
+        """Return the smallest violation that rounding errors allow to aim at."""
+        return 0.3 * _core.excess(self.point, current.gradient, self._rounding(current))[1]
+
+    def _is_within_rounding(self, current: Evaluation) -> bool:
+        return _core.excess(self.point, current.gradient, self._rounding(current))[0] <= 0
+
+    def _is_within_last_bits(self, current: Evaluation) -> bool:
+        """Return whether the last bits of the largest variable hide all remaining gain.
+
+        That gain must be negligible relative to the least cost of any curved variable of that size.
+        """
+        excess = _core.excess(self.point, current.gradient, self._last_bits(current))[0]
+        return excess <= 0 and current.nearby <= self._least_cost
+
+    def _last_bits(self, current: Evaluation) -> Array:
+        """Return the effect of the last bits of the largest variable on each derivative.
+
+        A sum is exact only up to these bits. So variables that vanish at the optimum, such as risky
+        assets beside a riskless one, may keep that much.
+        """
+        rounding, constants = self._rounding(current), self.objective.lipschitz
+        if self.objective.linear is None or constants is None:
+            return rounding
+        return rounding + np.finfo(float).eps * self._largest * np.abs(constants)
+
+    def _sums_are_exact_enough(self, current: Evaluation) -> bool:
+        """Return whether the rounding errors of the sums are small relative to the objective."""
+        return current.residual <= max(self.gain_allowed(current), self._least_cost)
+
+    @property
+    def _largest(self) -> float:
+        return max(float(np.abs(self.z).max()), self.first_largest)
+
+    @property
+    def _least_cost(self) -> float:
+        """Rounding error relative to the least cost of a curved variable of the largest size."""
+        constants = self.objective.lipschitz
+        if self.objective.linear is None or constants is None or not constants.max() > 0:
+            return 0.0
+        return ROUNDING * float(constants[constants > 0].min()) * (self._largest * self._largest)
+
+    def with_rounding(self, current: Evaluation) -> tuple[float, str]:
+        """Return the bound on ``f(x) - f*`` with rounding errors, and a remark if they leave doubt.
+
+        Each derivative may be wrong by the error of the gradient, in either direction. This is as
+        if each variable had a concave L1 term at its value. There is no doubt if little can be
+        gained nearby all the same, or no more than the rounding error of the value.
+        """
+        errors = rounding_errors(self.objective, self.z)
+        if errors is None:
+            return current.bound, ""
+        value_error, error = errors
+        known = max(current.value - lower_bound(self.objective), 0.0) + value_error
+        if not (math.isfinite(value_error) and np.isfinite(error).all()):
+            return (math.inf if math.isnan(known) else known), INEXACT.format(math.inf)
+        z, layout, gradient, l1 = self.z, self.layout, current.gradient, -error
+        if self.objective.l1_terms is not None:
+            # A breakpoint elsewhere only reduces the gain beyond it, so it is ignored.
+            weight, breakpoint = self.objective.l1_terms
+            at_breakpoint = np.abs(z - breakpoint) <= GRAIN * float(np.abs(z).max())
+            gradient = gradient + np.where(at_breakpoint, 0.0, np.sign(z - breakpoint) * weight)
+            l1 = np.where(at_breakpoint, weight, 0.0) - error
+        point = _core.Point(
+            z, layout.lower, layout.upper, l1, z, layout.starts, layout.low, layout.high
+        )
+        _, bound, nearby, *_ = _core.certify(point, gradient)
+        doubt = nearby > max(current.nearby, self.gain_allowed(current), VALUE_ERRORS * value_error)
+        bound += current.residual + value_error
+        return min(bound, known), INEXACT.format(nearby) if doubt else ""
+
+    def gain_allowed(self, current: Evaluation) -> float:
+        """Return the gain that may remain nearby at a point that is called optimal."""
+        if self.objective.linear is None:
+            size = max(current.size, abs(current.value), abs(self.first_value - current.value))
+        else:
+            constant = _core.dot(self._shared_costs[0], self.z)
+            size = max(current.size, abs(current.value - constant))
+        # If x is 0 at the optimum, derivatives and variables are both rounding errors.
         return max(GAIN * self.tol * size, ROUNDING**2 * abs(self.first_value))
 
-    def aim_lower(self, seen: Seen) -> bool:
-        """Aim at a smaller violation, for the one reached allows too much gain; False if too small.
+    def aim_lower(self, current: Evaluation) -> bool:
+        """Aim at a smaller violation than the one reached; return False if that is not possible.
 
-        Only to be asked where the violation aimed at was reached and the point is not optimal.
+        Either the variables that decide have smaller terms than others, and so a smaller tolerance,
+        or the remaining gain is too large.
         """
-        if seen.violation > self.tolerance_at(seen):
-            return True  # the running gradient was off: the aim is right
-        least = 0.1 * self.rounding_at(seen) / self.tolerance_at(seen)
-        if self.strictness <= least:
-            return False
-        share = min(max(0.5 * self._gain_allowed(seen) / seen.nearby, 1e-3), 0.1)
-        self.strictness = max(share * self.strictness, least)
+        aimed, least = self.threshold_at(current), self._least_aim(current)
+        if aimed <= least:
+            return not self._is_within_rounding(current)
+        if current.nearby == 0 and current.excess <= 0:
+            return False  # no smaller violation makes the sums more exact
+        if current.violation > aimed:
+            return True  # the updated gradient was inaccurate: keep the aim
+        if current.excess > 0:
+            wanted = 0.5 * min(aimed, current.allowed)
+        else:
+            wanted = aimed * min(max(0.5 * self.gain_allowed(current) / current.nearby, 1e-3), 0.1)
+        self.strictness *= max(wanted, least) / aimed
         return True
 
-    def stationary(self, remark: str = "", seen: Seen | None = None) -> Outcome:
-        """What to call a stationary point: the optimum if the function is convex where we look.
+    def stationary(self, remark: str = "", current: Evaluation | None = None) -> Outcome:
+        """Return the outcome at a stationary point: optimal if the function is convex.
 
-        A stationary point of any other is at best a local minimum. Small quadratics are checked
-        whole, larger ones along all pairs and on the face of free accounts; beyond a few thousand
-        of those the factorisation would cost too much.
+        A stationary point of other functions is at best a local minimum. Small quadratics are
+        checked as a whole, larger ones along all pairs and on the free variables. With more than
+        `MAX_FREE_CHECKED` of them the factorization would cost too much.
         """
         if remark:
-            return Outcome(Status.STALLED, remark, seen)
+            return Outcome(Status.STALLED, remark, current)
         convex = self._convexity()
         if convex == _core.Convex.no:
-            return Outcome(Status.STALLED, NOT_CONVEX, seen)
+            return Outcome(Status.STALLED, NOT_CONVEX, current)
         rounded = convex == _core.Convex.but_for_rounding
-        return Outcome(Status.OPTIMAL, ROUNDED if rounded else "", seen)
+        return Outcome(Status.OPTIMAL, ROUNDED if rounded else "", current)
 
-    def endless(self, remark: str) -> Outcome:
-        """What to call a point from which the function falls as far as can be seen.
+    def unbounded(self, remark: str, ray: tuple[Indices, Array] | None = None) -> Outcome:
+        """Return the outcome if the function seems to fall without bound along a ray.
 
-        Some are known to have a minimum: then it is their curvature that cannot be seen.
+        It is unbounded only if that is verified. Otherwise the curvature is hidden by rounding
+        errors.
         """
-        if getattr(self.objective, "has_minimum", False):
-            return Outcome(Status.STALLED, DROWNED)
-        return Outcome(Status.UNBOUNDED, remark)
+        if self.objective.linear is None:  # `recession.review` decides later
+            return Outcome(Status.UNBOUNDED, remark)
+        direction = self.z
+        if ray is not None:
+            direction = np.zeros(self.layout.n)
+            direction[ray[0]] = ray[1]
+        found = self.direction_of_fall(direction)
+        if found is not None:
+            return Outcome(Status.UNBOUNDED, remark, direction=found)
+        return Outcome(Status.STALLED, remark or HIDDEN_CURVATURE)
+
+    def direction_of_fall(self, ray: Array) -> Array | None:
+        """Return the direction of the ray, if a quadratic provably falls along it forever."""
+        if has_minimum(self.objective):
+            return None
+        return direction_of_fall(self.objective, self.layout, self.z, ray)
+
+    def ray_of_descent(self, current: Evaluation) -> Array | None:
+        """Return the direction of z, if a quadratic falls without bound along it.
+
+        A product with Q is needed only if the curvature along z is nearly 0.
+        """
+        linear, constants = self.objective.linear, self.objective.lipschitz
+        if linear is None or constants is None:
+            return None
+        if np.isfinite(self.layout.lower).all() and np.isfinite(self.layout.upper).all():
+            return None
+        curvature = _core.dot(current.gradient - linear, self.z)
+        flat = abs(curvature) <= FLAT * _core.dot(np.abs(constants) * self.z, self.z)
+        return self.direction_of_fall(self.z) if flat else None
 
     def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
         if hessian is None:
             return _core.Convex.yes
-        if getattr(self.objective, "least_pair_curvature", 0.0) < -1e-9 and len(layout.totals) == 1:
+        if least_pair_curvature(self.objective) < -NEGATIVE_CURVATURE and len(layout.totals) == 1:
             return _core.Convex.no
-        if layout.n <= 300:
+        if layout.n <= MAX_CHECKED_WHOLE:
             return _core.convex_along(hessian, None, layout.sharing)
         free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
-        if len(free) > 3000:
+        if len(free) > MAX_FREE_CHECKED:
             return _core.Convex.yes
-        # A face is singular more often than not; only the whole matrix is worth a remark.
+        # The Hessian of the free variables is often singular; only that of all deserves a remark.
         convex = _core.convex_along(hessian, free, layout.sharing)
         return _core.Convex.no if convex == _core.Convex.no else _core.Convex.yes
 
     def stopped_by_callback(self, value: float, violation: float) -> bool:
-        """Tell the callback, if there is one; whether it asks to stop."""
+        """Call the callback, if there is one; return whether it asks to stop."""
         if self.callback is None:
             return False
-        x = self.layout.to_coordinates(self.z)
+        x = self.layout.from_layout(self.z)
         return bool(self.callback(Progress(self.n_iter, value, violation, x, self.elapsed)))
 
     def history(self) -> History | None:
-        """The rows recorded, as columns."""
+        """Return the recorded rows as columns."""
         if not self.record:
             return None
         value, violation, moved, interior, seconds = np.concatenate(self.rows).T
@@ -297,15 +511,19 @@ class Task:
 
 
 NOT_CONVEX = "the Hessian is not positive semidefinite, so x is at best a stationary point"
-ROUNDED = "the Hessian is indefinite, but only as rounding makes it; taken as semidefinite"
-DROWNED = "the curvature is below its rounding, so that the minimum is out of sight"
-NO_PROGRESS = "nothing falls any more but by rounding"
+ROUNDED = "the Hessian is indefinite only within rounding error; treated as semidefinite"
+HIDDEN_CURVATURE = "the curvature is below its rounding error, so the minimum cannot be located"
+INEXACT = "with rounding errors of the gradient, f(x) - f* may be as large as {:.1e}"
+OUT_OF_RANGE = "variables exceed 1e100 in size, beyond which sums are not exact"
+NO_PROGRESS = "no further progress above rounding error"
+NO_IMPROVING_STEP = "the rule returned no step along which the objective decreases"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a gear stopped, a remark for the message, and z as last seen, if z is still the same."""
+    """Why a solver stopped, a remark for the message, and the final point if it is unchanged."""
 
     status: Status
     remark: str = ""
-    seen: Seen | None = None
+    evaluation: Evaluation | None = None
+    direction: Array | None = None  # a ray along which f falls without bound, if known

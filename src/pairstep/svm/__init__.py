@@ -1,20 +1,22 @@
-"""Support vector machines for scikit-learn."""
-# ruff: noqa: E402 - what is missing is said before it is imported
+"""Support vector machines with scikit-learn's interface."""
+# ruff: noqa: E402 - the check for scikit-learn comes before the imports that need it
 
 from ..extras import needed
 
 needed("sklearn", by="pairstep.svm")
 
-from .base import Optimality
 from .classification import SVC, NuSVC
+from .export import to_sklearn
 from .files import load, save
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
+from .plan import Optimality
 from .regression import SVR, NuSVR
-from .regularisation import RegularisationPath, path
+from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
     "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
-    "RegularisationPath", "load", "load_libsvm_model", "path", "save", "save_libsvm_model",
+    "RegularizationPath", "load", "load_libsvm_model", "path", "save", "save_libsvm_model",
+    "to_sklearn",
 ]  # fmt: skip

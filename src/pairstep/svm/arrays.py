@@ -1,7 +1,7 @@
-"""Arrays that live on a GPU, CuPy's or PyTorch's: taken in, and results given back in kind.
+"""CuPy and PyTorch arrays on a GPU as arguments and results of the estimators.
 
-As scikit-learn's array API convention has it, except that what a fit learns is kept in NumPy
-arrays: so a machine can be pickled, and loaded where there is no GPU.
+This follows scikit-learn's array API convention, except that fitted attributes are NumPy arrays.
+A fitted estimator can therefore be pickled, and loaded on a computer without a GPU.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import numpy as np
 
 from ..extras import needed
 
-CUDA = 2  # as DLPack numbers devices
+CUDA = 2  # the number of CUDA devices in the DLPack standard
 
-# Whether the call under way was given arrays on a device.
+# Whether the arguments of the current call are on a GPU; `device="auto"` depends on it.
 given_on_device: ContextVar[bool] = ContextVar("given_on_device", default=False)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_on_device(array: Any) -> bool:
-    """Whether an array is in the memory of an NVIDIA GPU."""
+    """Return whether an array is in the memory of an NVIDIA GPU."""
     where = getattr(array, "__dlpack_device__", None)
     return where is not None and where()[0] == CUDA
 
 
 def to_host(array: Any) -> Any:
-    """An array as NumPy's; what is on no device as it is."""
+    """Return a GPU array as a NumPy array, and anything else unchanged."""
     if not is_on_device(array):
         return array
     return needed("cupy", by="an array on a GPU").from_dlpack(array).get()
 
 
 def like(array: Any, result: Any) -> Any:
-    """A result of numbers as an array of the same kind; anything else as it is."""
+    """Return a numeric result as an array of the same library, and anything else unchanged."""
     if not (isinstance(result, np.ndarray) and result.dtype.kind in "biuf"):
         return result
     library = sys.modules[type(array).__module__.partition(".")[0]]
@@ -46,10 +46,10 @@ def like(array: Any, result: Any) -> Any:
 
 
 def from_anywhere(method: Method) -> Method:
-    """Let a method of a machine, whose first argument is X, take arrays on a device."""
+    """Let a method of an estimator, whose first argument is X, take arrays on a GPU."""
 
     @wraps(method)
-    def taking_any(self: Any, X: Any, *arguments: Any, **named: Any) -> Any:
+    def with_gpu_arrays(self: Any, X: Any, *arguments: Any, **named: Any) -> Any:
         if not is_on_device(X):
             return method(self, X, *arguments, **named)
         token = given_on_device.set(True)
@@ -62,4 +62,17 @@ def from_anywhere(method: Method) -> Method:
             given_on_device.reset(token)
         return like(X, result)
 
-    return taking_any  # type: ignore[return-value]
+    return with_gpu_arrays  # type: ignore[return-value]
+
+
+def chosen_device(device: str, kernel: Any) -> Any:
+    """Return the GPU to use, or None for the CPU.
+
+    A kernel that is a function computes its matrix on the CPU, and so its model stays there.
+    """
+    wanted = device == "cuda" or (device == "auto" and given_on_device.get())
+    if not wanted or callable(kernel):
+        return None
+    from ..gpu.device import Cuda
+
+    return Cuda()

@@ -1,10 +1,8 @@
-"""Classification: one against one, as LIBSVM lays it out."""
+"""SVM classifiers: one model per pair of classes, in LIBSVM's layout."""
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
-from itertools import combinations
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,64 +10,54 @@ import sklearn.svm
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import (
-    assert_all_finite,
-    check_random_state,
-    column_or_1d,
-    compute_class_weight,
-    deprecated,
-)
+from sklearn.utils import deprecated
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core, threads
+from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from .arrays import from_anywhere
-from .base import KernelFunction, SupportVectorMachine, Targets, is_plain
+from .arrays import chosen_device, from_anywhere
+from .base import BaseSVM, KernelFunction, of_one_fit
+from .decisions import class_pairs, group_starts, pair_decisions, pairs_in_order
 from .documentation import documented
-from .duals import bias, c_classifications, limits, margin, nu_classification
-from .machine import Dual, Solution
-from .probability import FOLDS, cross_validated, sigmoid
+from .model_plans import NuSVCPlan, SVCPlan
 
-DEPRECATED = (
+# Bytes of decisions of pairs of classes that are in memory at a time. On the CPU they should fit
+# into the cache. On the GPU there must be enough of them to keep it busy.
+CPU_PIECE_BYTES, GPU_PIECE_BYTES = 2**22, 2**27
+
+DEPRECATION = (
     "Attribute `{}` was deprecated in version 1.9 of scikit-learn and will be removed in its 1.11, "
     "as the `probability=True` option for SVC and NuSVC was deprecated and will be removed in 1.11."
 )
 
 
-def _gives_probabilities(machine: Classifier) -> bool:
-    if machine.probability == "deprecated" or not machine.probability:
+def _gives_probabilities(model: Classifier) -> bool:
+    if model.probability == "deprecated" or not model.probability:
         raise AttributeError("predict_proba is not available when probability=False")
     return True
 
 
-def _are_names(classes: Targets) -> bool:
-    if classes.dtype.kind == "f":
-        return bool(np.isfinite(classes).all() and (classes == np.rint(classes)).all())
-    return classes.dtype.kind in "biuU"
+def label_order(model: Any) -> Indices:
+    """Return the indices into `classes_` in the order in which the classes were numbered.
 
-
-def pairs_in(order: Indices) -> tuple[Indices, Array]:
-    """Which pair of classes each pair of the classes in this order is, and -1 where it is turned.
-
-    A machine of two classes that change places has the opposite decisions, so that its constants
-    change their signs.
+    The order is that of the labels, unless the model was read from a LIBSVM file. It breaks
+    ties: the second of two classes wins a decision of 0, and the first of the classes with equal
+    votes wins. Probabilities are coupled in this order as well, so that they have the same bits.
     """
-    k = len(order)
-    first, second = (order[of] for of in np.triu_indices(k, 1))
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    return low * (2 * k - low - 1) // 2 + high - low - 1, np.where(first < second, 1.0, -1.0)
+    order: Indices = np.arange(len(model.classes_))[vars(model).get("_label_order", slice(None))]
+    return order
 
 
-class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
-    """A machine per pair of classes.
+class Classifier(ClassifierMixin, BaseSVM):  # type: ignore[misc]
+    """A classifier that has a model for each pair of classes.
 
-    `dual_coef_` is LIBSVM's: support vectors side by side by class; those of class i have in row
-    j - 1 (j > i) or j (j < i) their coefficients in the machine of i against j, in which the class
-    that comes first in `classes_` is positive. With two classes the second one is positive.
+    `dual_coef_` has LIBSVM's layout. Support vectors are grouped by class. The coefficients of
+    those of class i in the model of the pair (i, j) are in row j - 1 if j > i, and in row j
+    otherwise. The class that comes first in `classes_` is positive, except that the second one is
+    positive if there are only two classes.
     """
 
     decision_function_shape: str
@@ -78,106 +66,16 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     probability: bool | str
     random_state: Any
 
-    # In which the classes were numbered where the machine was fitted: of those with as many votes
-    # the first one wins, and probabilities are coupled in this order, to the bit.
-    _label_order: Indices | slice = slice(None)
-
-    def _targets(self, X: Any, y: Any) -> Targets:
-        labels = y if is_plain(y) else column_or_1d(y, warn=True)
-        classes, targets = np.unique(labels, return_inverse=True)
-        # Names and whole numbers are classes, unless they are so many that a warning may be due.
-        many = len(labels) > 20 and 2 * len(classes) > len(labels)
-        if many or not _are_names(classes):
-            assert_all_finite(labels, input_name="y")
-            check_classification_targets(y)
-        self.class_weight_ = (
-            np.ones(len(classes))
-            if self.class_weight is None
-            else compute_class_weight(self.class_weight, classes=classes, y=labels)
-        )
-        if len(classes) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(classes)} class"
-            )
-        self.classes_ = classes
-        self.__dict__.pop("_label_order", None)  # of a file
-        return np.asarray(targets, np.int64)
-
-    @property
-    def _pairs(self) -> list[tuple[int, int]]:
-        return list(combinations(range(len(self.classes_)), 2))
-
-    def _members(self, targets: Targets) -> list[Indices]:
-        return [np.flatnonzero(targets == k) for k in range(len(self.classes_))]
+    classes_: NDArray[Any]
+    class_weight_: Array
+    n_iter_: NDArray[np.int32]
+    _effective_probability: bool
+    _probA: Array
+    _probB: Array
 
     @property
     def _sign(self) -> float:
         return -1.0 if len(self.classes_) == 2 else 1.0
-
-    def _scale(self, solution: Solution) -> float:
-        """What a solution is divided by."""
-        return 1.0
-
-    @abstractmethod
-    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
-        """The dual of each pair of classes."""
-
-    def _duals(self, targets: Targets, weights: Array) -> list[Dual]:
-        given = self.probability != "deprecated"
-        self._effective_probability = given and bool(self.probability)
-        if given:
-            name = type(self).__name__
-            warnings.warn(
-                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
-                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
-                f"ensemble=False)` instead of `{name}(probability=True)`",
-                FutureWarning,
-                stacklevel=5,
-            )
-        duals = self._pair_duals(targets, weights)
-        if not self._effective_probability:
-            return duals
-        seed = check_random_state(self.random_state).randint(np.iinfo("i").max)
-        return duals + [fold for dual in duals for fold in cross_validated(dual, seed)]
-
-    def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
-        pairs = len(self._pairs)
-        self._calibrate(targets, duals[pairs:], solutions[pairs:])
-        duals, solutions = duals[:pairs], solutions[:pairs]
-        scales = [self._sign / self._scale(s) for s in solutions]
-        self.intercept_ = np.array(
-            [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
-        )
-        self.n_iter_ = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
-
-        # The variables of all machines one after the other, and those of them that are not 0.
-        sizes = [len(dual.rows) for dual in duals]
-        z = np.repeat(scales, sizes) * np.concatenate([s.z for s in solutions])
-        moved = np.flatnonzero(z)
-        rows = np.concatenate([dual.rows for dual in duals])[moved]
-        i, j = np.repeat(np.array(self._pairs).T, sizes, axis=1)[:, moved]
-
-        used = np.zeros(len(targets), bool)
-        used[rows] = True
-        support = np.flatnonzero(used)
-        support = support[np.argsort(targets[support], kind="stable")]
-        self.support_: Indices = support.astype(np.int32)
-        counts = np.bincount(targets[support], minlength=len(self.classes_))
-        self._n_support = counts.astype(np.int32)
-        place = np.zeros(len(targets), np.int64)
-        place[support] = np.arange(len(support))
-        coefficients = np.zeros((len(self.classes_) - 1, len(support)))
-        coefficients[np.where(targets[rows] == i, j - 1, i), place[rows]] = z[moved]
-        return coefficients
-
-    def _calibrate(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> None:
-        """Learn the sigmoid of each pair from its cross-validated machines, if there are any."""
-        sigmoids = []
-        for k, (first, _) in zip(range(0, len(duals), FOLDS), self._pairs, strict=False):
-            machines = slice(k, k + FOLDS)
-            positives = int(np.count_nonzero(targets[duals[k].rows] == first))
-            sigmoids.append(sigmoid(duals[machines], solutions[machines], positives, self._scale))
-        self._probA, self._probB = np.array(sigmoids).reshape(-1, 2).T.copy()
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
@@ -185,52 +83,70 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return self._n_support
 
     @from_anywhere
+    @of_one_fit
     def decision_function(self, X: Any) -> Array:
         """Evaluate the decision function.
 
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` their kernel with the training samples, or with
-            the support vectors if `support_columns`.
+            Samples. With ``kernel="precomputed"`` their kernel matrix with the training samples, or
+            with the support vectors if `support_columns` is True.
 
         Returns
         -------
         ndarray
-            Of shape (n_samples,) with two classes: positive for ``classes_[1]``. Else of shape
-            (n_samples, n_classes), or (n_samples, n_classes * (n_classes - 1) / 2) if
-            `decision_function_shape` is "ovo": positive for the first class of each pair.
+            With two classes, an array of shape (n_samples,) that is positive for ``classes_[1]``.
+            With more classes, an array of shape (n_samples, n_classes), or of shape (n_samples,
+            n_classes * (n_classes - 1) / 2) if `decision_function_shape` is "ovo", which is
+            positive for the first class of each pair.
         """
         check_is_fitted(self)
         if len(self.classes_) == 2:
             return self._single_decision(X)
-        pairs = self._pair_decisions(X)
         if self.decision_function_shape == "ovo":
-            return pairs
-        return np.asarray(_ovr_decision_function(pairs < 0, -pairs, len(self.classes_)))
-
-    def _pair_decisions(self, X: Any) -> Array:
-        """A column per pair of classes, positive for the first of them."""
-        if len(self.classes_) == 2:
-            return -self._single_decision(X)[:, None]
-        if self._known is not None and X is self._known[0]:
-            return self._known[1]
-        X = self._new_data(X)
-        starts = self._group_starts()
-        return self._combined(self._decide(self._dense_coefficients().T, X, starts))
-
-    def _combined(self, sums: Array) -> Array:
+            return self._from_pairs(X, lambda pairs: pairs)
         classes = len(self.classes_)
-        if classes == 2:
-            return super()._combined(sums)
-        i, j = np.array(self._pairs).T
-        values = sums[:, i * (classes - 1) + j - 1] + sums[:, j * (classes - 1) + i]
-        return np.asarray(values + self.intercept_)
+        return self._from_pairs(
+            X, lambda pairs: _core.one_vs_rest(pairs, classes, self._threads(pairs.size))
+        )
 
-    def _group_starts(self) -> Indices:
+    def _from_pairs(self, X: Any, function: Callable[[Array], NDArray[Any]]) -> NDArray[Any]:
+        """Apply a function to the decisions of all pairs of classes, some rows at a time.
+
+        The decisions have a column per pair of classes, positive for the first class of the pair.
+        Memory does not grow with rows times pairs, because the function gets few rows at a time.
+        """
         if len(self.classes_) == 2:
-            return super()._group_starts()
-        return np.concatenate([[0], np.cumsum(self.n_support_, dtype=np.int64)])
+            return function(-self._single_decision(X)[:, None])
+        n, pieces = self._pair_decisions(X)
+        found: NDArray[Any] | None = None
+        first = 0
+        for piece in map(function, pieces):
+            if len(piece) == n:
+                return piece
+            if found is None:
+                found = np.empty((n, *piece.shape[1:]), piece.dtype)
+            found[first : first + len(piece)] = piece
+            first += len(piece)
+        assert found is not None  # X has at least one row
+        return found
+
+    def _pair_decisions(self, X: Any) -> tuple[int, Iterator[Array]]:
+        """Return the number of rows of X, and the decisions of all pairs, some rows at a time."""
+        X = self._new_data(X)
+        return X.shape[0], self._pieces(X)
+
+    def _pieces(self, X: Any) -> Iterator[Array]:
+        """Yield the decisions of all pairs of more than two classes, some rows at a time."""
+        coefficients, starts = self._dense_coefficients().T, group_starts(self.n_support_)
+        device = chosen_device(self.device, self.kernel)
+        outputs = coefficients.shape[1] * (len(starts) - 1)
+        rows = max((CPU_PIECE_BYTES if device is None else GPU_PIECE_BYTES) // (8 * outputs), 1)
+        for first in range(0, X.shape[0], rows):
+            some = X[first : first + rows] if rows < X.shape[0] else X
+            sums = self._decide(coefficients, some, device, starts, first)
+            yield pair_decisions(sums, self.intercept_, len(self.classes_), self.n_jobs)
 
     def _coefficients_by_class(self) -> list[tuple[slice, Array]]:
         dense = self._dense_coefficients()
@@ -239,6 +155,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return [(block, dense[:, block]) for block in blocks]
 
     @from_anywhere
+    @of_one_fit
     def predict(self, X: Any) -> Any:
         """Predict classes.
 
@@ -250,30 +167,40 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            Class labels. With more than two classes the one with most votes: of several the first
-            one, or with `break_ties` the most confident one.
+            Class labels. With more than two classes, the class with the most votes. Ties go to the
+            first class, or to the one with the largest decision if `break_ties` is True.
         """
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if len(self.classes_) == 2:
-            return self.classes_[(self._single_decision(X) >= 0).astype(np.intp)]
+        order = label_order(self)
+        if len(order) == 2:
+            decision = self._single_decision(X)
+            second = decision >= 0 if order[1] == 1 else decision > 0
+            return self.classes_[second.astype(np.intp)]
         if self.break_ties:
             return self.classes_[np.argmax(self.decision_function(X), axis=1)]
-        pairs = self._pair_decisions(X)
-        n, classes = len(pairs), len(self.classes_)
-        winners = np.where(pairs > 0, *np.array(self._pairs).T)
-        votes = np.bincount((winners + classes * np.arange(n)[:, None]).ravel(), None, n * classes)
-        first = np.argmax(votes.reshape(n, classes)[:, self._label_order], axis=1)
-        return self.classes_[self._label_order][first]
+        winners = self._from_pairs(
+            X,
+            lambda pairs: _core.vote(self._in_order(pairs), len(order), self._threads(pairs.size)),
+        )
+        return self.classes_[order[winners]]
+
+    def _in_order(self, pairs: Array) -> Array:
+        """Return decisions for the pairs of classes in the order of `label_order`."""
+        if "_label_order" not in vars(self):
+            return pairs
+        at, signs = pairs_in_order(label_order(self))
+        return np.ascontiguousarray(signs * pairs[:, at])
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @from_anywhere
+    @of_one_fit
     def predict_proba(self, X: Any) -> Array:
-        """Give probabilities of the classes, if `probability` is True.
+        """Return probabilities of the classes, if `probability` is True.
 
-        They come from cross-validation within the fit, so that the likeliest class need not be the
-        one that `predict` gives.
+        They come from cross-validation within the fit, so that the most likely class may differ
+        from the result of `predict`.
 
         Parameters
         ----------
@@ -290,22 +217,25 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             raise NotFittedError(
                 "predict_proba is not available when fitted with probability=False"
             )
-        pairs, classes = self._pair_decisions(X), len(self.classes_)
-        order = np.arange(classes)[self._label_order]
-        at, sign = pairs_in(order)
-        # A dozen sweeps over all pairs, of a division or two each.
-        workers = min(self._threads(), threads.worth(100.0 * pairs.size))
-        coupled = _core.couple(
-            sign * pairs[:, at], self._probA[at], sign * self._probB[at], classes, workers
-        )
-        probabilities = np.empty_like(coupled)
-        probabilities[:, order] = coupled
-        return probabilities
+        order = label_order(self)
+        at, signs = pairs_in_order(order)
+        slopes, offsets = self._probA[at], signs * self._probB[at]
+
+        def coupled(pairs: Array) -> Array:
+            # About a dozen sweeps over all pairs, with one or two divisions for each pair.
+            workers = self._threads(100.0 * pairs.size)
+            found = _core.couple(self._in_order(pairs), slopes, offsets, len(order), workers)
+            probabilities = np.empty_like(found)
+            probabilities[:, order] = found
+            return probabilities
+
+        return self._from_pairs(X, coupled)
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @from_anywhere
+    @of_one_fit
     def predict_log_proba(self, X: Any) -> Array:
-        """Give logarithms of the probabilities of the classes, if `probability` is True.
+        """Return logarithms of the probabilities of the classes, if `probability` is True.
 
         Parameters
         ----------
@@ -315,30 +245,33 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            The logarithms of what `predict_proba` gives.
+            The logarithms of the result of `predict_proba`.
         """
         return np.asarray(np.log(self.predict_proba(X)))
 
-    @deprecated(DEPRECATED.format("probA_"))  # type: ignore[prop-decorator, untyped-decorator]
+    @deprecated(DEPRECATION.format("probA_"))  # type: ignore[prop-decorator, untyped-decorator]
     @property
     def probA_(self) -> Array:
-        """Slopes of the sigmoids, one for each pair of classes; empty without `probability`."""
+        """Slopes of the sigmoids, one per pair of classes; empty if `probability` is False."""
         return self._probA
 
-    @deprecated(DEPRECATED.format("probB_"))  # type: ignore[prop-decorator, untyped-decorator]
+    @deprecated(DEPRECATION.format("probB_"))  # type: ignore[prop-decorator, untyped-decorator]
     @property
     def probB_(self) -> Array:
-        """Offsets of the sigmoids, one for each pair of classes; empty without `probability`."""
+        """Offsets of the sigmoids, one per pair of classes; empty if `probability` is False."""
         return self._probB
 
     def _primal(self) -> Any:
         if len(self.classes_) == 2:
             return super()._primal()
+        vectors = self._centered_vectors()
         by_class = [
-            safe_sparse_dot(coefficients, self.support_vectors_[members])
+            safe_sparse_dot(coefficients, vectors[members])
             for members, coefficients in self._coefficients_by_class()
         ]
-        coef = np.vstack([by_class[i][j - 1] + by_class[j][i] for i, j in self._pairs])
+        coef = np.vstack(
+            [by_class[i][j - 1] + by_class[j][i] for i, j in class_pairs(len(self.classes_))]
+        )
         return type(self.support_vectors_)(coef) if self._sparse else coef
 
 
@@ -346,12 +279,12 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 class SVC(Classifier):
     """C-support vector classification.
 
-    scikit-learn's `sklearn.svm.SVC` on another engine.
+    A drop-in replacement for `sklearn.svm.SVC` with a different solver.
 
     Parameters
     ----------
-    C : float
-        How much errors cost: the bound of the dual variables, times the weights of sample and
+    C : float, default=1.0
+        Cost of errors. The upper bound of a dual variable is C times the weights of its sample and
         class.
     <kernel parameters>
     <tolerance parameters>
@@ -371,15 +304,16 @@ class SVC(Classifier):
     --------
     >>> from pairstep.svm import SVC
     >>> X = [[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]]
-    >>> machine = SVC(kernel="linear").fit(X, ["left", "left", "right", "right"])
-    >>> machine.predict([[-0.8, -1.0], [3.0, 0.0]])
+    >>> model = SVC(kernel="linear").fit(X, ["left", "left", "right", "right"])
+    >>> model.predict([[-0.8, -1.0], [3.0, 0.0]])
     array(['left', 'right'], dtype='<U5')
-    >>> machine.dual_coef_, machine.support_
+    >>> model.dual_coef_, model.support_
     (array([[-0.25,  0.25]]), array([0, 2], dtype=int32))
-    >>> bool(machine.optimality_.kkt_violation[0] <= machine.tol)
+    >>> bool(model.optimality_.kkt_violation[0] <= model.tol)
     True
     """
 
+    plan_type = SVCPlan
     _scikit_learn = sklearn.svm.SVC
 
     def __init__(
@@ -431,36 +365,25 @@ class SVC(Classifier):
         self.support_columns = support_columns
         self.device = device
 
-    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
-        with np.errstate(over="ignore"):
-            limit = weights * self.class_weight_[targets]
-        if len(np.unique(targets[limit > 0])) < 2:
-            raise ValueError(
-                "Invalid input - all samples with positive weights belong to the same class."
-            )
-        limit = limits(self.C, limit)
-        members = self._members(targets)
-        return c_classifications([(members[i], members[j]) for i, j in self._pairs], limit)
-
 
 @documented
 class NuSVC(Classifier):
     """Nu-support vector classification.
 
-    scikit-learn's `sklearn.svm.NuSVC` on another engine.
+    A drop-in replacement for `sklearn.svm.NuSVC` with a different solver.
 
     Parameters
     ----------
-    nu : float
-        At most this share of the samples are margin errors, and at least this share are support
-        vectors. Of two classes with n and m samples (sums of their weights) it may be at most
-        ``2 * min(n, m) / (n + m)``.
+    nu : float, default=0.5
+        Upper bound on the fraction of margin errors, and lower bound on the fraction of support
+        vectors. It may be at most ``2 * min(n, m) / (n + m)`` for any two classes with n and m
+        samples (or sums of weights).
     <kernel parameters>
     <tolerance parameters>
     <memory parameters>
     <probability parameters>
-    class_weight : dict or "balanced", optional
-        Has no effect but on `class_weight_`, as in scikit-learn; `sample_weight` has.
+    class_weight : dict or "balanced", default=None
+        Only sets `class_weight_`, as in scikit-learn. Use `sample_weight` to weight samples.
     <iterations parameters>
     <decisions parameters>
     <added parameters>
@@ -478,6 +401,7 @@ class NuSVC(Classifier):
     array([1])
     """
 
+    plan_type = NuSVCPlan
     _scikit_learn = sklearn.svm.NuSVC
 
     def __init__(
@@ -528,25 +452,3 @@ class NuSVC(Classifier):
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device
-
-    def _pair_duals(self, targets: Targets, weights: Array) -> list[Dual]:
-        members = self._members(targets)
-        self._require_feasible([float(weights[rows].sum()) for rows in members])
-        return [nu_classification(members[i], members[j], weights, self.nu) for i, j in self._pairs]
-
-    def _require_feasible(self, sizes: list[float]) -> None:
-        most, (i, j) = min(
-            (2 * min(sizes[i], sizes[j]) / max(sizes[i] + sizes[j], 1e-300), (i, j))
-            for i, j in self._pairs
-        )
-        if self.nu > most:
-            names = self.classes_[[i, j]].tolist()
-            allowed = f"nu must be in (0, {most:g}]" if most > 0 else "no nu is possible"
-            raise ValueError(
-                f"specified nu is infeasible: the samples of class {names[0]!r} weigh "
-                f"{sizes[i]:g} and those of class {names[1]!r} {sizes[j]:g}, so {allowed}; got "
-                f"nu={self.nu:g}"
-            )
-
-    def _scale(self, solution: Solution) -> float:
-        return margin(solution)

@@ -1,10 +1,10 @@
-"""Cross-validation of many machines over one sample, which share what they have in common.
+"""Cross-validation of many candidates with shared kernel matrices.
 
-Candidates that do not differ in gamma have the same kernel, and so have all splits of the sample:
-one kernel matrix serves them all. On each split the machines for rising C form a chain, each
-started where the last one ended; chains are trained side by side, and while the last ones of a
-kernel are under way, those of the next one begin. What a machine decides on the samples that it has
-not seen is summed up from rows of the same matrix, so that no kernel value is computed twice.
+All candidates with the same gamma, and all splits, use the same kernel matrix. On each split, the
+candidates with ascending C form a chain, in which each fit starts from the solution of the last
+one. Chains run in parallel. While the last chains of a kernel are running, the first ones of the
+next kernel begin. Decisions on test samples are sums of rows of the same matrix, so that no kernel
+value is computed twice.
 """
 
 from __future__ import annotations
@@ -15,77 +15,70 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection._validation import _score
-from sklearn.utils import _safe_indexing
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _num_samples
+from sklearn.base import clone, is_classifier
 
-from .. import threads
-from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
-from .base import SupportVectorMachine, Targets, entries_of
-from .classification import Classifier
+from .base import BaseSVM, with_known_decisions
+from .compatibility import check_method_params, is_builtin_scorer, num_samples, take_split
+from .compatibility import score as score_model
+from .engine import Kernel, Solution
 from .kernels import gamma_of, require_finite
-from .machine import Kernel, Solution
-from .shared_kernel import SharedKernel, SharedKernels, Trained, continued
+from .plan import FitPlan
+from .shared_kernel import SharedKernel, SharedKernels, Trained, start_scaled
 
 Candidate = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well one candidate does on one split."""
+    """The score of one candidate on one split."""
 
     candidate: int
     split: int
     score: float
     fit_time: float
     score_time: float
-    error: str | None = None  # what went wrong
+    error: str | None = None  # the traceback of a fit that failed
     failed: list[Solution] = field(default_factory=list)  # not solved to the tolerance
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A split, with the machine that is to be trained on it."""
+    """A split of the samples, and the plan of a fit to its training samples."""
 
     split: int
     train: Indices
     test: Indices
-    machine: SupportVectorMachine
-    targets: Targets
-    weights: Array
-    X: Any  # what it is scored on
+    plan: FitPlan  # of a fit to the training rows
+    X: Any  # what a model is scored on
     y: Any
     score_parameters: dict[str, Any]
 
 
 class Trial(NamedTuple):
-    """A machine that was trained, to be scored; or what went wrong."""
+    """A fitted candidate that has yet to be scored, or the traceback of its fit."""
 
     candidate: int
     fold: Fold
-    machine: SupportVectorMachine
+    model: BaseSVM
     fit_time: float
     failed: list[Solution]
     error: str | None = None
 
 
 class CrossValidation:
-    """Scores candidates on splits of a sample, one after the other."""
+    """Scores candidates on all splits of the samples."""
 
     def __init__(
         self,
-        machine: SupportVectorMachine,
+        model: BaseSVM,
         X: Any,
         y: Any,
         splits: Iterable[tuple[Any, Any]],
@@ -94,68 +87,61 @@ class CrossValidation:
         score_parameters: dict[str, Any],
     ):
         self.scorer = scorer
-        whole = self.whole = clone(machine)
-        self.needs_gamma = isinstance(machine.kernel, str) and machine.kernel != "precomputed"
-        self.X, targets = whole._training_data(X, y)
-        # The kernel matrix, if that is what there is; the data otherwise.
-        self.matrix = self.X if self.needs_gamma else whole._matrix(self.X)
-        weights = whole._weights(self.X, fit_parameters.get("sample_weight"))
-        whole._duals(whole._targets(self.X, targets), weights)  # what is wrong with all of it
+        whole = self.whole = FitPlan.of(clone(model))
+        self.needs_gamma = isinstance(model.kernel, str) and model.kernel != "precomputed"
+        whole.read(X, y, fit_parameters.get("sample_weight"))
+        self.X = whole.X
+        if self.needs_gamma:
+            whole.matrix = self.X  # each candidate has its own gamma
+        else:
+            whole.prepare_kernel()
+        whole.duals()  # raises what is wrong with all samples, before any split is tried
         self.folds: list[Fold] = []
-        self.errors: dict[int, str] = {}  # of splits on which no machine can be trained
-        every = np.arange(_num_samples(X))
+        self.errors: dict[int, str] = {}  # tracebacks of splits on which no fit is possible
+        every = np.arange(num_samples(X))
         self.splits = [(every[train], every[test]) for train, test in splits]
-        self.given = machine, X, y, self.splits, scorer, fit_parameters, score_parameters
-        self.order = self._order(targets)
+        self.given = model, X, y, self.splits, scorer, fit_parameters, score_parameters
+        self.order = self._order()
         place = np.argsort(self.order)
         for split, (train, test) in enumerate(self.splits):
-            # Sums over the rows of a machine so read the memory of the matrix in order.
+            # In this order, sums over the training rows read the matrix in memory order.
             train = train[np.argsort(place[train])]
-            part = copy(whole)
-            part.shape_fit_ = (len(train), *np.shape(self.X)[1:])
-            if machine.kernel == "precomputed":
-                part.shape_fit_, part.n_features_in_ = (len(train), len(train)), len(train)
-            if callable(machine.kernel):
-                part._X_fit = _safe_indexing(X, train)
             try:
-                own = part._targets(None, _safe_indexing(targets, train))
+                plan = whole.on_rows(train)
             except ValueError:
                 self.errors[split] = traceback.format_exc()
                 continue
-            X_test, y_test = _safe_split(machine, X, y, test, train)
-            given = _check_method_params(X, score_parameters, indices=test)
-            self.folds.append(
-                Fold(split, train, test, part, own, weights[train], X_test, y_test, given)
-            )
+            X_test, y_test = take_split(model, X, y, test, train)
+            given = check_method_params(X, score_parameters, indices=test)
+            self.folds.append(Fold(split, train, test, plan, X_test, y_test, given))
 
     def on_some(self, rows: Indices) -> CrossValidation:
-        """The same splits of some of the samples, which are given in rising order."""
-        machine, X, y, splits, scorer, *parameters = self.given
-        X_some, y_some = _safe_split(machine, X, y, rows, rows)
+        """Return the same splits of some of the samples, which are given in ascending order."""
+        model, X, y, splits, scorer, *parameters = self.given
+        X_some, y_some = take_split(model, X, y, rows, rows)
         fit_parameters, score_parameters = (
-            _check_method_params(X, given, indices=rows) for given in parameters
+            check_method_params(X, given, indices=rows) for given in parameters
         )
 
         def within(side: Indices) -> Indices:
             return np.searchsorted(rows, side[np.isin(side, rows)])
 
-        some = [(within(train), within(test)) for train, test in splits]
+        splits_within = [(within(train), within(test)) for train, test in splits]
         return CrossValidation(
-            machine, X_some, y_some, some, scorer, fit_parameters, score_parameters
+            model, X_some, y_some, splits_within, scorer, fit_parameters, score_parameters
         )
 
-    def _order(self, targets: Any) -> Indices:
-        """Rows by class and split, so that those of a machine are side by side in the matrix."""
-        n = _num_samples(self.X)
-        if not self.needs_gamma:  # the matrix is there already
+    def _order(self) -> Indices:
+        """Return rows sorted by class and split, which makes those of a fit nearly adjacent."""
+        n = num_samples(self.X)
+        if not self.needs_gamma:  # the matrix exists already, in the order of the samples
             return np.arange(n)
         split_of = np.full(n, len(self.splits))
         for split, (_, test) in enumerate(self.splits):
             split_of[test] = split
-        if not isinstance(self.whole, Classifier):
+        if not is_classifier(self.whole.model):
             return np.argsort(split_of, kind="stable")
-        _, classes = np.unique(targets, return_inverse=True)
-        return np.lexsort((split_of, classes))
+        return np.lexsort((split_of, self.whole.targets))
 
     def evaluate(
         self,
@@ -163,10 +149,10 @@ class CrossValidation:
         wanted: Set[tuple[int, int]],
         seconds: float,
     ) -> Iterator[Evaluation]:
-        """Evaluate candidates on the splits that they are wanted on, as long as there is time.
+        """Yield the scores of the wanted pairs of candidate and split until the time is over.
 
-        Chains are trained in threads of their own, and scored here: what scorers may rely on is
-        what they find in the thread that the search was started in.
+        Fits run in worker threads, but scorers run in the calling thread, because they may depend
+        on its context, such as scikit-learn's configuration.
         """
         for split, error in self.errors.items():
             for k in range(len(candidates)):
@@ -175,29 +161,31 @@ class CrossValidation:
         kernels = self._kernels(candidates, wanted)
         if not kernels:
             return
-        n = len(self.order)
-        available = threads.count(self.whole.n_jobs, n * (entries_of(self.matrix) + 16.0 * n))
+        available = self.whole.threads(self.whole.matrix_work())
         shared_kernels = SharedKernels(
-            self.matrix, kernels[0][0].name, len(kernels), self.order, self.whole._cache_bytes(),
-            self.whole.dtype,
+            self.whole.matrix, kernels[0][0].name, len(kernels), self.order,
+            self.whole.cache_bytes(), self.whole.model.dtype,
         )  # fmt: skip
-        workers = min(available, shared_kernels.at_once * max(len(some) for _, some in kernels))
+        workers = min(available, shared_kernels.at_once * max(len(chains) for _, chains in kernels))
         training = Training(
             self, candidates, time.perf_counter() + seconds, available // workers, workers
         )
         coming = enumerate(kernels)
-        waiting: list[Chain] = []  # a heap: what is first in the order of candidates goes first
+        waiting: list[Chain] = []  # a heap, in the order of the candidates
         running: list[Chain] = []
-        trial: Trial | None = None  # to be scored while others are trained
+        trial: Trial | None = None  # scored while others are being fitted
         with ThreadPoolExecutor(workers) as pool:
             try:
                 while True:
                     in_use = {id(chain.shared): chain.shared for chain in waiting + running}
                     if not waiting and len(in_use) < shared_kernels.at_once:
-                        for place, (kernel, some) in islice(coming, 1):
+                        for place, (kernel, chains) in islice(coming, 1):
                             waiting = _chains(
-                                place, some, kernel.gamma,
-                                shared_kernels.of(kernel, available, in_use.values()),
+                                place, chains, kernel.gamma,
+                                shared_kernels.of(
+                                    kernel, available, in_use.values(),
+                                    training.ends - time.perf_counter(),
+                                ),
                             )  # fmt: skip
                     while waiting and len(running) < workers:
                         running.append(heapq.heappop(waiting))
@@ -206,29 +194,29 @@ class CrossValidation:
                         yield self._scored(trial)
                     if not running:
                         return
-                    chain, news = training.told.get()
+                    chain, result = training.results.get()
                     running.remove(chain)
-                    if isinstance(news, BaseException):
-                        raise news
-                    trial = news
+                    if isinstance(result, BaseException):
+                        raise result
+                    trial = result
                     if trial is not None:
                         heapq.heappush(waiting, chain)
-                    del chain  # with the last one of a kernel goes its matrix
+                    del chain  # the last chain of a kernel releases its matrix
             finally:
                 training.over = True
 
     def _kernels(
         self, candidates: Sequence[Candidate], wanted: Set[tuple[int, int]]
     ) -> list[tuple[Kernel, list[tuple[int, Fold, list[int]]]]]:
-        """All kernels with their chains: which path, on which fold, of which candidates."""
+        """Return all kernels with their chains, as (path, fold, candidates)."""
         kernels = []
         others = [name for name in candidates[0] if name not in ("C", "gamma")]
-        for shown, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
+        for shown, of_gamma in grouped(range(len(candidates)), candidates, ["gamma"]):
             paths = [
                 sorted(path, key=lambda k: candidates[k]["C"])
-                for _, path in _grouped(of_gamma, candidates, others)
+                for _, path in grouped(of_gamma, candidates, others)
             ]
-            for kernel, folds in self._by_kernel(shown.get("gamma", self.whole.gamma)):
+            for kernel, folds in self._by_kernel(shown.get("gamma", self.whole.model.gamma)):
                 chains = [
                     (place, fold, some)
                     for place, path in enumerate(paths)
@@ -240,30 +228,32 @@ class CrossValidation:
         return kernels
 
     def _by_kernel(self, gamma: float | str) -> list[tuple[Kernel, list[Fold]]]:
-        """Folds whose machines have the same kernel: with gamma="scale" each has its own."""
+        """Return the folds of each kernel: with gamma="scale" every fold has its own."""
         kernels: dict[Kernel, list[Fold]] = {}
         for fold in self.folds:
-            machine = copy(fold.machine)
+            number = 0.0
             if self.needs_gamma:
-                machine._gamma = gamma_of(gamma, self.X[fold.train] if gamma == "scale" else self.X)
-                require_finite(machine._kernel(), self.matrix)
-            kernels.setdefault(machine._kernel(), []).append(fold)
+                number = gamma_of(gamma, self.X[fold.train] if gamma == "scale" else self.X)
+            kernel = fold.plan.kernel_with(number)
+            if self.needs_gamma:
+                require_finite(kernel, self.X)
+            kernels.setdefault(kernel, []).append(fold)
         return list(kernels.items())
 
     def _scored(self, trial: Trial) -> Evaluation:
-        k, fold, machine, fit_time, failed, error = trial
+        k, fold, model, fit_time, failed, error = trial
         if error is not None:
             return Evaluation(k, fold.split, math.nan, 0.0, 0.0, error)
         began = time.perf_counter()
-        score = _score(
-            machine, fold.X, fold.y, self.scorer, fold.score_parameters, error_score=math.nan
+        score = score_model(
+            model, fold.X, fold.y, self.scorer, fold.score_parameters, error_score=math.nan
         )
         score_time = time.perf_counter() - began
         return Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
 
 
 class Chain:
-    """Candidates that differ in C alone, in rising order, to be trained on one fold."""
+    """Candidates that differ only in C, in ascending order, to be fitted on one fold."""
 
     def __init__(
         self,
@@ -273,15 +263,15 @@ class Chain:
         shared: SharedKernel,
         gamma: float,
     ):
-        self.rank = rank  # kernel, path, machines that are trained, split
+        self.rank = rank  # (kernel, path, number of candidates fitted, split)
         self.fold, self.candidates, self.shared, self.gamma = fold, candidates, shared, gamma
-        self.last: tuple[float, list[Solution]] | None = None  # the last C, and the solutions
+        self.last: tuple[float, list[Solution]] | None = None  # the last C and its solutions
 
     def __lt__(self, other: Chain) -> bool:
         return self.rank < other.rank
 
     def next_candidate(self) -> int | None:
-        """The one to train now, if there is one left."""
+        """Return the next candidate to fit, or None if there is none left."""
         kernel, path, trained, split = self.rank
         self.rank = kernel, path, trained + 1, split
         return self.candidates[trained] if trained < len(self.candidates) else None
@@ -289,79 +279,78 @@ class Chain:
 
 @dataclass
 class Training:
-    """How chains are trained, side by side."""
+    """Fits of chains in worker threads."""
 
     validation: CrossValidation
     candidates: Sequence[Candidate]
     ends: float  # when to stop, on the clock of `time.perf_counter`
-    threads: int  # of each chain
-    at_once: int
-    told: SimpleQueue[tuple[Chain, Trial | BaseException | None]] = field(
+    threads: int  # number of threads for each chain
+    at_once: int  # number of chains that run in parallel
+    results: SimpleQueue[tuple[Chain, Trial | BaseException | None]] = field(
         default_factory=SimpleQueue
     )
-    over: bool = False  # nobody waits for what is still under way
+    over: bool = False  # the results of running fits are no longer needed
 
     def step(self, chain: Chain) -> None:
-        """Train the next machine of a chain, and tell of it; of None if there is none."""
+        """Fit the next candidate of a chain, and queue the result; None if there is none."""
         try:
-            self.told.put((chain, self._trial(chain)))
-        except BaseException as error:  # for the thread that waits
-            self.told.put((chain, error))
+            self.results.put((chain, self._trial(chain)))
+        except BaseException as error:  # raised again in the calling thread
+            self.results.put((chain, error))
 
     def _trial(self, chain: Chain) -> Trial | None:
         fold, whole = chain.fold, self.validation.whole
         k, began = chain.next_candidate(), time.perf_counter()
         if k is None or self.over or began >= self.ends:
             return None
-        machine = copy(fold.machine)
-        machine.__dict__.update(self.candidates[k])
-        machine._gamma = chain.gamma
+        plan = fold.plan.with_parameters(self.candidates[k], chain.gamma)
+        C = plan.model.C
         try:
-            duals = machine._duals(fold.targets, fold.weights)
+            duals = plan.duals()
         except ValueError:
-            return Trial(k, fold, machine, 0.0, [], traceback.format_exc())
-        # From the last C, not from the solution of another fold for the same one: where a fit is
-        # long, for large C, that took more iterations or more time in most cases measured, for the
-        # rows that it has left out must find their place among all others.
+            return Trial(k, fold, plan.model, 0.0, [], traceback.format_exc())
+        # Start from the last C, not from another fold with the same C. The other start took more
+        # iterations or more time in most long fits (with large C) that were measured, because the
+        # rows that the other fold has left out affect all other variables.
         if chain.last is not None:
             for solution, dual in zip(chain.last[1], duals, strict=True):
-                continued(solution, dual, machine.C / chain.last[0])
+                start_scaled(solution, dual, C / chain.last[0])
         solutions = chain.shared.solve(
             [(fold.train, dual) for dual in duals],
-            tol=whole.tol, max_iter=whole._most_iterations(len(self.validation.order)),
-            time_limit=self.ends - began, rule=whole.rule,
-            cold=whole.max_iter == -1 and chain.last is None,
+            tol=whole.model.tol, max_iter=whole.max_iterations(),
+            time_limit=self.ends - began, rule=whole.model.rule,
+            cold=whole.model.max_iter == -1 and chain.last is None,
             threads=self.threads, at_once=self.at_once, keep_going=lambda *_: not self.over,
         )  # fmt: skip
         if self.over or any(solution.status == Status.TIME_LIMIT for solution in solutions):
             return None
-        chain.last = machine.C, solutions
-        coefficients = machine._conclude(fold.targets, duals, solutions)
-        support = fold.train[machine.support_]
-        machine._keep(self.validation.X, coefficients, support)
-        weights = np.ascontiguousarray(coefficients.T)
-        trained = Trained(support, weights, machine._group_starts(), fold.test)
-        for sums in chain.shared.sums([trained], self.threads):
-            machine._known = fold.X, machine._combined(sums)
-        failed = machine._report(solutions)
-        return Trial(k, fold, machine, time.perf_counter() - began, failed)
+        chain.last = C, solutions
+        plan.conclude(duals, solutions)
+        failed = plan.report(solutions)
+        model = plan.fitted()
+        if is_builtin_scorer(self.validation.scorer):
+            weights = np.ascontiguousarray(plan.coefficients.T)
+            trained = Trained(fold.train[plan.support], weights, plan.group_starts(), fold.test)
+            for sums in chain.shared.sums([trained], self.threads):
+                model = with_known_decisions(model, plan.decisions(sums))
+        return Trial(k, fold, model, time.perf_counter() - began, failed)
 
 
 def _chains(
-    place: int, some: list[tuple[int, Fold, list[int]]], gamma: float, shared: SharedKernel
+    place: int, chains: list[tuple[int, Fold, list[int]]], gamma: float, shared: SharedKernel
 ) -> list[Chain]:
-    """The chains of the kernel that comes at this place."""
+    """Return the chains of one kernel."""
     return [
         Chain((place, path, 0, fold.split), fold, candidates, shared, gamma)
-        for path, fold, candidates in some
+        for path, fold, candidates in chains
     ]
 
 
-def _grouped(
+def grouped(
     indices: Iterable[int], candidates: Sequence[Candidate], names: list[str]
 ) -> list[tuple[Candidate, list[int]]]:
-    """Candidates that agree in these parameters, with what they have there."""
+    """Return groups of candidates that agree in some parameters, each with its first member."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k in indices:
         groups.setdefault(tuple(candidates[k].get(name) for name in names), []).append(k)
-    return [(candidates[some[0]], some) for some in groups.values()]
+    return [(candidates[group[0]], group) for group in groups.values()]

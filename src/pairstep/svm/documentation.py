@@ -1,4 +1,4 @@
-"""The parts that the docstrings of all machines share, written once."""
+"""The parts that the docstrings of all estimators share, written once."""
 
 from __future__ import annotations
 
@@ -6,121 +6,124 @@ from typing import TypeVar
 
 PARAMETERS = {
     "kernel": """\
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        The kernel. A function takes two samples of sizes n and m and returns their (n, m) kernel
-        matrix; it is asked once, so the matrix of the training sample must fit into memory.
-    degree : int
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel. A function takes two sets of n and m samples and returns their (n, m) kernel
+        matrix. `fit` calls it once, so the matrix of the training samples must fit into memory.
+    degree : int, default=3
         Degree of the polynomial kernel ``(gamma <x, y> + coef0) ** degree``.
-    gamma : {"scale", "auto"} or float
-        Factor in the rbf, polynomial and sigmoid kernels: "scale" is
-        ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``.
-    coef0 : float
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of the rbf, polynomial and sigmoid kernels. "scale" uses
+        ``1 / (n_features * X.var())`` and "auto" uses ``1 / n_features``.
+    coef0 : float, default=0.0
         Constant term of the polynomial and sigmoid kernels.
 """,
     "tolerance": """\
-    tol : float
-        The fit ends when the KKT violation is at most `tol`, recomputed in float64 from the data.
-        Decisions on float32 samples use float32 only where that cannot be off by more than `tol`.
+    tol : float, default=1e-3
+        Stop when the KKT violation is at most `tol`. The violation is recomputed in float64 from
+        the data. Decisions on float32 samples use float32 arithmetic only if its error is at most
+        `tol`.
 """,
     "memory": """\
-    shrinking : bool
-        Taken for compatibility: the engine decides by itself which variables to set aside, and
-        checks all of them in the end.
-    cache_size : float
+    shrinking : bool, default=True
+        Accepted for compatibility and ignored. The solver decides which variables to leave out for
+        a while, and checks all of them at the end.
+    cache_size : float, default=200
         Memory for kernel rows and the block of the working set, in MB.
 """,
     "probability": """\
-    probability : bool
-        Whether there are `predict_proba` and `predict_log_proba`: decisions calibrated by
-        five-fold cross-validation within the fit, in the same folds as scikit-learn's. Deprecated,
-        as in scikit-learn 1.9: who gives it is warned, and sent to
-        ``CalibratedClassifierCV(machine, ensemble=False)``.
+    probability : bool, default=False
+        Whether to enable `predict_proba` and `predict_log_proba`. They calibrate decisions by
+        five-fold cross-validation within the fit, with the same folds as scikit-learn. Deprecated
+        as in scikit-learn 1.9: use ``CalibratedClassifierCV(model, ensemble=False)`` instead.
 """,
     "iterations": """\
-    verbose : bool
-        Print how far the fit has come, and how it ended.
-    max_iter : int
-        At most so many iterations for each binary problem; -1 for the larger of ten million and
-        100 times the number of samples.
+    verbose : bool, default=False
+        Print the progress of the fit and a summary at the end.
+    max_iter : int, default=-1
+        Limit on the iterations for each binary problem. -1 stands for the larger of ten million
+        and 100 times the number of samples.
 """,
     "classes": """\
-    class_weight : dict or "balanced", optional
-        Factors of the weights of all samples of a class. "balanced" is
+    class_weight : dict or "balanced", default=None
+        Factors of C for the samples of each class. "balanced" uses
         ``n_samples / (n_classes * np.bincount(y))``.
 """,
     "decisions": """\
-    decision_function_shape : {"ovr", "ovo"}
-        With more than two classes, whether `decision_function` has a column per class or one per
-        pair of classes. Machines are trained for pairs in either case.
-    break_ties : bool
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With more than two classes, whether `decision_function` has a column per class ("ovr") or
+        one per pair of classes ("ovo"). One model per pair of classes is trained in either case.
+    break_ties : bool, default=False
         With more than two classes and "ovr", whether `predict` breaks ties between votes by the
-        decision function; otherwise the first class wins.
-    random_state : int, RandomState or None
-        Draws the folds of `probability`; nothing else is drawn.
+        decision function. Otherwise it returns the first of the tied classes.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds of `probability`. Nothing else is random.
 """,
     "added": """\
-    n_jobs : int, optional
-        Threads to use; by default, and at most, as many as the process may use: its affinity, its
-        cgroup, OMP_NUM_THREADS, ``threadpoolctl.threadpool_limits`` and
-        ``joblib.parallel_config`` are respected. Inside a worker of joblib the default is one.
-    warm_start : bool
-        Whether `fit` continues from the last dual. C, weights and kernel may have changed and rows
-        may have been appended: a feasible point close to it is the start, the result the same.
-    time_limit : float, optional
-        Stop after so many seconds.
-    rule : str
-        The rule that chooses what to move within the working set: a guided one of
-        `pairstep.rules.RULES` (not random or cyclic), or "auto".
-    dtype : {numpy.float32, numpy.float64}, or their names
-        Type of the cached kernel rows. If float32 cannot reach `tol`, the engine goes on in
+    n_jobs : int, default=None
+        Number of threads. None, and the maximum, is the number that the process may use. It
+        respects the affinity, the cgroup, OMP_NUM_THREADS,
+        ``threadpoolctl.threadpool_limits`` and ``joblib.parallel_config``. Inside a joblib worker
+        None means one.
+    warm_start : bool, default=False
+        Whether `fit` starts from the solution of the last fit. C, weights and kernel may have
+        changed and rows may have been appended. The start is a feasible point close to the last
+        solution, and the result is the same.
+    time_limit : float, default=None
+        Stop after this many seconds.
+    rule : str, default="auto"
+        The rule that chooses the variables to change within the working set: "auto", or the name
+        of one of `pairstep.rules.RULES` that uses the gradient (not random or cyclic).
+    dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
+        Type of the cached kernel rows. If float32 cannot reach `tol`, the solver continues in
         float64.
-    support_columns : bool
-        With ``kernel="precomputed"``, whether the X to predict has only the columns of the support
-        vectors, in the order of `support_`. May be set after `fit`.
-    device : {"cpu", "cuda", "auto"}
-        Where fits and decisions are computed: "cuda" is an NVIDIA GPU, through CuPy
-        (``pip install 'pairstep[cuda]'``); "auto" takes it for arrays that are there already, of
-        CuPy or PyTorch, and gives results of their kind. Small duals, kernels that are functions
-        and decisions by precomputed ones are the processor's in any case. May be set after `fit`.
+    support_columns : bool, default=False
+        With ``kernel="precomputed"``, whether the X passed to `predict` has only the columns of the
+        support vectors, in the order of `support_`. May be set after `fit`.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where fits and decisions are computed. "cuda" is an NVIDIA GPU, through CuPy
+        (``pip install 'pairstep[cuda]'``). "auto" uses the GPU for CuPy and PyTorch arrays that are
+        on it, and returns arrays of the same library. The CPU always computes small duals, kernels
+        that are functions, and decisions with precomputed kernels. May be set after `fit`.
 """,
     "search": """\
-    cv : int, splitter or iterable
-        The splits: a number of folds, stratified for classes, or what scikit-learn's `check_cv`
-        takes.
-    scoring : str or callable, optional
-        A scorer of scikit-learn; by default the `score` of the machine.
-    n_jobs : int, optional
-        Threads to use; by default all that are available, as in the machine itself. Under
+    cv : int, cross-validation generator or iterable, default=5
+        The splits: a number of folds, which are stratified for classifiers, or anything that
+        scikit-learn's `check_cv` accepts.
+    scoring : str or callable, default=None
+        A scorer of scikit-learn. None uses the `score` method of the estimator.
+    n_jobs : int, default=None
+        Number of threads, as in the estimator itself. Under
         ``joblib.parallel_config(backend="dask")`` each gamma is a task for one of the workers.
-    refit : bool or callable
-        Whether to fit the best machine to all samples; a function takes `cv_results_` and gives the
-        index of the best candidate.
-    halving : bool
-        Successive halving: all candidates are scored on a ninth of the samples, drawn by
-        `random_state`, the best third of them on a third, and the best third of these on all. There
-        are fewer such rounds where the first would have less than 300 samples. Every round has rows
-        of its own in `cv_results_`, with its number, ``iter``, and its samples, ``n_resources``, as
-        scikit-learn's HalvingGridSearchCV has it; in the journal the splits of earlier rounds have
-        numbers beyond those of the last.
+    refit : bool or callable, default=True
+        Whether to fit the best candidate to all samples. A function takes `cv_results_` and
+        returns the index of the best candidate.
+    halving : bool, default=False
+        Whether to use successive halving. The first round scores all candidates on a ninth of the
+        samples, drawn by `random_state`; the second scores the best third of them on a third; the
+        last scores the best third of these on all samples. There are fewer rounds if the first
+        would have fewer than 300 samples. Every round has its own rows in `cv_results_`, with its
+        number (``iter``) and its number of samples (``n_resources``), as in scikit-learn's
+        HalvingGridSearchCV. In the checkpoint, the splits of earlier rounds have higher numbers
+        than those of the last round.
 """,
     "shared": """\
-    cache_size : float
-        Memory for the kernel matrix and the blocks of working sets, in MB.
-    dtype : {numpy.float32, numpy.float64}, or their names
-        Type of the kernel matrix, whose values are computed in float64.
-    verbose : bool
+    cache_size : float, default=200
+        Memory for kernel matrices and the blocks of working sets, in MB.
+    dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
+        Type of the kernel matrix, whose entries are computed in float64.
+    verbose : bool, default=False
         Print each score.
-    random_state : int, RandomState or None
-        Shuffles the samples before they are split into `cv` folds, if `cv` is a number; None leaves
-        them in order, as GridSearchCV does.
-    time_limit : float, optional
-        Stop the search after so many seconds: candidates that have not been scored on all splits
-        are left out, and a ConvergenceWarning names them. The last fit comes after it.
-    journal : MutableMapping, optional
-        Scores by candidate and split. Those that it has are not computed again, and each new one is
-        put into it at once, so that a search can go on where another one was ended. The keys are
-        ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in the order of their names, and the
-        number of the split.
+    random_state : int, RandomState instance or None, default=None
+        Seed for shuffling the samples before they are split, if `cv` is a number. None keeps their
+        order, as GridSearchCV does.
+    time_limit : float, default=None
+        Stop the search after this many seconds. Candidates that have not been scored on all splits
+        are left out, and a ConvergenceWarning names them. The time of the last fit is not included.
+    checkpoint : MutableMapping, default=None
+        Scores by candidate and split. Scores that it contains are not computed again, and each new
+        score is stored in it at once, so that a search can be continued later. The keys are
+        ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in alphabetical order, and the number
+        of the split.
 """,
 }
 
@@ -129,11 +132,11 @@ ATTRIBUTES = {
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     class_weight_ : ndarray of shape (n_classes,)
-        The factor of each class.
+        The factor of C for each class.
     support_ : ndarray of shape (n_SV,)
-        Indices of the support vectors, class by class.
+        Indices of the support vectors, grouped by class.
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
-        The support vectors; empty if the kernel is precomputed or a function.
+        The support vectors. Empty if the kernel is precomputed or a function.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     dual_coef_ : ndarray or sparse array of shape (n_classes - 1, n_SV)
@@ -142,17 +145,17 @@ ATTRIBUTES = {
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         Constants of the decision functions.
     probA_, probB_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
-        Slopes and offsets of the sigmoids of `probability`; empty without.
+        Slopes and offsets of the sigmoids of `probability`. Empty if `probability` is False.
     coef_ : ndarray or sparse array of shape (n_classes * (n_classes - 1) / 2, n_features)
-        Weights of the features; with a linear kernel only.
+        Weights of the features. Only available with a linear kernel.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
-        Iterations of each binary problem, at least 1.
+        Number of iterations for each binary problem, at least 1.
 """,
     "single": """\
     support_ : ndarray of shape (n_SV,)
         Indices of the support vectors.
     support_vectors_ : ndarray or sparse array of shape (n_SV, n_features)
-        The support vectors; empty if the kernel is precomputed or a function.
+        The support vectors. Empty if the kernel is precomputed or a function.
     n_support_ : ndarray of shape (1,)
         Number of support vectors.
     dual_coef_ : ndarray or sparse array of shape (1, n_SV)
@@ -160,58 +163,58 @@ ATTRIBUTES = {
     intercept_ : ndarray of shape (1,)
         Constant of the decision function.
     coef_ : ndarray or sparse array of shape (1, n_features)
-        Weights of the features; with a linear kernel only.
+        Weights of the features. Only available with a linear kernel.
     n_iter_ : int
-        Iterations, at least 1.
+        Number of iterations, at least 1.
 """,
     "search": """\
     cv_results_ : dict of arrays
-        Scores and times of all candidates, as GridSearchCV has them. Times of work that splits
-        share are divided evenly among them.
+        Scores and times of all candidates, as in GridSearchCV. The time of work that splits share
+        is divided evenly among them.
     best_params_ : dict
         The parameters with the best mean score.
     best_score_ : float
         Their mean score.
     best_index_ : int
-        Their place in `cv_results_`.
-    best_estimator_ : SupportVectorMachine
-        The machine with these parameters, fitted to all samples; with `refit` only. `predict`,
-        `decision_function` and `score` are its own.
+        Their index in `cv_results_`.
+    best_estimator_ : estimator
+        The estimator with these parameters, fitted to all samples. Only available if `refit` is
+        not False. `predict`, `decision_function` and `score` are delegated to it.
     n_splits_ : int
         The number of splits.
     scorer_ : callable
-        What has given the scores.
+        The scorer.
     refit_time_ : float
-        Seconds that the last fit took.
+        Time of the last fit in seconds.
     classes_ : ndarray of shape (n_classes,)
-        The class labels, of a classifier.
+        The class labels, if the estimator is a classifier.
     n_features_in_ : int
         The number of columns of X.
 """,
     "fit": """\
     optimality_ : Optimality
         `kkt_violation` and `duality_gap` of each binary problem, recomputed in float64 from the
-        data, and the `status` with which its solve ended.
+        data, and the `status` of its solve.
     fit_status_ : int
         0 if all problems were solved to `tol` in fewer than `max_iter` iterations, 1 otherwise.
     shape_fit_ : tuple of int
         Shape of the training data.
     n_features_in_ : int
-        The number of columns of X, unless the kernel is a function.
+        The number of columns of X. Not set if the kernel is a function.
     feature_names_in_ : ndarray of str
-        Their names, where X has them.
+        The names of the columns. Only set if X has names.
 """,
 }
 
 
-Machine = TypeVar("Machine", bound=type)
+Estimator = TypeVar("Estimator", bound=type)
 
 
-def documented(machine: Machine) -> Machine:
-    """Put the shared parts in the place of their names in the docstring."""
-    text = machine.__doc__ or ""
+def documented(model: Estimator) -> Estimator:
+    """Insert the shared parts into the docstring of a class, in place of their names."""
+    text = model.__doc__ or ""
     for kind, parts in (("parameters", PARAMETERS), ("attributes", ATTRIBUTES)):
         for name, part in parts.items():
             text = text.replace(f"    <{name} {kind}>\n", part)
-    machine.__doc__ = text
-    return machine
+    model.__doc__ = text
+    return model

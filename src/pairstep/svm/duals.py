@@ -1,8 +1,9 @@
-"""How each machine's dual is written for the engine.
+"""The dual of each model, in the form that the solver takes.
 
-A sample has one variable z, or two in nu-regression. What its weight and C allow it is `limit`: an
-array over all samples, of which a dual takes those of its rows. Rows without any limit are left
-out, as LIBSVM does.
+A sample has one variable z, or two in nu-regression. `limit` is an array of the largest |z| of all
+samples, C times the weight; a dual takes the entries of its own rows. Rows with a limit of 0 are
+left out, as in LIBSVM. The duals are those of Chang and Lin, "LIBSVM: a library for support vector
+machines" (2011), section 2, with the signs of the labels included in z.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import numpy as np
 
 from .._validation import Array
 from ..constraints import Indices
-from .machine import Dual, Solution
+from .engine import Dual, Solution
 
-FEW = 3  # pairs of classes whose duals are solved closely: with more of them it would be felt
+# Small duals are solved more precisely than `tol`, so that results are repeatable, if there are at
+# most this many pairs of classes. With more pairs it would slow the fit noticeably.
+MAX_PAIRS_POLISHED = 3
+# Differences below this, relative to the terms, may be rounding errors of sums over all variables.
+RELATIVE_ROUNDING = 1e-12
 
 
 def limits(C: float, weights: Array) -> Array:
-    """C times the weights; 0 where there is no weight, also if C is infinite."""
+    """Return C times the weights, and 0 where the weight is 0 even if C is infinite."""
     with np.errstate(over="ignore"):
         limit = np.multiply(C, weights, where=weights > 0, out=np.zeros(len(weights)))
         if math.isfinite(C) and not np.isfinite(limit.sum()):
@@ -34,21 +39,28 @@ def limits(C: float, weights: Array) -> Array:
 
 
 def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
-    """``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, in [-limit, 0] where y = -1, sum 0."""
+    """Return the dual of C-classification of one pair of classes.
+
+    It is to minimize ``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, z in [-limit, 0] where
+    y = -1, and a sum of 0.
+    """
     return c_classifications([(positive, negative)], limit)[0]
 
 
 def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) -> list[Dual]:
-    """The duals of many pairs of classes; they are parts of a few long arrays."""
+    """Return the duals of many pairs of classes, as slices of a few long arrays.
+
+    A few NumPy calls then suffice for hundreds of pairs.
+    """
     rows = np.concatenate([side for pair in pairs for side in pair])
     if not limit[rows].all():
         pairs = [_pair_with_limit(*pair, limit) for pair in pairs]
         rows = np.concatenate([side for pair in pairs for side in pair])
     sides = np.array([len(side) for pair in pairs for side in pair])
     is_positive = np.repeat(np.arange(2 * len(pairs)) % 2 == 0, sides)
-    own = limit[rows]
+    bound = limit[rows]
     linear = np.where(is_positive, -1.0, 1.0)
-    lower, upper = np.where(is_positive, 0.0, -own), np.where(is_positive, own, 0.0)
+    lower, upper = np.where(is_positive, 0.0, -bound), np.where(is_positive, bound, 0.0)
     z, totals = np.zeros(len(rows)), np.zeros((len(pairs), 1))
     sizes = sides.reshape(-1, 2).sum(axis=1)
     starts = np.stack([np.zeros_like(sizes), sizes], axis=1)
@@ -62,14 +74,18 @@ def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) ->
             start,
             total,
             z[part],
-            closely=len(pairs) <= FEW,
+            closely=len(pairs) <= MAX_PAIRS_POLISHED,
         )
         for part, start, total in zip(parts, starts, totals, strict=True)
     ]
 
 
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
-    """``z'Kz/2`` in the same bounds; each class sums to nu/2 of all limits, up to its sign."""
+    """Return the dual of nu-classification of one pair of classes.
+
+    It is to minimize ``z'Kz/2`` within the bounds of C-classification. The z of the positive class
+    sum to nu/2 times the sum of all limits, and those of the negative class to minus that.
+    """
     positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
     total = nu * math.fsum(limit[np.concatenate([positive, negative])]) / 2
     return _two_groups(
@@ -78,19 +94,23 @@ def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: fl
 
 
 def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
-    """``z'Kz/2 - y'z + epsilon |z|_1`` with z in [-limit, limit], sum 0."""
+    """Return the dual of epsilon-regression.
+
+    It is to minimize ``z'Kz/2 - y'z + epsilon |z|_1`` with z in [-limit, limit] and a sum of 0.
+    """
     rows = _with_limit(np.arange(len(y)), limit)
     n = len(rows)
     return Dual(
         rows=rows, linear=-y[rows], lower=-limit[rows], upper=limit[rows],
-        starts=_starts(n), totals=np.zeros(1), z=np.zeros(n), kink=np.full(n, epsilon),
+        starts=_starts(n), totals=np.zeros(1), z=np.zeros(n), l1=np.full(n, epsilon),
     )  # fmt: skip
 
 
 def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
-    """``z'Kz/2 - y'z`` where z has a part in [0, limit] and one in [-limit, 0] per sample.
+    """Return the dual of nu-regression.
 
-    The parts sum to plus and minus nu/2 of all limits.
+    It is to minimize ``z'Kz/2 - y'z``, where each sample has a z in [0, limit] and one in
+    [-limit, 0]. The former sum to nu/2 times the sum of all limits, the latter to minus that.
     """
     rows = _with_limit(np.arange(len(y)), limit)
     total = nu * math.fsum(limit[rows]) / 2
@@ -98,7 +118,10 @@ def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
 
 
 def one_class(limit: Array, nu: float) -> Dual:
-    """``z'Kz/2`` with z in [0, limit], sum nu of all limits."""
+    """Return the dual of the one-class SVM.
+
+    It is to minimize ``z'Kz/2`` with z in [0, limit] and a sum of nu times the sum of all limits.
+    """
     rows = _with_limit(np.arange(len(limit)), limit)
     n, total = len(rows), nu * math.fsum(limit[rows])
     return Dual(
@@ -108,59 +131,80 @@ def one_class(limit: Array, nu: float) -> Dual:
 
 
 def bias(solution: Solution) -> float:
-    """What the decision function adds: minus the price, or minus the mean of both groups'.
+    """Return the intercept: minus the multiplier of the sum, or minus the mean of two.
 
-    0 where rounding may have made it anything else, so that a symmetric problem has none.
+    It is 0 if rounding errors could explain its value, so that a symmetric problem has no
+    intercept.
     """
     value = -math.fsum(solution.multiplier) / len(solution.multiplier)
     return value if abs(value) > max(solution.rounding) else 0.0
 
 
 def margin(solution: Solution) -> float:
-    """Half the difference of the groups' prices: the margin that nu-classification divides by.
+    """Return the margin of nu-classification: half the difference of the two multipliers.
 
-    1 where there is none, so that a degenerate solution is kept as it is.
+    It is 1 if the difference is 0 up to rounding, so that a degenerate solution is not scaled.
     """
     up, down = solution.multiplier
     half = float(up - down) / 2
-    return half if half > 1e-12 * (abs(up) + abs(down)) else 1.0
+    return half if half > RELATIVE_ROUNDING * (abs(up) + abs(down)) else 1.0
 
 
 def hold_out(dual: Dual, held: Indices) -> Dual:
-    """The dual of a machine that does not see the samples at `held`: they may not leave 0.
+    """Return the dual without the samples at `held`, whose variables are fixed at 0.
 
-    They stay in it for their gradients, from which the machine's decisions on them are read. Totals
-    are shares of all limits, as far as those of their own group go.
+    They stay in the dual because their gradients give the decisions on them. Totals are scaled by
+    the fraction of the limits that is left, but not above the limits of their group.
     """
     lower, upper = dual.lower.copy(), dual.upper.copy()
     lower[held] = upper[held] = 0.0
     if not dual.totals.any():
         return replace(dual, lower=lower, upper=upper, z=dual.z.copy())
-    share = (upper - lower).sum() / (dual.upper - dual.lower).sum()
+    fraction = (upper - lower).sum() / (dual.upper - dual.lower).sum()
     totals, z = dual.totals.copy(), dual.z.copy()
     for k, group in enumerate(dual.groups):
         limit, sign = upper[group] - lower[group], np.sign(totals[k])
-        total = min(share * abs(totals[k]), float(limit.sum()))
+        total = min(fraction * abs(totals[k]), float(limit.sum()))
         totals[k], z[group] = sign * total, sign * _filled(limit, total)
     return replace(dual, lower=lower, upper=upper, totals=totals, z=z)
 
 
-def continue_from(earlier: Dual, dual: Dual) -> None:
-    """Start `dual` where `earlier` is, as far as the bounds and sums of `dual` allow it.
+ROUNDING_OF_SUM = 1e-12  # relative to the sum of sizes: coefficients have such errors anyway
 
-    New rows start at 0. A sum is put right on as few variables as possible, those between their
-    bounds first: the nearest point would move all of them a little, and none would be at a bound.
+
+def restore_sum(z: Array, total: float) -> None:
+    """Make z sum to the total by moving a few entries toward 0, in place.
+
+    A coefficient of nu-regression is the difference of two variables. The sums of both are exact.
+    If they nearly cancel, however, their rounding is not small compared with the difference.
+    """
+    residual = math.fsum(z) - total
+    if abs(residual) <= ROUNDING_OF_SUM * float(np.abs(z).sum()):
+        return  # a change would improve nothing, and gradients of outlying rows would notice it
+    for i in np.argsort(-z * np.sign(residual), kind="stable").tolist():
+        if residual == 0 or z[i] * residual <= 0:
+            return
+        z[i] -= math.copysign(min(abs(residual), abs(z[i])), residual)
+        residual = math.fsum(z) - total
+
+
+def continue_from(earlier: Dual, dual: Dual) -> None:
+    """Start `dual` from the z of `earlier`, changed to satisfy the bounds and sums of `dual`.
+
+    New rows start at 0. To restore a sum, as few variables as possible are changed, those between
+    their bounds first. The nearest feasible point would change all of them a little, and no
+    variable would be at a bound.
     """
     size = 1 + max(dual.rows.max(initial=0), earlier.rows.max(initial=0))
     for old, new, total in zip(earlier.groups, dual.groups, dual.totals, strict=True):
-        held = np.zeros(size)
-        held[earlier.rows[old]] = earlier.z[old]
+        value = np.zeros(size)
+        value[earlier.rows[old]] = earlier.z[old]
         lower, upper = dual.lower[new], dual.upper[new]
-        z = np.clip(held[dual.rows[new]], lower, upper)
+        z = np.clip(value[dual.rows[new]], lower, upper)
         missing = total - z.sum()
         order = np.argsort((z == lower) | (z == upper), kind="stable")
-        room = (upper - z if missing > 0 else z - lower)[order]
-        z[order] += np.sign(missing) * _filled(room, abs(missing))
+        slack = (upper - z if missing > 0 else z - lower)[order]
+        z[order] += np.sign(missing) * _filled(slack, abs(missing))
         dual.z[new] = np.clip(z, lower, upper)
 
 
@@ -169,7 +213,7 @@ def _two_groups(
 ) -> Dual:
     limits = limit[positive], limit[negative]
     lower, upper = _two_sides(*limits)
-    # nu may be at the end of its range, where rounding must not ask for more than there is.
+    # With the largest nu, rounding must not make the totals larger than the sums of the limits.
     totals = [min(total, float(side.sum())) for side in limits]
     start = [_filled(side, total) for side, total in zip(limits, totals, strict=True)]
     return Dual(
@@ -189,16 +233,18 @@ def _with_limit(rows: Indices, limit: Array) -> Indices:
 
 
 def _pair_with_limit(positive: Indices, negative: Indices, limit: Array) -> tuple[Indices, Indices]:
-    """Both without the rows that have none; if no row has any, as they are."""
-    some = _with_limit(positive, limit), _with_limit(negative, limit)
-    return some if len(some[0]) + len(some[1]) > 0 else (positive, negative)
+    """Return both without rows that have a limit of 0, unless all have."""
+    kept = _with_limit(positive, limit), _with_limit(negative, limit)
+    return kept if len(kept[0]) + len(kept[1]) > 0 else (positive, negative)
 
 
 def _filled(limit: Array, total: float) -> Array:
-    """The first variables at their limit until the total is reached, as LIBSVM starts."""
+    """Return z with the first variables at their limits until they sum to the total, as LIBSVM."""
     before = np.concatenate([[0.0], np.cumsum(limit)[:-1]])
     z = np.clip(total - before, 0.0, limit)
-    return np.where(limit - z <= 1e-12 * total, limit, z)  # not short of it by rounding
+    return np.where(
+        limit - z <= RELATIVE_ROUNDING * total, limit, z
+    )  # at the limit, not below it by rounding
 
 
 def _starts(*sizes: int) -> Indices:

@@ -1,4 +1,4 @@
-"""Fitted machines as scikit-learn's own estimators."""
+"""Conversion of fitted models to scikit-learn's own estimators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.pipeline import Pipeline
 
 from .._validation import Array
+from .compatibility import parameter_defaults
+from .data import dense
 
-# What both keep of a fit under the same name; some machines have only some of it.
+# Fitted attributes that have the same name and meaning in scikit-learn. Some estimators have only
+# some of them.
 SHARED = (
     "_sparse", "_gamma", "_n_support", "_probA", "_probB", "_effective_probability", "shape_fit_",
     "fit_status_", "support_", "dual_coef_", "intercept_", "n_iter_", "offset_", "classes_",
@@ -18,35 +22,96 @@ SHARED = (
 )  # fmt: skip
 
 
-def as_sklearn(machine: Any, Estimator: Any) -> Any:
-    """An instance of `Estimator` with the machine's parameters and fit."""
-    parameters = machine.get_params(deep=False)
+def to_sklearn(model: Any) -> Any:
+    """Return a fitted model that consists of scikit-learn's own estimators.
+
+    Use it for tools that require scikit-learn's estimators, such as skl2onnx.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or search
+        A fitted estimator of `pairstep.svm`, a pipeline that contains some, or a fitted search
+        such as `SVCCV` or GridSearchCV, whose `best_estimator_` is converted.
+
+    Returns
+    -------
+    object
+        The instance of the class with the same name in `sklearn.svm`, or a pipeline of the same
+        steps in which the estimators of `pairstep.svm` are replaced.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from pairstep import svm
+    >>> model = make_pipeline(StandardScaler(), svm.SVC()).fit([[0.0], [1.0]], ["low", "high"])
+    >>> svm.to_sklearn(model)
+    Pipeline(steps=[('standardscaler', StandardScaler()), ('svc', SVC())])
+    """
+    if isinstance(model, Pipeline):
+        pipeline = copy.copy(model)
+        pipeline.steps = [
+            (name, to_sklearn(step) if _is_convertible(step) else step)
+            for name, step in model.steps
+        ]
+        return pipeline
+    if hasattr(model, "best_estimator_"):
+        return to_sklearn(model.best_estimator_)
+    if not hasattr(model, "to_sklearn"):
+        raise TypeError(
+            "model must be a fitted estimator of pairstep.svm, a Pipeline or a fitted search with "
+            f"refit=True, got {type(model).__name__}"
+        )
+    return model.to_sklearn()
+
+
+def _is_convertible(step: Any) -> bool:
+    """Return whether a step of a pipeline has to be converted."""
+    return isinstance(step, Pipeline) or any(
+        hasattr(step, name) for name in ("best_estimator_", "to_sklearn")
+    )
+
+
+def hint_for(model: Any) -> str:
+    """Return what to pass instead of a pipeline or search, as the end of an error message."""
+    if isinstance(model, Pipeline):
+        return "; pass pipeline[-1], and save the other steps separately (for example with skops)"
+    if hasattr(model, "best_estimator_"):
+        return "; pass search.best_estimator_"
+    if hasattr(model, "cv_results_"):
+        return "; fit the search with refit=True and pass search.best_estimator_"
+    return ""
+
+
+def as_sklearn(model: Any, Estimator: Any) -> Any:
+    """Return an instance of `Estimator` with the parameters and the fit of a model."""
+    parameters = model.get_params(deep=False)
     theirs = Estimator(
         **{
             name: parameters[name]
-            for name in Estimator._get_param_names()
-            if parameters[name] != "deprecated"  # not every version has this default
+            for name in parameter_defaults(Estimator)
+            if parameters[name] != "deprecated"  # not every release has this default
         }
     )
     vars(theirs).update(_probA=np.empty(0), _probB=np.empty(0), _effective_probability=False)
     vars(theirs).update(
-        (name, copy.deepcopy(vars(machine)[name])) for name in SHARED if name in vars(machine)
+        (name, copy.deepcopy(vars(model)[name])) for name in SHARED if name in vars(model)
     )
-    theirs._num_iter = np.array(machine.n_iter_, np.int32, ndmin=1)
-    theirs.support_vectors_ = machine.support_vectors_.astype(np.float64)
-    if machine._sparse:
+    theirs._num_iter = np.array(model.n_iter_, np.int32, ndmin=1)
+    theirs.support_vectors_ = model.support_vectors_.astype(np.float64)
+    if model._sparse:
         theirs.support_vectors_ = scipy.sparse.csr_matrix(theirs.support_vectors_)
-        theirs.dual_coef_ = _all_stored(machine._dense_coefficients())
-    # LIBSVM's own: with two classes the first one is positive.
-    theirs._dual_coef_ = machine._sign * theirs.dual_coef_
-    theirs._intercept_ = machine._sign * theirs.intercept_
-    # A function is asked for its kernel with new samples; theirs is a name of the class's own.
-    theirs._BaseLibSVM__Xfit = machine._X_fit
+        theirs.dual_coef_ = _all_stored(dense(model.dual_coef_))
+    # LIBSVM's own coefficients: with two classes the first one is positive.
+    theirs._dual_coef_ = model._sign * theirs.dual_coef_
+    theirs._intercept_ = model._sign * theirs.intercept_
+    # Predictions pass the training samples to a kernel that is a function.
+    theirs._BaseLibSVM__Xfit = model._X_fit
     return theirs
 
 
 def _all_stored(coefficients: Array) -> Any:
-    """A sparse matrix, with its zeros stored as LIBSVM reads it; of the kind that theirs are."""
+    """Return a sparse matrix that stores its zeros, which is how LIBSVM reads coefficients."""
     rows, columns = coefficients.shape
     indices = np.tile(np.arange(columns, dtype=np.int32), rows)
     starts = columns * np.arange(rows + 1, dtype=np.int32)

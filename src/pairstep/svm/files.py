@@ -1,8 +1,9 @@
-"""Machines in files of our own: safe to load from strangers, readable by every later version.
+"""Files of fitted models that are safe to load from untrusted sources.
 
-A file is an npz archive without compression: what a fit has found out as arrays and, in
-``header.json``, what has no shape. Nothing in it is code: the class comes from a fixed table, and
-everything is checked against everything else before a machine is made of it.
+A file is an npz archive without compression. It has the fitted attributes that are arrays and, in
+``header.json``, the parameters and all other attributes. Nothing in it is code: the class comes
+from a fixed table, and all parts are checked for consistency before a model is made of them. Later
+versions of pairstep read the files of earlier ones.
 """
 
 from __future__ import annotations
@@ -18,49 +19,55 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..data.npz import read_npz, refused
 from ..files import Place, reading, writing
-from .base import Optimality
-from .restore import MACHINES, restored, state_of
+from .base import as_now
+from .data import dense
+from .export import hint_for
+from .plan import Optimality
+from .restore import ESTIMATORS, restored, state_of
+from .scaled import PREFIX, join, split
 
-FORMAT, VERSION = "pairstep machine", 1
+FORMAT, VERSION = "pairstep machine", 1  # existing files have this name, so it stays
 HEADER = "header.json"
 CONTAINERS = {"csr_array": scipy.sparse.csr_array, "csr_matrix": scipy.sparse.csr_matrix}
-SPARSE = "support_vectors_"  # and its three arrays
+SPARSE = "support_vectors_"  # a sparse matrix is stored as three arrays
 PARTS = ("data", "indices", "indptr")
 OPTIMALITY = "optimality_"
 
 
-def save(machine: Any, path: Place) -> None:
-    """Keep a fitted machine in a file.
+def save(model: Any, path: Place) -> None:
+    """Save a fitted model to a file.
 
-    The file is written beside its place and put there once it is whole and on the disk: a full
-    disk or a crash leave an earlier file as it was.
+    The data are written to a temporary file, which replaces an existing file only when it is
+    complete and on the disk. A full disk or a crash leaves the existing file unchanged.
 
     Parameters
     ----------
-    machine : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        Fitted; with a kernel by name, for a function cannot be kept in a file. What `warm_start`
-        would continue from is not kept.
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, or a Pipeline of a StandardScaler and one of them
+        The fitted model. Its kernel must be given by name, because a function cannot be saved.
+        The start of `warm_start` is not saved.
     path : path or binary file
-        Where to.
+        The file to write.
 
     See Also
     --------
-    load : The way back.
-    save_libsvm_model : In LIBSVM's format.
+    load : Read the file.
+    save_libsvm_model : Save in LIBSVM's format.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from pairstep import svm
-    >>> machine = svm.SVC().fit([[0.0], [1.0]], ["low", "high"])
+    >>> model = svm.SVC().fit([[0.0], [1.0]], ["low", "high"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     svm.save(machine, Path(folder) / "machine")
-    ...     again = svm.load(Path(folder) / "machine")
+    ...     svm.save(model, Path(folder) / "model")
+    ...     again = svm.load(Path(folder) / "model")
     >>> again.predict([[0.2], [0.7]])
     array(['low', 'high'], dtype='<U4')
     """
-    arrays, header = _contents(machine)
+    model, scaling = split(model)
+    arrays, header = _contents(model)
+    arrays |= scaling
     with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1))
         for name, array in arrays.items():
@@ -69,21 +76,21 @@ def save(machine: Any, path: Place) -> None:
 
 
 def load(path: Place) -> Any:
-    """Read a machine that `save` has written; safe, whoever has made the file.
+    """Read a model that `save` has written. This is safe even for files from untrusted sources.
 
     Parameters
     ----------
     path : path or binary file
-        Where from.
+        The file to read.
 
     Returns
     -------
-    SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        Fitted as it was.
+    SVC, NuSVC, SVR, NuSVR, OneClassSVM or Pipeline
+        The fitted model.
     """
     with reading(path) as file:
         found = read_npz(file, packed=False)
-    with refused("a machine in a file"):
+    with refused("a model in a file"):
         header = json.loads(found.pop(HEADER))  # type: ignore[arg-type]
         if header["format"] != FORMAT:
             raise ValueError(f"a file of the format {header['format']!r}, not {FORMAT!r}")
@@ -92,24 +99,27 @@ def load(path: Place) -> Any:
                 f"the file has version {header['version']} of the format, from pairstep "
                 f"{header['pairstep']}; this one, {__version__}, reads up to {VERSION}"
             )
-        return _machine(header, found)
+        scaling = {name: found.pop(name) for name in list(found) if name.startswith(PREFIX)}
+        return join(_model(header, found), scaling)
 
 
-def _contents(machine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes into a file: arrays by name, and the rest."""
-    if type(machine).__name__ not in MACHINES or type(machine) not in MACHINES.values():
+def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays of a file by name, and its header."""
+    if type(model).__name__ not in ESTIMATORS or type(model) not in ESTIMATORS.values():
         raise TypeError(
-            f"machine must be one of {', '.join(MACHINES)}, got {type(machine).__name__}"
+            f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}"
+            f"{hint_for(model)}"
         )
-    check_is_fitted(machine)
-    state = state_of(machine)
+    model = as_now(model)
+    check_is_fitted(model)
+    state = state_of(model)
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "pairstep": __version__,
-        "class": type(machine).__name__,
+        "class": type(model).__name__,
         "parameters": {
-            name: _plain(name, value) for name, value in machine.get_params(deep=False).items()
+            name: _plain(name, value) for name, value in model.get_params(deep=False).items()
         },
     }
     if "feature_names_in_" in state:
@@ -121,7 +131,7 @@ def _contents(machine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         vectors = state.pop(SPARSE)
         header["container"] = type(vectors).__name__
         state |= {f"{SPARSE}.{part}": getattr(vectors, part) for part in PARTS}
-        state["dual_coef_"] = machine._dense_coefficients()
+        state["dual_coef_"] = dense(model.dual_coef_)
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     header["state"] = {
         name: _plain(name, value) for name, value in state.items() if name not in arrays
@@ -129,10 +139,10 @@ def _contents(machine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return arrays, header
 
 
-def _machine(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
-    """A machine of what was in a file."""
-    if header["class"] not in MACHINES:
-        raise ValueError(f"a machine of the class {header['class']!r} is not known")
+def _model(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """Return the model that a file describes."""
+    if header["class"] not in ESTIMATORS:
+        raise ValueError(f"the class {header['class']!r} is unknown")
     parameters, state = header["parameters"], header["state"]
     parameters["dtype"] = np.dtype(parameters["dtype"]).type
     if isinstance(parameters.get("class_weight"), list):
@@ -144,18 +154,19 @@ def _machine(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
         shape = len(parts[-1]) - 1, state["n_features_in_"]
         arrays[SPARSE] = Container(parts, shape)
         arrays["dual_coef_"] = Container(arrays["dual_coef_"])
-    told = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"{OPTIMALITY}.")}
-    if told:
+    prefix = f"{OPTIMALITY}."
+    optimality = {name: arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
+    if optimality:
         state[OPTIMALITY] = Optimality(
-            **{name.removeprefix(f"{OPTIMALITY}."): array for name, array in told.items()}
+            **{name.removeprefix(prefix): array for name, array in optimality.items()}
         )
     if "feature_names" in header:
         state["feature_names_in_"] = np.array(header["feature_names"], object)
-    return restored(MACHINES[header["class"]], parameters, {**state, **arrays})
+    return restored(ESTIMATORS[header["class"]], parameters, {**state, **arrays})
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A parameter as JSON has it."""
+    """Return a parameter or attribute as a value that JSON can store."""
     if name == "dtype":
         return np.dtype(value).name
     if isinstance(value, dict):
@@ -166,4 +177,4 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise ValueError(f"{name}={value!r} cannot be kept in a file: it is no number, name or None")
+    raise ValueError(f"{name}={value!r} cannot be saved: it must be a number, string or None")

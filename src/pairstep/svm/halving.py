@@ -1,4 +1,8 @@
-"""Successive halving: many candidates on few samples first, the best of them on more."""
+"""Successive halving: score many candidates on few samples, then the best of them on more.
+
+See Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization"
+(AISTATS 2016), and scikit-learn's HalvingGridSearchCV.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,15 @@ from sklearn.utils import check_random_state
 from ..constraints import Indices
 from .cross_validation import Candidate
 
-# So many times fewer candidates go on to so many times more samples, which are at least so many in
-# the first of at most so many rounds.
-FACTOR = 3
-FEWEST = 300
-ROUNDS = 3
+FACTOR = 3  # ratio of candidates dropped and of samples added per round; scikit-learn's default
+MIN_SAMPLES = 300  # of the first round: scores on fewer samples say little about the candidates
+MAX_ROUNDS = 3
 
 
 def plan(candidates: int, samples: int, halving: bool) -> list[tuple[int, int]]:
-    """How many candidates are scored on how many samples, round by round."""
+    """Return the numbers of candidates and of samples of each round."""
     rounds = [(candidates, samples)]
-    while halving and len(rounds) < ROUNDS and samples >= FACTOR * FEWEST:
+    while halving and len(rounds) < MAX_ROUNDS and samples >= FACTOR * MIN_SAMPLES:
         samples = math.ceil(samples / FACTOR)
         rounds = [(candidates, samples)] + [
             (math.ceil(some / FACTOR), more) for some, more in rounds
@@ -29,21 +31,21 @@ def plan(candidates: int, samples: int, halving: bool) -> list[tuple[int, int]]:
     return rounds
 
 
-def drawn(y: Any, classes: bool, random_state: Any) -> Indices:
-    """All samples in random order; of classes every beginning has its share, and at least one."""
+def shuffled(y: Any, classes: bool, random_state: Any) -> Indices:
+    """Return all samples in random order; with classes, every prefix is stratified."""
     order: Indices = check_random_state(random_state).permutation(len(y))
     if not classes:
         return order
     _, label, sizes = np.unique(np.ravel(y), return_inverse=True, return_counts=True)
     label = label[order]
     by_class = np.argsort(label, kind="stable")
-    before = np.empty(len(order))  # how many of its class come before a sample
+    before = np.empty(len(order))  # number of samples of the same class before each sample
     before[by_class] = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[label[by_class]]
     order = order[np.argsort(before / sizes[label], kind="stable")]
     return order
 
 
 def best_of(candidates: list[Candidate], scores: list[Any]) -> list[Candidate]:
-    """Those that go on to the next round, in the order of the grid."""
+    """Return the candidates of the next round, in the order of the grid."""
     better = np.argsort(np.nan_to_num(np.negative(scores), nan=math.inf), kind="stable")
     return [candidates[k] for k in np.sort(better[: math.ceil(len(candidates) / FACTOR)])]

@@ -1,4 +1,4 @@
-"""Kernels as the user names them: gamma from data, matrices from functions, and their size."""
+"""Kernels from the parameters of an estimator, and checks of kernel matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse
 
 from .. import _core, threads
 from .._validation import Array
-from .machine import Kernel, native
+from .engine import Kernel, native
 
 NOT_FINITE = (
     "The dual coefficients or intercepts are not finite. The input data may contain large values "
@@ -19,8 +19,22 @@ NOT_FINITE = (
 )
 
 
+# A kernel matrix with a larger asymmetry, relative to its largest entry, is not accepted.
+MAX_ASYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+# An asymmetry of at most this many rounding errors of the largest entry is left in the matrix.
+ROUNDINGS_IGNORED = 16
+
+
+def named_kernel(kernel: Any, gamma: float, degree: int, coef0: float) -> Kernel:
+    """Return the kernel that an estimator's parameters describe.
+
+    The matrix of a kernel that is a function is computed first, and read as a precomputed one.
+    """
+    return Kernel("precomputed" if callable(kernel) else kernel, gamma, degree, coef0)
+
+
 def gamma_of(gamma: float | str, X: Any) -> float:
-    """The number that gamma stands for on the data X."""
+    """Return the number that the parameter gamma stands for on the data X."""
     if gamma == "auto":
         return 1.0 / int(X.shape[1])
     if gamma == "scale":
@@ -30,22 +44,25 @@ def gamma_of(gamma: float | str, X: Any) -> float:
 
 
 def variance_of(X: Any) -> float:
-    """The variance of all entries, zeros included, by their distances from the mean."""
+    """Return the variance of all entries, zeros included."""
     variance, _ = measure(X)
     return variance
 
 
 def measure(X: Any) -> tuple[float, float]:
-    """That, and the largest squared norm of a row; data that lie elsewhere tell it themselves."""
+    """Return the variance of all entries and the largest squared norm of a row.
+
+    A matrix on a cluster has its own method for it.
+    """
     found: tuple[float, float] = X.measure() if hasattr(X, "measure") else _core.measure(native(X))
     return found
 
 
 def center_of(X: Any) -> Array:
-    """A point that all rows are near to, if there is one: the mean.
+    """Return the mean of the rows, which is subtracted so that distances lose fewer digits.
 
-    Of a sparse X it is 0 in columns that fewer than half of the rows fill: moving them by the mean
-    would fill the others and gain less than a bit.
+    For a sparse X, columns that fewer than half of the rows fill have 0 instead of the mean:
+    subtracting it would fill the other rows and gain less than a bit.
     """
     mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if scipy.sparse.issparse(X):
@@ -54,31 +71,31 @@ def center_of(X: Any) -> Array:
 
 
 def matrix_of(kernel: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
-    """What a function gives as the kernel of all rows of X with all rows of Y."""
+    """Return the kernel matrix of X and Y that a function computes, as a dense array."""
     K = kernel(X, Y)
     K = K.toarray() if scipy.sparse.issparse(K) else np.asarray(K)
     return np.asarray(K, np.float32 if K.dtype == np.float32 else np.float64, order="C")
 
 
 def symmetric(K: Any, name: str) -> Any:
-    """The kernel matrix, rid of asymmetry that is small; an error if it is visible.
+    """Return a kernel matrix without small asymmetry; raise if the asymmetry is large.
 
-    What the last bits of its numbers differ by is left as it is: the mean of the matrix and its
-    transpose would take longer than many a fit.
+    Differences in the last bits are left as they are, because averaging the matrix with its
+    transpose would take longer than many fits.
     """
-    # A number that is read across the rows takes as long as some multiplications.
-    amount, largest, i, j, _ = _core.asymmetry(K, threads.worth(4.0 * K.size))
+    # Reading the matrix by columns takes about as long as 4 multiplications per entry.
+    amount, largest, i, j, _ = _core.asymmetry(K, threads.for_work(4.0 * K.size))
     rounding = np.finfo(K.dtype).eps * largest
-    if amount > (1e-4 if K.dtype == np.float32 else 1e-8) * largest:
+    if amount > MAX_ASYMMETRY[K.dtype] * largest:
         raise ValueError(
             f"{name} must be symmetric, but entry [{i}, {j}] is {K[i, j]:.6g} and entry "
             f"[{j}, {i}] is {K[j, i]:.6g}"
         )
-    return K if amount <= 16 * rounding else (K + K.T) / 2
+    return K if amount <= ROUNDINGS_IGNORED * rounding else (K + K.T) / 2
 
 
 def require_finite(kernel: Kernel, X: Any) -> None:
-    """Raise if the data are so large that the kernel overflows."""
+    """Raise if the kernel overflows on the data."""
     _, largest = measure(X)
     if kernel.name == "poly":
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Novelty detection."""
+"""Novelty detection with a one-class SVM."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ import numpy as np
 import sklearn.svm
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._validation import Array
 from .arrays import from_anywhere
-from .base import KernelFunction, SingleMachine, Targets
+from .base import KernelFunction, SingleDualSVM, of_one_fit
 from .documentation import documented
-from .duals import one_class
-from .machine import Dual, Solution
+from .model_plans import OneClassPlan
 
 
 @documented
-class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
-    """Unsupervised detection of outliers: the region in which most samples lie.
+class OneClassSVM(OutlierMixin, SingleDualSVM):  # type: ignore[misc]
+    """Unsupervised outlier detection: estimate the region that contains most samples.
 
-    scikit-learn's `sklearn.svm.OneClassSVM` on another engine.
+    A drop-in replacement for `sklearn.svm.OneClassSVM` with a different solver.
 
     Parameters
     ----------
     <kernel parameters>
     <tolerance parameters>
-    nu : float
-        At most this share of the training samples lie outside, and at least this share are support
-        vectors.
+    nu : float, default=0.5
+        Upper bound on the fraction of training samples outside the region, and lower bound on the
+        fraction of support vectors.
     <memory parameters>
     <iterations parameters>
     <added parameters>
@@ -44,9 +43,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
 
     Notes
     -----
-    There is no search for nu and gamma such as `SVCCV`: without labels no score tells which of them
-    is best. `pairstep.svm.path` solves for many nu on one kernel matrix; where some samples are
-    known to be outliers, scikit-learn's GridSearchCV with a scorer that knows them can choose.
+    There is no search over nu and gamma like `SVCCV`, because there is no score without labels.
+    `pairstep.svm.path` solves for many nu with one kernel matrix. If some outliers are known, use
+    scikit-learn's GridSearchCV with a scorer that depends on them.
 
     Examples
     --------
@@ -56,6 +55,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
     array([ 1, -1])
     """
 
+    offset_: Array
+
+    plan_type = OneClassPlan
     _scikit_learn = sklearn.svm.OneClassSVM
 
     def __init__(
@@ -99,57 +101,48 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
 
     @from_anywhere
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the region.
+        """Estimate the region.
 
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
-            Training samples, or their kernel matrix with ``kernel="precomputed"``.
+            Training samples, or their kernel matrix if ``kernel="precomputed"``.
         y : object
-            Ignored; here by convention.
+            Ignored. Present for API consistency.
         sample_weight : array_like of shape (n_samples,), optional
-            How much each sample counts. Samples whose weight is not positive are left out.
+            Weights of the samples. Samples whose weight is not positive are left out.
 
         Returns
         -------
         OneClassSVM
-            Itself.
+            The fitted estimator itself.
         """
         super().fit(X, None, sample_weight)
         return self
 
-    def _targets(self, X: Any, y: Any) -> Targets:
-        return np.ones(_num_samples(X))
-
-    def _dual(self, targets: Targets, weights: Array) -> Dual:
-        return one_class(weights, self.nu)
-
-    def _conclude(self, targets: Targets, duals: list[Dual], solutions: list[Solution]) -> Array:
-        coefficients = super()._conclude(targets, duals, solutions)
-        self.offset_ = -self.intercept_
-        return coefficients
-
     @from_anywhere
+    @of_one_fit
     def decision_function(self, X: Any) -> Array:
-        """Say how far inside or outside samples lie.
+        """Return the signed distance of samples to the boundary of the region.
 
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` their kernel with the training samples, or with
-            the support vectors if `support_columns`.
+            Samples. With ``kernel="precomputed"`` their kernel matrix with the training samples, or
+            with the support vectors if `support_columns` is True.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Positive inside, negative outside.
+            Positive inside the region, negative outside.
         """
         check_is_fitted(self)
         return self._single_decision(X)
 
     @from_anywhere
+    @of_one_fit
     def score_samples(self, X: Any) -> Array:
-        """Give the decision function without its constant.
+        """Return the decision function without its constant.
 
         Parameters
         ----------
@@ -164,8 +157,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         return self.decision_function(X) + self.offset_
 
     @from_anywhere
+    @of_one_fit
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Tell inliers from outliers.
+        """Classify samples as inliers or outliers.
 
         Parameters
         ----------
@@ -175,6 +169,6 @@ class OneClassSVM(OutlierMixin, SingleMachine):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            1 inside, -1 outside.
+            1 for inliers, -1 for outliers.
         """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)

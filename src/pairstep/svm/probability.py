@@ -1,8 +1,9 @@
-"""Probabilities of classes, as LIBSVM calibrates them: by cross-validation within the fit.
+"""Class probabilities by cross-validation within the fit, as in LIBSVM.
 
-The machine of two classes is fitted five times more, each time without a fifth of its samples, and
-a sigmoid of the decisions on the samples left out is the probability of the first class. With more
-than two classes the probabilities of all pairs are coupled.
+The model of a pair of classes is fitted five more times, each time without a fifth of its samples.
+A sigmoid of the decisions on the samples left out is the probability of the first class (Platt
+1999; Lin, Lin and Weng 2007). With more than two classes, the probabilities of all pairs are
+coupled (Wu, Lin and Weng 2004).
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import numpy as np
 from .. import _core
 from ..constraints import Indices
 from .duals import bias, hold_out
-from .machine import Dual, Solution
+from .engine import Dual, Solution
 
-FOLDS = 5
+FOLDS = 5  # as in LIBSVM
 
 
 def folds(n: int, seed: int) -> list[Indices]:
-    """The five parts of n samples that are left out in turn, those of scikit-learn for this seed.
+    """Return the five parts of n samples that are left out in turn.
 
-    Of fewer than five samples some parts are empty.
+    They are those of scikit-learn for the same seed. With fewer than five samples, some are empty.
     """
     order = _core.shuffled(n, seed)
     ends = [k * n // FOLDS for k in range(FOLDS + 1)]
@@ -31,27 +32,27 @@ def folds(n: int, seed: int) -> list[Indices]:
 
 
 def cross_validated(dual: Dual, seed: int) -> list[Dual]:
-    """The dual without each of its parts."""
+    """Return the duals without each of the five parts."""
     return [hold_out(dual, part) for part in folds(len(dual.rows), seed)]
 
 
 def sigmoid(
-    machines: Sequence[Dual],
+    models: Sequence[Dual],
     solutions: Sequence[Solution],
     positives: int,
     scale: Callable[[Solution], float],
 ) -> tuple[float, float]:
-    """Slope and offset of the sigmoid of the decisions of cross-validated machines.
+    """Return slope and offset of the sigmoid of cross-validated decisions.
 
-    The first `positives` rows are those of the first class. A machine that saw samples of one class
-    only decides for it, by 1; one that saw none cannot decide.
+    The first `positives` rows are those of the first class. A model that was fitted to one class
+    only has a decision of 1 for this class. A model without samples has a decision of 0.
     """
-    decisions = np.zeros(len(machines[0].rows))
-    for machine, solution in zip(machines, solutions, strict=True):
-        seen = machine.lower < machine.upper
+    decisions = np.zeros(len(models[0].rows))
+    for model, solution in zip(models, solutions, strict=True):
+        seen = model.lower < model.upper
         first, second = seen[:positives].any(), seen[positives:].any()
         if first and second:
-            values = (solution.gradient - machine.linear + bias(solution)) / scale(solution)
+            values = (solution.gradient - model.linear + bias(solution)) / scale(solution)
             decisions[~seen] = values[~seen]
         else:
             decisions[~seen] = float(first) - float(second)

@@ -1,4 +1,4 @@
-"""How a running fit tells scikit-learn's callbacks, and the terminal, how far it has come."""
+"""Progress of a running fit, for scikit-learn's callbacks and the terminal."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from .. import log
 from ..result import Status
-from .machine import Solution
+from .engine import Solution
 
-STEPS = 100  # a fit is that many tasks to its callbacks
+STEPS = 100  # tasks that callbacks see in a fit: one per percent
 
 
 @dataclass
 class FitProgress:
-    """Hears from the engine about twenty times a second; answers whether to go on.
+    """Progress of a fit. The solver calls it about twenty times a second, and stops if it says so.
 
-    How far a dual has come is guessed from the digits of its violation that are still to go. Each
-    hundredth of the way is a task of the fit, and any callback may end the fit after one.
+    The progress of a dual is estimated from the number of digits by which its violation still
+    exceeds `tol`. Each percent is a task of the fit, after which any callback may stop the fit.
     """
 
     estimator: Any
@@ -28,27 +28,27 @@ class FitProgress:
     tol: float
     duals: int
     verbose: bool = False
-    told: int = 0
+    reported: int = 0
     solved: int = -1
     largest: float = 0.0
     stopped: bool = False
     began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, violation: float, iterations: int, solved: int) -> bool:
-        """Tell what is new; False if a callback wants the fit to end."""
+        """Report progress, and return False if a callback wants the fit to stop."""
         due = int(STEPS * self._fraction(violation, solved))
-        if due > self.told and log.heard(self.verbose):
-            log.tell(self._line(violation, iterations, solved), self.verbose)
-        while self.told < due and not self.stopped:
-            self.told += 1
+        if due > self.reported and log.is_enabled(self.verbose):
+            log.write(self._line(violation, iterations, solved), self.verbose)
+        while self.reported < due and not self.stopped:
+            self.reported += 1
             task = self.context.subcontext(task_name="percent")
             task.call_on_fit_task_begin(estimator=self.estimator)
             self.stopped = task.call_on_fit_task_end(estimator=self.estimator)
         return not self.stopped
 
-    def summarise(self, solutions: Sequence[Solution], support_vectors: int) -> None:
-        """Say how it ended."""
-        if not log.heard(self.verbose):
+    def summarize(self, solutions: Sequence[Solution], support_vectors: int) -> None:
+        """Print the result of the fit."""
+        if not log.is_enabled(self.verbose):
             return
         line = self._line(
             max(solution.kkt_violation for solution in solutions),
@@ -56,7 +56,7 @@ class FitProgress:
             sum(solution.status == Status.OPTIMAL for solution in solutions),
         )
         seconds = time.perf_counter() - self.began
-        log.tell(f"{line}, {support_vectors} support vectors, {seconds:.2g} s", self.verbose)
+        log.write(f"{line}, {support_vectors} support vectors, {seconds:.2g} s", self.verbose)
 
     def _line(self, violation: float, iterations: int, solved: int) -> str:
         return (
@@ -67,7 +67,7 @@ class FitProgress:
     def _fraction(self, violation: float, solved: int) -> float:
         if solved != self.solved:
             self.solved, self.largest = solved, 0.0
-        # Not the first: asked before a dual's first round, the engine knows no violation yet.
+        # The solver does not know the violation of a dual before its first round.
         if math.isfinite(violation):
             self.largest = max(self.largest, violation)
         digits = math.log(max(self.largest / self.tol, 1.0))

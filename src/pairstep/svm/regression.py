@@ -1,8 +1,7 @@
-"""Regression."""
+"""SVM regressors."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import Array
 from .arrays import from_anywhere
-from .base import KernelFunction, SingleMachine, Targets
+from .base import KernelFunction, SingleDualSVM, of_one_fit
 from .documentation import documented
-from .duals import epsilon_regression, limits, nu_regression
-from .machine import Dual
+from .model_plans import NuSVRPlan, SVRPlan
 
 
-class Regressor(RegressorMixin, SingleMachine):  # type: ignore[misc]
-    """A machine whose decision function is its prediction."""
+class Regressor(RegressorMixin, SingleDualSVM):  # type: ignore[misc]
+    """An estimator whose prediction is its decision function."""
 
     @from_anywhere
+    @of_one_fit
     def predict(self, X: Any) -> Array:
         """Predict numbers.
 
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
-            Samples; with ``kernel="precomputed"`` their kernel with the training samples, or with
-            the support vectors if `support_columns`.
+            Samples. With ``kernel="precomputed"`` their kernel matrix with the training samples, or
+            with the support vectors if `support_columns` is True.
 
         Returns
         -------
@@ -45,16 +44,16 @@ class Regressor(RegressorMixin, SingleMachine):  # type: ignore[misc]
 class SVR(Regressor):
     """Epsilon-support vector regression.
 
-    scikit-learn's `sklearn.svm.SVR` on another engine.
+    A drop-in replacement for `sklearn.svm.SVR` with a different solver.
 
     Parameters
     ----------
     <kernel parameters>
     <tolerance parameters>
-    C : float
-        How much errors cost: the bound of the dual variables, times the weight of the sample.
-    epsilon : float
-        Errors up to this size cost nothing.
+    C : float, default=1.0
+        Cost of errors. The bound of a dual variable is C times the weight of its sample.
+    epsilon : float, default=0.1
+        Half the width of the tube: errors up to this size have no cost.
     <memory parameters>
     <iterations parameters>
     <added parameters>
@@ -68,11 +67,12 @@ class SVR(Regressor):
     --------
     >>> from pairstep.svm import SVR
     >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
-    >>> machine = SVR(kernel="linear", C=10.0, epsilon=0.25).fit(X, y)
-    >>> machine.predict([[1.0]]).round(3), machine.coef_.round(3)
+    >>> model = SVR(kernel="linear", C=10.0, epsilon=0.25).fit(X, y)
+    >>> model.predict([[1.0]]).round(3), model.coef_.round(3)
     (array([1.]), array([[0.75]]))
     """
 
+    plan_type = SVRPlan
     _scikit_learn = sklearn.svm.SVR
 
     def __init__(
@@ -116,23 +116,21 @@ class SVR(Regressor):
         self.support_columns = support_columns
         self.device = device
 
-    def _dual(self, targets: Targets, weights: Array) -> Dual:
-        return epsilon_regression(targets, limits(self.C, weights), self.epsilon)
-
 
 @documented
 class NuSVR(Regressor):
     """Nu-support vector regression.
 
-    scikit-learn's `sklearn.svm.NuSVR` on another engine: like `SVR`, with nu in the place of
-    epsilon.
+    A drop-in replacement for `sklearn.svm.NuSVR` with a different solver. It is like `SVR` with nu
+    in place of epsilon.
 
     Parameters
     ----------
-    nu : float
-        At most this share of the samples are errors, and at least this share are support vectors.
-    C : float
-        How much errors cost: the bound of the dual variables, times the weight of the sample.
+    nu : float, default=0.5
+        Upper bound on the fraction of samples outside the tube, and lower bound on the fraction of
+        support vectors.
+    C : float, default=1.0
+        Cost of errors. The bound of a dual variable is C times the weight of its sample.
     <kernel parameters>
     <tolerance parameters>
     <memory parameters>
@@ -147,11 +145,12 @@ class NuSVR(Regressor):
     Examples
     --------
     >>> from pairstep.svm import NuSVR
-    >>> machine = NuSVR(kernel="linear", C=10.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
-    >>> machine.predict([[1.0]]).round(3)
+    >>> model = NuSVR(kernel="linear", C=10.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> model.predict([[1.0]]).round(3)
     array([1.])
     """
 
+    plan_type = NuSVRPlan
     _scikit_learn = sklearn.svm.NuSVR
 
     def __init__(
@@ -194,8 +193,3 @@ class NuSVR(Regressor):
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device
-
-    def _dual(self, targets: Targets, weights: Array) -> Dual:
-        if math.isinf(self.C):
-            raise ValueError("C must be finite: nu is a share of it; got C=inf")
-        return nu_regression(targets, limits(self.C, weights), self.nu)

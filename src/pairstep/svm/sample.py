@@ -1,7 +1,11 @@
-"""A start from samples, for oracles that live elsewhere; `cpp/engine/sample.cpp` is the native one.
+"""Start a large dual from the solutions of samples of it.
 
-A machine with limits C on n rows resembles one with limits 8 C on every eighth of them. Fitted
-loosely, that one tells which variables of the whole will be empty and which will be full.
+An SVM with bounds C on n rows resembles one with bounds ``g C`` on every g-th row. A rough solution
+of the small one predicts which variables of the large one end at a bound. Samples grow by a
+constant factor, and each one starts from the prediction of the one before, down to the dual itself.
+
+`cpp/engine/sample.cpp` does the same natively for the CPU; this version serves oracles that live on
+a GPU or a cluster. Both take the same rows. docs/theory/sample.md explains why it works.
 """
 
 from __future__ import annotations
@@ -14,89 +18,108 @@ import numpy as np
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from .machine import Dual
-
-ONE_IN = 8  # of so many rows one is in the sample
-SMALLEST = 2000  # a sample has at least so many variables
-LOOSELY = 300  # samples are solved to so many times the tolerance
-WORTH = 0.02  # the share of variables that must be full for a start to pay
+from .engine import Dual
 
 
 def start_from_samples(
     dual: Dual,
     solve: Callable[[Dual], bool],
-    price: Callable[[Dual, Dual], Array],
-    times: int = ONE_IN,
+    gradient_at: Callable[[Dual, Dual], Array],
+    *,
+    growth: int = _core.SAMPLE_GROWTH,
+    min_size: int = _core.SAMPLE_MIN_SIZE,
+    min_at_bound: float = _core.SAMPLE_MIN_AT_BOUND,
 ) -> None:
-    """Move a large dual to where machines fitted to samples of it say, each so many times larger.
+    """Move the variables of a large dual to where its samples predict them.
 
-    `solve` solves a dual loosely, in place, and says whether to go on; ``price(sample, dual)``
-    gives the gradients of `dual` where the variables of `sample` are the only ones. Nothing is
-    moved if few variables of a sample are full: then there is nothing to foretell.
+    The dual keeps its start if it is too small to sample, if a bound is infinite, if a sample
+    cannot meet the totals, or if too few variables of a sample are at a bound.
+
+    Parameters
+    ----------
+    dual : Dual
+        Changed in place.
+    solve : callable
+        ``solve(sample)`` solves a sample roughly, in place, and returns whether to continue.
+    gradient_at : callable
+        ``gradient_at(sample, target)`` returns the gradient of `target` at the point that has the
+        values of `sample` in its rows and 0 elsewhere.
+    growth : int
+        Each sample has this many times the rows of the one before it.
+    min_size : int
+        Number of variables that the smallest sample must have.
+    min_at_bound : float
+        Fraction of a sample's variables that must be at a nonzero bound.
     """
-    one_in = 1
-    while len(dual.z) >= one_in * times * SMALLEST:
-        one_in *= times
+    ratio = 1
+    while len(dual.z) >= ratio * growth * min_size:
+        ratio *= growth
     if not (np.isfinite(dual.lower).all() and np.isfinite(dual.upper).all()):
         return
-    known: Dual | None = None
-    while one_in > 1:
-        sample = sample_of(dual, one_in)
+    previous: Dual | None = None
+    while ratio > 1:
+        sample = sample_of(dual, ratio)
         if sample is None:
             return
-        if known is not None:
-            foretell(price(known, sample), sample)
-        if not solve(sample) or _share_full(sample) < WORTH:
+        if previous is not None:
+            move_to_bounds(gradient_at(previous, sample), sample)
+        if not solve(sample) or _fraction_at_bound(sample) < min_at_bound:
             return
-        known = sample
-        one_in //= times
-    if known is not None:
-        foretell(price(known, dual), dual)
+        previous = sample
+        ratio //= growth
+    if previous is not None:
+        move_to_bounds(gradient_at(previous, dual), dual)
 
 
-def sample_of(dual: Dual, one_in: int) -> Dual | None:
-    """The dual over one row in so many, or None where the totals cannot be had with these."""
-    chosen = np.flatnonzero(_mixed(dual.rows) < np.float64(2.0**64 / one_in))
-    lower, upper = one_in * dual.lower[chosen], one_in * dual.upper[chosen]
+def sample_of(dual: Dual, ratio: int) -> Dual | None:
+    """Return the dual over one row in `ratio`, or None if these rows cannot meet the totals.
+
+    The rows of a smaller sample are among those of a larger one.
+    """
+    chosen = np.flatnonzero(_hash(dual.rows) < np.float64(2.0**64 / ratio))
+    lower, upper = ratio * dual.lower[chosen], ratio * dual.upper[chosen]
     starts = np.searchsorted(chosen, dual.starts).astype(np.int64)
-    if any(miss > 0 for *_, miss in _core.spans(lower, upper, starts, dual.totals, dual.totals)):
+    if any(
+        miss > 0 for *_, miss in _core.sum_ranges(lower, upper, starts, dual.totals, dual.totals)
+    ):
         return None
     return replace(
         dual, rows=dual.rows[chosen], linear=dual.linear[chosen], lower=lower, upper=upper,
-        starts=starts, kink=None if dual.kink is None else dual.kink[chosen],
-        z=_core.project(one_in * dual.z[chosen], lower, upper, starts, dual.totals), gradient=None,
+        starts=starts, l1=None if dual.l1 is None else dual.l1[chosen],
+        z=_core.project(ratio * dual.z[chosen], lower, upper, starts, dual.totals), gradient=None,
     )  # fmt: skip
 
 
-def _mixed(rows: Indices) -> Array:
-    """A number for each row that looks drawn at random, evenly (Steele, Lea and Flood 2014)."""
+def _hash(rows: Indices) -> Array:
+    """Map row numbers to pseudorandom numbers below 2**64 (Steele, Lea and Flood 2014)."""
     z = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (z ^ (z >> np.uint64(31))).astype(np.float64)
 
 
-def foretell(gradient: Array, dual: Dual) -> None:
-    """Fill what is cheap at these prices and empty what is dear, so that the sums hold.
+def move_to_bounds(gradient: Array, dual: Dual) -> None:
+    """Minimize the linear function with this gradient (plus the L1 term) over the feasible set.
 
-    A variable with a kink at 0 has two parts, below it and above.
+    All variables but one or two per group end at a bound or at 0. A variable with an L1 term is
+    split into its negative and its positive part, whose derivatives differ.
     """
-    if dual.kink is None:
-        price, most = gradient, dual.upper - dual.lower
+    if dual.l1 is None:
+        derivative, range_ = gradient, dual.upper - dual.lower
         parts = 1
     else:
-        price = np.stack([gradient - dual.kink, gradient + dual.kink], axis=1).ravel()
+        derivative = np.stack([gradient - dual.l1, gradient + dual.l1], axis=1).ravel()
         sides = [-np.minimum(dual.lower, 0.0), np.maximum(dual.upper, 0.0)]
-        most = np.stack(sides, axis=1).ravel()
+        range_ = np.stack(sides, axis=1).ravel()
         parts = 2
-    none = np.zeros(len(price))
+    zero = np.zeros(len(derivative))
     totals = dual.totals - np.add.reduceat(dual.lower, dual.starts[:-1])
-    filled = _core.fill(price, none, none, most, parts * dual.starts, totals)
+    filled = _core.fill(derivative, zero, zero, range_, parts * dual.starts, totals)
     z = dual.lower + filled.reshape(-1, parts).sum(axis=1)
     dual.z[:] = np.clip(z, dual.lower, dual.upper)
-    _core.settle(dual.z, dual.lower, dual.upper, dual.starts, dual.totals)
+    _core.restore_sums(dual.z, dual.lower, dual.upper, dual.starts, dual.totals)
 
 
-def _share_full(dual: Dual) -> float:
+def _fraction_at_bound(dual: Dual) -> float:
     z = dual.z
     return float(np.mean((z != 0) & ((z == dual.lower) | (z == dual.upper))))

@@ -1,4 +1,7 @@
-"""Searches for good parameters of a machine, in the spirit of LassoCV: `SVCCV` and `SVRCV`."""
+"""Searches over the parameters of an SVM by cross-validation: `SVCCV` and `SVRCV`.
+
+They are to `SVC` and `SVR` what scikit-learn's LassoCV is to Lasso.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +18,38 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.model_selection._search_successive_halving import BaseSuccessiveHalving
-from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import indexable
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import _routing_enabled
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .. import log
 from ..extras import needed
 from . import halving, spread
-from .base import CONSTRAINTS, KernelFunction, SupportVectorMachine
+from .base import BaseSVM, KernelFunction
 from .classification import SVC
-from .compatibility import CallbackSupportMixin, with_callbacks
+from .compatibility import (
+    BaseSearchCV,
+    BaseSuccessiveHalving,
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    check_method_params,
+    parameter_defaults,
+    routing_enabled,
+    validate_parameter_constraints,
+    warn_of_failures,
+    with_callbacks,
+)
 from .cross_validation import Candidate, CrossValidation, Evaluation
 from .documentation import documented
 from .kernels import gamma_of
+from .parameters import CONSTRAINTS
 from .regression import SVR
 
-# What a search remembers of what it has found: (candidate, split) -> score. A candidate is written
-# as its parameters, pairs of name and value in the order of the names.
-Journal = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
+# Scores by (candidate, split). A candidate is a tuple of its parameters, as pairs of name and value
+# in alphabetical order.
+Checkpoint = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
-OWN = {"random_state", "time_limit"}  # of the search: the machine's mean something else
+OWN = {"random_state", "time_limit"}  # they are not passed on to the estimator
 
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
@@ -49,12 +60,12 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
     "halving": ["boolean"],
-    "journal": [MutableMapping, None],
+    "checkpoint": [MutableMapping, None],
 }
 
 
 class Round(NamedTuple):
-    """What was scored on so many samples: by candidate, counted from 0, and split."""
+    """The scores of one round of halving, by candidate and split."""
 
     candidates: list[Candidate]
     samples: int
@@ -62,12 +73,12 @@ class Round(NamedTuple):
 
 
 class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
-    """A search over the parameters of one kind of machine; scikit-learn's BaseSearchCV around it.
+    """A search over the parameters of one estimator, with the interface of GridSearchCV.
 
-    A parameter of the search with the name of one of the machine is given to all of its machines.
+    Parameters that the search and the estimator have in common are passed on to the estimator.
     """
 
-    _machine: ClassVar[type[SupportVectorMachine]]
+    _model: ClassVar[type[BaseSVM]]
 
     Cs: int | ArrayLike
     gammas: int | ArrayLike
@@ -77,9 +88,9 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     halving: bool
     random_state: Any
     time_limit: float | None
-    journal: Journal | None
+    checkpoint: Checkpoint | None
 
-    # What BaseSearchCV would let the user choose.
+    # Options of BaseSearchCV that are fixed here.
     error_score = math.nan
     return_train_score = False
     pre_dispatch = 1
@@ -87,22 +98,22 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         known = CONSTRAINTS | SEARCH_CONSTRAINTS
-        cls._parameter_constraints = {name: known[name] for name in cls._get_param_names()}
+        cls._parameter_constraints = {name: known[name] for name in parameter_defaults(cls)}  # type: ignore[arg-type]
 
     @property
-    def estimator(self) -> SupportVectorMachine:
-        """The machine that is searched for, without what is searched for."""
-        shared = set(self._machine._get_param_names()) - OWN
+    def estimator(self) -> BaseSVM:
+        """The estimator, without the parameters that are searched."""
+        shared = parameter_defaults(self._model).keys() - OWN
         given = self.get_params(deep=False).items()
-        machine = self._machine(**{name: value for name, value in given if name in shared})
-        return machine.set_fit_request(sample_weight=True) if _routing_enabled() else machine
+        model = self._model(**{name: value for name, value in given if name in shared})
+        return model.set_fit_request(sample_weight=True) if routing_enabled() else model
 
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
-        """What is searched: the values of each parameter."""
-        grid = {"C": _values("Cs", self.Cs, 1e-2, 1e3)}
+        """Return the values of each parameter to try."""
+        grid = {"C": _values("Cs", "C", self.Cs, 1e-2, 1e3)}
         if self.kernel in ("rbf", "poly", "sigmoid"):
             scale = gamma_of("scale", X)
-            grid["gamma"] = _values("gammas", self.gammas, 1e-2 * scale, 1e2 * scale)
+            grid["gamma"] = _values("gammas", "gamma", self.gammas, 1e-2 * scale, 1e2 * scale)
         return grid
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -112,27 +123,27 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         Parameters
         ----------
         X : array_like or sparse array of shape (n_samples, n_features)
-            Training samples, as the machine takes them.
+            Training samples, as in the estimator.
         y : array_like of shape (n_samples,)
-            Class labels or, in regression, numbers.
+            Class labels, or numbers in regression.
         **params : dict
-            `sample_weight` for the machines and the scorer, `groups` for the splitter, and what
-            scikit-learn's metadata routing brings, all as in its GridSearchCV.
+            `sample_weight` for the estimator and the scorer, `groups` for the splitter, and
+            parameters of scikit-learn's metadata routing, as in GridSearchCV.
 
         Returns
         -------
         object
-            The search itself.
+            The fitted search itself.
         """
         self._validate_params()
         scorer, _ = self._get_scorers()
         X, y = indexable(X, y)
-        params = _check_method_params(X, params)
+        params = check_method_params(X, params)
         routed = self._get_routed_params_for_fit(params)
-        machine = self.estimator
+        model = self.estimator
         splits = self._splits(X, y, **routed.splitter.split)
         validation = CrossValidation(
-            machine, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
+            model, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
         )
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
@@ -155,8 +166,8 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             task = context.subcontext(task_name="refit-with-best-params")
             task.call_on_fit_task_begin(estimator=self, X=X, y=y)
             began = time.perf_counter()
-            self.best_estimator_ = machine.set_params(**self.best_params_)
-            self.best_estimator_.fit(X, y, **routed.estimator.fit)
+            best = model.set_params(**self.best_params_)
+            self.best_estimator_ = best.fit(X, y, **routed.estimator.fit)
             self.refit_time_ = time.perf_counter() - began
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -165,20 +176,20 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         return self
 
     def plot(self) -> Any:
-        """Draw the mean scores of all C and gamma: a line of C, or a map of both.
+        """Plot the mean scores: a line over C, or a map over C and gamma.
 
-        Of several epsilon the best one counts.
+        If several epsilon were tried, the best score is shown.
 
         Returns
         -------
         matplotlib.axes.Axes
-            matplotlib is in the extra ``pairstep[plots]``.
+            The plot. matplotlib is in the extra ``pairstep[plots]``.
         """
         check_is_fitted(self)
         pyplot = needed("matplotlib.pyplot", by="plot")
         score, shown = self.cv_results_["mean_test_score"], self.cv_results_["params"]
         best: dict[tuple[Any, Any], float] = {}
-        # Of several rounds the last one that a candidate was in.
+        # With several rounds, the last one of each candidate counts.
         latest = {tuple(some.items()): value for some, value in zip(shown, score, strict=True)}
         for items, value in latest.items():
             candidate = dict(items)
@@ -201,7 +212,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
 
     @property
     def n_iter_(self) -> Any:
-        """Iterations of the best machine."""
+        """Number of iterations of the best estimator."""
         return self.best_estimator_.n_iter_
 
     def _splits(self, X: Any, y: Any, **params: Any) -> Iterator[tuple[Any, Any]]:
@@ -218,29 +229,29 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         plan: list[tuple[int, int]],
         context: Any,
     ) -> dict[str, Any]:
-        """Evaluate what the journal does not know; everything as GridSearchCV has it."""
+        """Evaluate candidates that are not in the checkpoint; return `cv_results_`."""
         splits = range(len(validation.splits))
-        journal: Journal = {} if self.journal is None else self.journal
+        checkpoint: Checkpoint = {} if self.checkpoint is None else self.checkpoint
         began = time.perf_counter()
         ends = math.inf if self.time_limit is None else began + self.time_limit
         total = sum(some for some, _ in plan) * len(splits)
-        order = halving.drawn(validation.given[2], is_classifier(self), self.random_state or 0)
+        order = halving.shuffled(validation.given[2], is_classifier(self), self.random_state or 0)
         rounds: list[Round] = []
         for to_come, (_, samples) in zip(reversed(range(len(plan))), plan, strict=True):
             part = validation.on_some(np.sort(order[:samples])) if to_come else validation
             before = sum(len(earlier.found) for earlier in rounds)
             names = [tuple(sorted(candidate.items())) for candidate in candidates]
-            # The journal numbers the splits of all rounds, backwards: a search without halving
-            # knows what the last round of one with it has found.
+            # Splits are numbered from the last round to the first, so that the last round of a
+            # search with halving has the same keys as a search without it.
             keys = {
                 (k, split): (name, to_come * len(splits) + split)
                 for k, name in enumerate(names)
                 for split in splits
             }
             found = {
-                (k, split): Evaluation(k, split, journal[key], 0.0, 0.0)
+                (k, split): Evaluation(k, split, checkpoint[key], 0.0, 0.0)
                 for (k, split), key in keys.items()
-                if key in journal
+                if key in checkpoint
             }
             rounds.append(Round(candidates, samples, found))
             wanted = keys.keys() - found.keys()
@@ -251,8 +262,8 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 task.call_on_fit_task_begin(estimator=self)
                 found[at] = evaluation
                 if evaluation.error is None:
-                    journal[keys[at]] = evaluation.score
-                self._tell(evaluation, names[at[0]], before + len(found), total, began)
+                    checkpoint[keys[at]] = evaluation.score
+                self._log(evaluation, names[at[0]], before + len(found), total, began)
                 if task.call_on_fit_task_end(estimator=self):
                     return self._results(rounds, plan, len(splits), stopped=True)
             if len(found) < len(keys) or time.perf_counter() >= ends:
@@ -261,7 +272,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             candidates = halving.best_of(candidates, scores)
         return self._results(rounds, plan, len(splits), stopped=False)
 
-    def _tell(
+    def _log(
         self,
         evaluation: Evaluation,
         name: tuple[tuple[str, Any], ...],
@@ -269,10 +280,10 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         total: int,
         began: float,
     ) -> None:
-        if log.heard(bool(self.verbose)):
-            said = ", ".join(f"{parameter}={_written(value)}" for parameter, value in name)
-            log.tell(
-                f"{count} of {total} scored: {said}, split {evaluation.split}: "
+        if log.is_enabled(bool(self.verbose)):
+            shown = ", ".join(f"{parameter}={_written(value)}" for parameter, value in name)
+            log.write(
+                f"{count} of {total} scored: {shown}, split {evaluation.split}: "
                 f"{evaluation.score:.4f}, {time.perf_counter() - began:.2g} s",
                 bool(self.verbose),
             )
@@ -280,7 +291,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     def _results(
         self, rounds: list[Round], plan: list[tuple[int, int]], n_splits: int, stopped: bool
     ) -> dict[str, Any]:
-        """What was found, as `cv_results_`; warnings of what was not."""
+        """Return `cv_results_`, and warn of candidates that failed or were left out."""
         left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
         evaluations = [
             one.found.get((k, split), left_out)
@@ -289,9 +300,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             for split in range(n_splits)
         ]
         done = [evaluation for evaluation in evaluations if evaluation is not left_out]
-        _warn_or_raise_about_fit_failures(
-            [{"fit_error": evaluation.error} for evaluation in done], self.error_score
-        )
+        warn_of_failures([{"fit_error": evaluation.error} for evaluation in done], self.error_score)
         if failed := [solution for evaluation in done for solution in evaluation.failed]:
             worst = max(solution.kkt_violation for solution in failed)
             warnings.warn(
@@ -319,7 +328,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         elif len(rounds) < len(plan) and not stopped:
             warnings.warn(
                 f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
-                f"candidate is that of {rounds[-1].samples} samples.",
+                f"candidate was chosen by scores on {rounds[-1].samples} samples.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -344,30 +353,30 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
 
 @documented
 class SVCCV(Search):
-    """The C and the gamma with which an `SVC` does best in cross-validation.
+    """Search over C and gamma of an `SVC` by cross-validation.
 
-    It gives the scores of scikit-learn's GridSearchCV over an `SVC` with the same splits, but the
-    work is shared. The kernel matrix of all samples is computed once for each gamma, from distances
-    that are computed once for all: all splits, pairs of classes and C are solved on it, and
-    decisions on held-out samples are read from it. Each C starts from the solutions for the one
-    before it on the same split, which was mostly faster than to start from another split. Up to
-    three quarters of `cache_size` are for these matrices: if only one fits, each is computed from
-    the samples; if none does, each machine computes the kernel rows that it needs, from the same
-    starts. `n_jobs` machines are trained side by side; scores are the same for any number.
+    The scores are those of scikit-learn's GridSearchCV over an `SVC` with the same splits, but the
+    fits share work. The kernel matrix of all samples is computed once for each gamma, from
+    distances that are computed once. All splits, pairs of classes and C use this matrix, and so do
+    the decisions on test samples. Each C starts from the solution of the last C on the same split.
+    The matrices take up to three quarters of `cache_size`. If only one fits, each is computed from
+    the samples. If none fits, each fit computes the kernel rows that it needs. `n_jobs` fits run in
+    parallel, and the scores do not depend on their number. A scorer that is a plain function,
+    without `make_scorer`, computes its decisions again.
 
     Parameters
     ----------
-    Cs : int or array_like
-        The C to try. A number means so many, evenly spaced on a logarithmic scale, from 0.01 to
-        1000.
-    gammas : int or array_like
-        The gamma to try, which may include "scale" and "auto": these stand for what they are on the
-        training samples of each split. A number means so many, evenly spaced on a logarithmic
-        scale, from a hundredth to a hundred times what "scale" is on all samples. Unused by kernels
-        without gamma.
+    Cs : int or array_like, default=10
+        The values of C to try. An int is the number of values, evenly spaced on a logarithmic scale
+        from 0.01 to 1000.
+    gammas : int or array_like, default=10
+        The values of gamma to try, which may include "scale" and "auto"; these are computed from
+        the training samples of each split. An int is the number of values, evenly spaced on a
+        logarithmic scale from 0.01 to 100 times the value of "scale" on all samples. Ignored by
+        kernels without gamma.
     <search parameters>
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        As in `SVC`; so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        As in `SVC`, and so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
         `decision_function_shape`, `break_ties` and `rule`.
     <shared parameters>
 
@@ -388,7 +397,7 @@ class SVCCV(Search):
     array([False,  True])
     """
 
-    _machine = SVC
+    _model = SVC
 
     def __init__(
         self,
@@ -414,7 +423,7 @@ class SVCCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
-        journal: Journal | None = None,
+        checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
         self.gammas = gammas
@@ -437,28 +446,28 @@ class SVCCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
-        self.journal = journal
+        self.checkpoint = checkpoint
 
 
 @documented
 class SVRCV(Search):
-    """The C, gamma and epsilon with which an `SVR` does best in cross-validation.
+    """Search over C, gamma and epsilon of an `SVR` by cross-validation.
 
-    Everything is as in `SVCCV`; machines that differ in epsilon share the kernel matrix, too.
+    It works like `SVCCV`. Candidates that differ in epsilon share the kernel matrix as well.
 
     Parameters
     ----------
-    Cs : int or array_like
-        The C to try. A number means so many, evenly spaced on a logarithmic scale, from 0.01 to
-        1000.
-    gammas : int or array_like
-        The gamma to try, which may include "scale" and "auto"; see `SVCCV`.
-    epsilons : int or array_like
-        The epsilon to try. A number means so many, evenly spaced on a logarithmic scale, from a
-        thousandth of the standard deviation of y to the whole of it.
+    Cs : int or array_like, default=10
+        The values of C to try. An int is the number of values, evenly spaced on a logarithmic scale
+        from 0.01 to 1000.
+    gammas : int or array_like, default=10
+        The values of gamma to try, which may include "scale" and "auto"; see `SVCCV`.
+    epsilons : int or array_like, default=(0.1,)
+        The values of epsilon to try. An int is the number of values, evenly spaced on a logarithmic
+        scale from 0.001 to 1 times the standard deviation of y.
     <search parameters>
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        As in `SVR`; so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        As in `SVR`, and so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
     <shared parameters>
 
     Attributes
@@ -475,7 +484,7 @@ class SVRCV(Search):
     {'C': 1.0, 'epsilon': 0.1, 'gamma': 1.0}
     """
 
-    _machine = SVR
+    _model = SVR
 
     def __init__(
         self,
@@ -499,7 +508,7 @@ class SVRCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
-        journal: Journal | None = None,
+        checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
         self.gammas = gammas
@@ -520,11 +529,11 @@ class SVRCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
-        self.journal = journal
+        self.checkpoint = checkpoint
 
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
         spread = float(np.std(y)) or 1.0
-        epsilons = _values("epsilons", self.epsilons, 1e-3 * spread, spread)
+        epsilons = _values("epsilons", "epsilon", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}
 
 
@@ -532,12 +541,22 @@ def _written(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, Real) else str(value)
 
 
-def _values(name: str, given: int | ArrayLike, low: float, high: float) -> list[Any]:
-    """The values of a parameter: those given, or that many from low to high."""
+def _values(
+    name: str, parameter: str, given: int | ArrayLike, low: float, high: float
+) -> list[Any]:
+    """Return the values of a parameter: those given, or as many as given from low to high."""
     if isinstance(given, Integral):
         middle = math.sqrt(low * high)
         return [middle] if given == 1 else np.geomspace(low, high, int(given)).tolist()
     values = list(given)  # type: ignore[arg-type]
     if not values:
         raise ValueError(f"{name} must have at least one value")
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    for k, value in enumerate(values):
+        try:
+            validate_parameter_constraints(
+                {parameter: CONSTRAINTS[parameter]}, {parameter: value}, caller_name="each model"
+            )
+        except ValueError as error:
+            raise ValueError(f"{name}[{k}] = {value!r} cannot be tried: {error}") from None
+    return values

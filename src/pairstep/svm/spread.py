@@ -1,4 +1,4 @@
-"""A search's work on the workers of a cluster, by joblib: a task for each kernel."""
+"""Cross-validation on the workers of a cluster, with one joblib task per kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
-from .cross_validation import Candidate, CrossValidation, Evaluation, _grouped
+from .cross_validation import Candidate, CrossValidation, Evaluation, grouped
 
 
 def evaluate(
@@ -18,24 +18,24 @@ def evaluate(
     wanted: Set[tuple[int, int]],
     seconds: float,
 ) -> Iterator[Evaluation]:
-    """Evaluate candidates as `validation` does, on a cluster if joblib was told to use one."""
+    """Evaluate candidates as `validation` does, on a cluster if joblib is configured for one."""
     if not _joblib_has_a_cluster():
         yield from validation.evaluate(candidates, wanted, seconds)
         return
-    ends = time.time() + seconds  # the clock that computers agree on
+    ends = time.time() + seconds  # the only clock that all computers share
     splits = range(len(validation.splits))
     tasks = []
-    for _, of_gamma in _grouped(range(len(candidates)), candidates, ["gamma"]):
+    for _, of_gamma in grouped(range(len(candidates)), candidates, ["gamma"]):
         if pairs := [(k, split) for k in of_gamma for split in splits if (k, split) in wanted]:
-            # The data are arguments of their own, so that joblib finds them scattered; all others
-            # are too small to be, or in lists, which joblib sends with each task.
+            # joblib scatters large arguments once. It does not look into lists, so the data are
+            # separate arguments.
             tasks.append(delayed(_evaluate)(candidates, pairs, ends, *validation.given))
     for found in Parallel(return_as="generator_unordered")(tasks):
         yield from found
 
 
 def _joblib_has_a_cluster() -> bool:
-    """Whether its backend is one that takes all workers it has, unless told otherwise."""
+    """Return whether joblib's backend uses more than one worker by default, as dask's does."""
     backend, _ = get_active_backend()
     return bool(backend.default_n_jobs != 1)
 
@@ -43,6 +43,6 @@ def _joblib_has_a_cluster() -> bool:
 def _evaluate(
     candidates: Sequence[Candidate], pairs: list[tuple[int, int]], ends: float, *given: Any
 ) -> list[Evaluation]:
-    """Evaluate these pairs of candidate and split; on a worker."""
+    """Evaluate some pairs of candidate and split on a worker."""
     seconds = max(ends - time.time(), 0.0)
     return list(CrossValidation(*given).evaluate(candidates, set(pairs), seconds))

@@ -1,0 +1,206 @@
+// The block solver, for problems whose Hessian is too large to store or to scan in every step.
+//
+// Each round selects a working set of variables, runs the coordinate-descent solver on the Hessian
+// block of this set, and updates the gradient of all variables. This is the decomposition method of
+// Joachims, "Making large-scale SVM learning practical" (1999), with the two-level working sets of
+// ThunderSVM and cuML, extended in three ways: the free variables join the working set when
+// progress is slow, Newton's method may solve a block, and shrinking is undone and checked before
+// the solver stops. The solver knows a problem only through an Oracle.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "../core/arena.hpp"
+#include "../core/policy.hpp"
+#include "block_solve.hpp"
+#include "oracle.hpp"
+
+namespace pairstep {
+
+// Constants of the block solver. They trade the cost of rounds against the cost of blocks.
+struct BlockSolverSettings {
+  // Working set: number of most violating variables, half of them with large left derivatives and
+  // half with small right ones. The first set is smaller because many of its Hessian rows are not
+  // needed again. A round over many variables is expensive, so a large problem takes larger sets.
+  static constexpr Index first_set_size = 128;
+  static constexpr Index set_size = 256;
+  static constexpr Index set_size_of_large_problem = 512;
+  static constexpr Index large_problem = 20'000;  // variables
+  // With free variables in the set, the most violating ones are at least 1 / this of the set.
+  static constexpr Index members_per_violating = 4;
+  static constexpr Index max_free_members = 8000;  // bounds the O(q^2) memory and time of a block
+
+  // Free variables join every working set after this many rounds without a halved violation.
+  static constexpr int rounds_before_free = 10;
+
+  // Newton's method may solve a block once coordinate steps that left their blocks unsolved have
+  // cost this many Newton attempts since the violation was last halved. Counting in attempts makes
+  // large blocks, whose factorizations are expensive, wait longer. An explicit Hessian needs no
+  // computation for another attempt, so that it waits less.
+  static constexpr double newton_attempts_lost = 20;
+  static constexpr double newton_attempts_lost_explicit = 2;
+
+  // Accuracy of a block: its violation is reduced to this fraction of the violation of the round. A
+  // block is solved well if it is the whole problem or costs little, and if copying it takes as
+  // long as solving it. Otherwise more rounds are better than an accurate solution for derivatives
+  // that other variables will change.
+  static constexpr double target_of_whole_problem = 0.0;
+  static constexpr double target_of_cheap_block = 0.02;
+  static constexpr double target_of_costly_copy = 0.03;
+  static constexpr double target_with_free = 0.3;
+  static constexpr double target_without_free = 0.1;
+  static constexpr Index costly_copy = 1000;  // members above which copying is as slow as solving
+  static constexpr double target_of_goal = 0.5;  // never below this fraction of the final goal
+
+  // Limit on the steps in a block: base + per member.
+  static constexpr Index base_steps_of_cheap_block = 10'000;
+  static constexpr Index steps_per_member_of_cheap_block = 100;
+  static constexpr Index steps_per_member_with_free = 50;
+  static constexpr Index steps_per_member_without_free = 10;
+  static constexpr Index steps_per_member_in_noise = 2;  // more would only spread rounding errors
+
+  // Shrinking is tried at this interval, for problems with more variables than the minimum.
+  static constexpr Index rounds_between_shrinks = 50;
+  static constexpr Index min_variables_to_shrink = 4000;
+
+  // Rounding: a violation below noise_limit times the gradient's rounding error may be rounding if
+  // it does not fall. One above far_above_noise times that error is not, however slowly it falls.
+  static constexpr double noise_limit = 10;
+  static constexpr double far_above_noise = 1000;
+  // Rounds without a halved violation before rounding is suspected: if the tolerance is below the
+  // rounding error, and otherwise.
+  static constexpr int rounds_in_noise = rounds_before_free + 2;
+  static constexpr int rounds_above_noise = 100;
+  // Below this fraction of the first violation the set of free variables is nearly final.
+  static constexpr double late_phase = 0.01;
+
+  // Iteration limit for functions that turn out not to be convex, in total and per variable. They
+  // may decrease very slowly for an unknown distance.
+  static constexpr Index max_iterations_nonconvex = 200'000;
+  static constexpr Index max_iterations_nonconvex_per_variable = 200;
+
+  // Limits on the work since the violation was last halved: iterations in total and per variable,
+  // and rounds. They bound a solve whose oracle understates its rounding errors, or whose Hessian
+  // is so ill-conditioned that steps make almost no progress. Fits that converge halve their
+  // violation many times within them (a9a with C = 100 takes 0.8 million iterations in all).
+  static constexpr Index max_iterations_since_halved = 300'000;
+  static constexpr Index max_iterations_since_halved_per_variable = 300;
+  static constexpr Index max_rounds_since_halved = 5'000;
+
+  // Stagnation: recomputed gradients that did not halve the smallest verified violation, in one
+  // call of run() and in all calls with one tolerance; and rounds in which the objective did not
+  // decrease by more than min_relative_decrease of its total decrease, which is rounding.
+  static constexpr int max_failed_checks = 3;
+  static constexpr int max_failed_checks_in_all = 20;
+  static constexpr int max_rounds_without_decrease = 20;
+  static constexpr double min_relative_decrease = 1e-13;
+
+  // Direct solves: their number, and the rounds that must pass between two of them. The same number
+  // of rounds without one counts as many (`many_rounds` of Oracle::solve_directly): problems with
+  // sparse solutions need fewer.
+  static constexpr int max_direct_solves = 3;
+  static constexpr Index rounds_between_direct_solves = 10;
+
+  // All terms of the gradient may vanish at the optimum, which would leave nothing to compare with.
+  // The scale of the tolerance is therefore at least this fraction of the first scale.
+  static constexpr double vanishing_scale = 1e-6;
+};
+
+struct BlockTask {
+  const double* totals;  // one per group, or a single one if the groups are nested
+  const Rule* rule;
+  // Whether blocks are cheap compared with rounds. If so, the free variables are in every working
+  // set, Newton's method is tried from the start, and each block is solved accurately.
+  bool eager;
+  double extra_accuracy = 1.0;  // reduce the violation to tol / extra_accuracy if rounding permits
+  std::size_t block_bytes = 1 << 27;  // limit on the memory of a working set's Hessian
+  bool explicit_hessian = false;      // whether blocks are copied from a stored Hessian
+  Arena* memory = nullptr;            // reused for the Hessian of a working set; may be null
+};
+
+class BlockSolver {
+ public:
+  BlockSolver(Oracle& oracle, const Point& point, const BlockTask& task);
+
+  // Run until the violation, verified by a recomputed gradient, is at most `tol` times the oracle's
+  // scale, until `iterations` reaches `max_iter`, or for `rounds` rounds. A later call continues.
+  // The pool's threads share the steps in large blocks.
+  StopReason run(double tol, Index max_iter, Index rounds, ThreadPool& pool);
+
+  // Make the sums exact and recompute the violation of the whole problem.
+  void conclude();
+
+  Index iterations = 0;
+  Index moved = 0;               // variables that changed in the last round
+  double violation = 0.0;        // by the last candidates
+  double scale = 1.0;            // of the last candidates
+  double least_curvature = 0.0;  // most negative relative curvature along any step
+  Step ray;  // after StopReason::unbounded: the direction along which f seems to be unbounded
+
+ private:
+  using Settings = BlockSolverSettings;
+
+  // Progress on one level of shrinking.
+  struct Progress {
+    Index set_size;                      // most violating variables in the next working set
+    double first_violation = -1.0;       // negative before the first candidates
+    double halved_violation = INFINITY;  // the violation when it was last halved
+    int rounds_since_halved = 0;
+    double newton_attempts_lost = 0.0;  // cost of unsuccessful steps since the last halving
+    int rounds_without_decrease = 0;    // of the objective
+    bool newton_phase = false;          // whether Newton's method may solve a block
+  };
+
+  double tolerance() const {
+    return NumericalPolicy::violation_tolerance(tol_, scale, first_scale_);
+  }
+  // The violation to reach. Extra accuracy is useless below the rounding error.
+  double goal() const {
+    return std::max(tolerance() / task_.extra_accuracy, std::min(tolerance(), candidates_.noise));
+  }
+  bool is_tolerance_below_noise() const { return candidates_.noise > tolerance(); }
+  Progress& progress() { return levels_.back(); }
+  Arena& memory() { return task_.memory ? *task_.memory : block_; }
+
+  void update_candidates(Index count);
+  bool verify_optimality();
+  bool are_checks_exhausted() const;
+  void record_progress();
+  bool is_stuck();
+  bool is_over_limits() const;
+  bool try_direct_solve();
+  bool try_to_shrink();
+  void unshrink();
+  StopReason work_on_block(Index max_iter, ThreadPool& pool);
+  double target_fraction(Index q) const;
+  Index step_limit(Index q, bool may_be_rounding) const;
+  template <class Real>
+  BlockOutcome solve_in(const Effort& effort, ThreadPool& pool);
+  void move_to(const std::vector<Index>& coordinates, const std::vector<double>& x);
+  void move_all_to(const std::vector<double>& x);
+  void restore_all_sums();
+
+  Oracle& oracle_;
+  const Point point_;
+  const BlockTask task_;
+  Candidates candidates_;
+  std::vector<MultiplierInterval> intervals_;  // of each group, by the last candidates
+  WorkingSet set_;
+  Arena block_;                   // the Hessian of a working set
+  std::vector<Progress> levels_;  // the whole problem, then one level per shrink
+  Index rounds_ = 0;
+  // The violation when it was last halved on any level, and the iterations and rounds until then.
+  double halved_violation_ = INFINITY;
+  Index iterations_at_halving_ = 0, rounds_at_halving_ = 0;
+  double tol_ = 0.0, first_scale_ = -1.0;
+  double total_decrease_ = 0.0;      // of the objective
+  double best_verified_ = INFINITY;  // smallest violation of a recomputed gradient
+  // Consecutive checks that did not halve best_verified_: in this run, and with this tolerance.
+  int failed_checks_ = 0, failed_checks_in_all_ = 0;
+  int direct_solves_ = 0;        // attempts so far
+  Index last_direct_solve_ = 0;  // round of the last attempt
+  bool with_free_;               // whether the free variables are in every working set
+};
+
+}  // namespace pairstep

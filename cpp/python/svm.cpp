@@ -1,0 +1,472 @@
+// Bindings for support vector machines: dual problems, kernel matrices, and decisions.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "../core/one_vs_one.hpp"
+#include "../engine/sample.hpp"
+#include "../engine/svm.hpp"
+#include "../oracles/kernel_matrix.hpp"
+#include "../oracles/matrix.hpp"
+#include "../oracles/measures.hpp"
+#include "../oracles/precise.hpp"
+#include "../oracles/support_vectors.hpp"
+#include "data.hpp"
+#include "gil.hpp"
+#include "problem.hpp"
+
+using namespace pairstep;
+using namespace nb::literals;
+
+namespace {
+
+std::vector<Index> indices_within(const Indices& indices, Index limit) {
+  for (std::size_t k = 0; k < indices.shape(0); ++k)
+    require(indices(k) >= 0 && indices(k) < limit, "indices must be in range");
+  return {indices.data(), indices.data() + indices.shape(0)};
+}
+
+// A dual problem as Python holds it. x of the point changes in place and the gradient is written.
+// If `known`, the gradient of the starting point is read from the same array first.
+struct DualArrays {
+  Indices rows;
+  In linear;
+  PointArrays point;
+  In totals;
+  InOut gradient;
+  bool known, closely;  // closely: whether to solve a small dual beyond the tolerance
+
+  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known,
+             bool closely)
+      : rows(rows),
+        linear(linear),
+        point(point),
+        totals(totals),
+        gradient(gradient),
+        known(known),
+        closely(closely) {
+    const std::size_t n = std::size_t(point.n());
+    require(n > 0, "a dual must have at least one variable");
+    require(rows.shape(0) == n && linear.shape(0) == n && gradient.shape(0) == n,
+            "rows, linear and gradient must have the length of x");
+    require(point.starts.shape(0) == totals.shape(0) + 1, "totals must have one entry per group");
+  }
+
+  Dual over(const DataMatrix& data) const {
+    indices_within(rows, data.rows);
+    return Dual{
+        point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known, closely};
+  }
+};
+
+// Solve dual problems over the rows of one matrix, several in parallel. The callback `keep_going`
+// is called regularly and returns whether to continue.
+nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
+                     const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
+                     double tol, Index max_iter, double seconds, std::size_t cache_bytes,
+                     int threads, bool single, int rule, bool cold, const nb::object& keep_going,
+                     Arenas* arenas) {
+  SvmTask task{data_for(kernel, X, center),
+               kernel,
+               tol,
+               max_iter,
+               cache_bytes,
+               single,
+               &rule_of(rule),
+               cold};
+  task.arenas = arenas;
+  require(kernel.name != KernelName::precomputed ||
+              (task.data.rows <= task.data.features && !task.data.starts),
+          "a precomputed kernel must be a square matrix");
+  require(task.rule->guided(), "rule: the SVM solver needs a rule that uses the gradient");
+  std::vector<Dual> duals;
+  for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
+  SvmProgress progress;
+  const auto callback = [&](InterruptCheck& interrupt) {
+    if (keep_going.is_none()) return;
+    const nb::object answer =
+        keep_going(progress.violation.load(), progress.iterations.load(), progress.solved.load());
+    if (!nb::cast<bool>(answer)) interrupt.stop();
+  };
+  run_native(seconds, callback, [&](InterruptCheck& interrupt, WithoutGil&) {
+    solve_svm_duals(task, duals, std::max(threads, 1), interrupt, progress);
+  });
+  nb::list results;
+  for (Dual& dual : duals)
+    results.append(nb::make_tuple(dual.status, dual.iterations, dual.certificate.violation,
+                                  dual.certificate.bound, dual.scale, dual.rounding,
+                                  nb::cast(dual.certificate.multiplier)));
+  return results;
+}
+
+nb::tuple examine_(const nb::object& X, const std::optional<In>& center,
+                   const KernelFunction& kernel, const DualArrays& arrays, double tol,
+                   int threads) {
+  const DataMatrix data = data_for(kernel, X, center);
+  Dual dual = arrays.over(data);
+  Rounding found;
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    found = examine(kernel, data, dual.rows, dual.linear, dual.point, tol, pool);
+  });
+  return nb::make_tuple(found.error, found.extra);
+}
+
+bool needs_differences_(const KernelFunction& kernel, const nb::object& X,
+                        const std::optional<In>& center, double weight, double allowed) {
+  if (kernel.name != KernelName::rbf) return false;
+  const DataMatrix data = data_for(kernel, X, center);
+  return needs_differences(kernel, data.largest_square(nullptr, data.rows), weight, allowed);
+}
+
+double center_offset_(const KernelFunction& kernel, const nb::object& X, const In& center,
+                      const Indices& rows, const In& weights) {
+  const DataMatrix data = data_for(kernel, X, center);
+  indices_within(rows, data.rows);
+  require(rows.shape(0) == weights.shape(0), "weights must have one entry per row");
+  return center_offset(data, rows.data(), weights.data(), Index(rows.shape(0)));
+}
+
+// Return the kernel matrix of some rows in float32 or float64, or None if the time ran out.
+template <class Real>
+nb::object kernel_matrix_of(const KernelFunction& kernel, const DataMatrix& data,
+                            const std::vector<Index>& rows, int threads, double seconds) {
+  std::unique_ptr<KernelMatrix<Real>> made;
+  const bool in_time = run_native_in_time(seconds, [&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    made = std::make_unique<KernelMatrix<Real>>(kernel, data, rows, pool);
+  });
+  if (!in_time) return nb::none();
+  const DataMatrix matrix = made->matrix();
+  const Real* values = nullptr;
+  if constexpr (std::is_same_v<Real, double>) values = matrix.dense;
+  else values = matrix.dense32;
+  nb::capsule owner(made.release(),
+                    [](void* p) noexcept { delete static_cast<KernelMatrix<Real>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const Real>(
+      values, {std::size_t(matrix.rows), std::size_t(matrix.features)}, owner));
+}
+
+nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
+                         const std::optional<In>& center, const Indices& rows, bool single,
+                         int threads, double seconds) {
+  const DataMatrix data = data_for(kernel, X, center);
+  require(kernel.name != KernelName::precomputed, "kernel must not be precomputed");
+  const auto make = single ? kernel_matrix_of<float> : kernel_matrix_of<double>;
+  return make(kernel, data, indices_within(rows, data.rows), threads, seconds);
+}
+
+nb::object squared_distances(const nb::object& X, const std::optional<In>& center,
+                             const Indices& rows, bool single, int threads, double seconds) {
+  const KernelFunction distance{KernelName::squared_distance, 1.0, 0.0, 1};
+  return kernel_matrix(distance, X, center, rows, single, threads, seconds);
+}
+
+// Write exp(-gamma distances). Return false if the time ran out.
+template <class Real>
+bool rbf_of_distances(
+    const nb::ndarray<const Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>& distances,
+    double gamma, const nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+    int threads, double seconds) {
+  const std::size_t rows = distances.shape(0), columns = distances.shape(1);
+  require(out.shape(0) == rows && out.shape(1) == columns, "both must have the same shape");
+  return run_native_in_time(seconds, [&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool(std::max(threads, 1), interrupt).run(Index(rows), [&](Index row) {
+      const std::size_t at = std::size_t(row) * columns;
+      isa().of<Real>().rbf_of_distances(distances.data() + at, gamma, Index(columns),
+                                        out.data() + at);
+    });
+  });
+}
+
+// Weighted sums of rows of a symmetric matrix, at some of its columns.
+struct RowSumArrays {
+  Indices rows;
+  Matrix weights;
+  Indices columns;
+  InOutMatrix sums;
+};
+
+void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& jobs, int threads) {
+  const DataMatrix data = data_of(matrix);
+  require(!data.starts, "matrix must be dense");
+  for (const RowSumArrays& job : jobs) {
+    indices_within(job.rows, data.rows);
+    indices_within(job.columns, data.rows);
+    require(job.weights.shape(0) == job.rows.shape(0) &&
+                job.sums.shape(0) == job.weights.shape(1) &&
+                job.sums.shape(1) == job.columns.shape(0),
+            "weights must be rows x outputs and sums outputs x columns");
+  }
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool across(std::max(threads, 1), interrupt);
+    across.run(Index(jobs.size()), [&](Index k) {
+      const RowSumArrays& job = jobs[std::size_t(k)];
+      ThreadPool within(1, interrupt);
+      Runs(job.columns.data(), Index(job.columns.shape(0)))
+          .add(data, {job.rows.data(), job.rows.data() + job.rows.shape(0)}, job.weights.data(),
+               Index(job.weights.shape(1)), within, job.sums.data());
+    });
+  });
+}
+
+// Largest sum of |weights| of one output over one group of queries.
+double largest_weight(const Matrix& weights, const std::vector<Index>& starts) {
+  double largest = 0.0;
+  for (std::size_t g = 0; g + 1 < starts.size(); ++g) {
+    std::vector<double> sizes(weights.shape(1), 0.0);
+    for (Index r = starts[g]; r < starts[g + 1]; ++r)
+      for (std::size_t o = 0; o < sizes.size(); ++o) sizes[o] += std::abs(weights(r, o));
+    for (const double size : sizes) largest = std::max(largest, size);
+  }
+  return largest;
+}
+
+void add_kernel_(const KernelFunction& function, const nb::object& support,
+                 const std::optional<In>& center, const Indices& queries, const Matrix& weights,
+                 const nb::object& X, const Indices& columns, const InOutMatrix& sums, int threads,
+                 double allowed, const std::optional<Indices>& groups) {
+  const DataMatrix from = data_for(function, support, center);
+  DataMatrix to = data_of(X);
+  const bool precomputed = function.name == KernelName::precomputed;
+  require(!precomputed || !to.starts, "a precomputed kernel must be dense");
+  const std::vector<Index> from_rows =
+                               indices_within(queries, precomputed ? to.features : from.rows),
+                           to_rows = indices_within(columns, to.rows);
+  std::vector<Index> starts = {0, Index(from_rows.size())};
+  if (groups) {
+    require_starts(*groups, from_rows.size());
+    starts.assign(groups->data(), groups->data() + groups->shape(0));
+  }
+  const Index outputs = Index(weights.shape(1));
+  require(weights.shape(0) == from_rows.size() &&
+              sums.shape(0) == (starts.size() - 1) * weights.shape(1) &&
+              sums.shape(1) == to_rows.size(),
+          "weights must be queries x outputs and sums (groups of outputs) x columns");
+  require(precomputed || from.features == to.features,
+          "support and X must have the same number of features");
+  require(!to.starts == !from.starts, "support and X must both be dense or both be sparse");
+  to.lay_out_like(from);
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    const bool single =
+        !precomputed && allowed > 0 &&
+        single_suffices(function,
+                        std::max(from.largest_square(from_rows.data(), Index(from_rows.size())),
+                                 to.largest_square(to_rows.data(), Index(to_rows.size()))),
+                        largest_weight(weights, starts), allowed);
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    const auto add = single ? add_kernel<float> : add_kernel<double>;
+    add(function, from, from_rows, starts, weights.data(), outputs, to, to_rows, sums.data(),
+        Index(to_rows.size()), pool);
+  });
+}
+
+// Support vectors as Python holds them. Their packed form is made at the first use and then kept.
+struct SupportVectorsOf {
+  nb::object support;  // keeps the memory alive
+  SupportVectors vectors;
+
+  SupportVectorsOf(const KernelFunction& kernel, const nb::object& support,
+                   const std::optional<In>& center)
+      : support(support), vectors(kernel, data_for(kernel, support, center)) {
+    require(kernel.name != KernelName::precomputed, "kernel must not be precomputed");
+  }
+
+  void decide(const Matrix& weights, const nb::object& X, const InOutMatrix& sums, int threads,
+              double allowed, const std::optional<Indices>& starts) const {
+    const DataMatrix rows = data_of(X), &own = vectors.data();
+    std::vector<Index> groups = {0, vectors.count()};
+    if (starts) {
+      require_starts(*starts, std::size_t(vectors.count()));
+      groups.assign(starts->data(), starts->data() + starts->shape(0));
+    }
+    require(Index(weights.shape(1)) == vectors.count() &&
+                sums.shape(1) == (groups.size() - 1) * weights.shape(0) &&
+                Index(sums.shape(0)) == rows.rows,
+            "weights must be outputs x support vectors and sums rows x (groups of outputs)");
+    require(rows.features == own.features, "support and X must have the same number of features");
+    require(!rows.starts == !own.starts, "support and X must both be dense or both be sparse");
+    run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+      ThreadPool pool(std::max(threads, 1), interrupt);
+      vectors.decide(weights.data(), Index(weights.shape(0)), groups, rows, allowed, sums.data(),
+                     pool);
+    });
+  }
+};
+
+// Require one decision per pair of classes, and return their number.
+std::size_t require_pairs(Index classes, std::size_t decisions) {
+  require(classes >= 2 && std::size_t(classes) * std::size_t(classes - 1) / 2 == decisions,
+          "there must be one decision per pair of classes");
+  return decisions;
+}
+
+nb::object pair_decisions_(const Matrix& sums, const In& intercept, Index classes, int threads) {
+  const std::size_t rows = sums.shape(0), pairs = require_pairs(classes, intercept.shape(0));
+  require(sums.shape(1) == 2 * pairs, "sums must have two columns per pair of classes");
+  std::vector<double> decisions(rows * pairs);
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    pair_decisions(sums.data(), Index(rows), classes, intercept.data(), decisions.data(), pool);
+  });
+  return to_numpy(std::move(decisions), {rows, pairs});
+}
+
+nb::object vote_(const Matrix& pairs, Index classes, int threads) {
+  require_pairs(classes, pairs.shape(1));
+  std::vector<Index> winners(pairs.shape(0));
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    vote(pairs.data(), Index(pairs.shape(0)), classes, winners.data(), pool);
+  });
+  return to_numpy(std::move(winners));
+}
+
+nb::object one_vs_rest_(const Matrix& pairs, Index classes, int threads) {
+  require_pairs(classes, pairs.shape(1));
+  const std::size_t rows = pairs.shape(0);
+  std::vector<double> decisions(rows * std::size_t(classes));
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    ThreadPool pool(std::max(threads, 1), interrupt);
+    one_vs_rest(pairs.data(), Index(rows), classes, decisions.data(), pool);
+  });
+  return to_numpy(std::move(decisions), {rows, std::size_t(classes)});
+}
+
+// The vectorized exponential function of the kernel computations, exported for tests.
+template <class Real>
+nb::object exponentials(
+    const nb::ndarray<const Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>& x) {
+  auto* out = new std::vector<Real>(x.shape(0));
+  nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<Real>*>(p); });
+  isa().of<Real>().exponentials(x.data(), Index(x.shape(0)), out->data());
+  return nb::cast(nb::ndarray<nb::numpy, Real>(out->data(), {out->size()}, owner));
+}
+
+}  // namespace
+
+void register_svm(nb::module_& m) {
+  nb::enum_<KernelName>(m, "KernelName", "Kernel functions that native code computes.")
+      .value("linear", KernelName::linear)
+      .value("poly", KernelName::poly)
+      .value("rbf", KernelName::rbf)
+      .value("sigmoid", KernelName::sigmoid)
+      .value("precomputed", KernelName::precomputed);
+  nb::class_<KernelFunction>(m, "Kernel", "A kernel function and its parameters.")
+      .def(nb::init<KernelName, double, double, int, bool>(), "name"_a, "gamma"_a, "coef0"_a,
+           "degree"_a, "differences"_a = false);
+  nb::class_<DualArrays>(m, "Dual",
+                         "The problem min z'Kz/2 + linear'z + L1 terms over some rows of the data.")
+      .def(nb::init<Indices, In, PointArrays, In, InOut, bool, bool>(), "rows"_a, "linear"_a,
+           "point"_a, "totals"_a, "gradient"_a.noconvert(), "known"_a = false, "closely"_a = true);
+  nb::class_<SupportVectorsOf>(m, "SupportVectors",
+                               "Support vectors, prepared for computing decisions.")
+      .def(nb::init<const KernelFunction&, const nb::object&, const std::optional<In>&>(),
+           "kernel"_a, "support"_a, "center"_a.none())
+      .def("decide", &SupportVectorsOf::decide, "weights"_a, "X"_a, "sums"_a.noconvert(),
+           "threads"_a, "allowed"_a, "starts"_a.none() = nb::none(),
+           "Write sums[r, o] = sum_s weights[o, s] k(support[s], X[r]), in float32 if the error "
+           "stays within `allowed`. If `starts` divides the support vectors into groups, write the "
+           "sums of each group separately, one group after the other.");
+  m.def("pair_decisions", &pair_decisions_, "sums"_a, "intercept"_a, "classes"_a, "threads"_a,
+        "Return the decisions of all pairs of classes, positive for the first class, from the sums "
+        "of each class.");
+  m.def("vote", &vote_, "pairs"_a, "classes"_a, "threads"_a,
+        "Return the class with the most votes in each row, the first one if several have as many.");
+  m.def("one_vs_rest", &one_vs_rest_, "pairs"_a, "classes"_a, "threads"_a,
+        "Return one decision per class from those of all pairs, as scikit-learn does.");
+  nb::class_<Arenas>(m, "Arenas", "Memory that solves reuse one after the other.")
+      .def(nb::init<>());
+  m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
+        "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
+        "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
+        "Solve duals over the rows of one matrix in place. Return for each dual (stop reason, "
+        "iterations, violation, duality gap, size of the terms of the gradient, rounding error of "
+        "the gradient, multipliers).");
+  m.attr("SAMPLE_GROWTH") = SampleSettings::GROWTH;
+  m.attr("SAMPLE_MIN_SIZE") = SampleSettings::MIN_SIZE;
+  m.attr("SAMPLE_TOLERANCE_FACTOR") = SampleSettings::TOLERANCE_FACTOR;
+  m.attr("SAMPLE_MIN_AT_BOUND") = SampleSettings::MIN_AT_BOUND;
+  m.def(
+      "examine", &examine_, "X"_a, "center"_a.none(), "kernel"_a, "dual"_a, "tol"_a, "threads"_a,
+      "Compare the gradient of a dual with precise values and replace entries whose error matters "
+      "against `tol`. Return the rounding error of the gradient and how much it may add to the "
+      "violation.");
+  m.def("needs_differences", &needs_differences_, "kernel"_a, "X"_a, "center"_a.none(), "weight"_a,
+        "allowed"_a,
+        "Return whether squared distances must be computed from differences: distances from norms "
+        "would make sums of kernel values with weights of this size wrong by more than `allowed`, "
+        "and differences would not.");
+  m.def(
+      "linear_center",
+      [](const nb::object& X) -> nb::object {
+        const DataMatrix data = data_of(X);
+        std::vector<double> center = data.linear_center(rounded_mean(data));
+        return center.empty() ? nb::none() : nb::object(to_numpy(std::move(center)));
+      },
+      "X"_a,
+      "Return the point to use as the origin for a linear kernel whose weights add up to 0, or "
+      "None.");
+  m.def(
+      "center_offset", &center_offset_, "kernel"_a, "X"_a, "center"_a, "rows"_a, "weights"_a,
+      "Return what centering subtracts from sums of inner products with these rows, whose weights "
+      "add up to 0.");
+  constexpr double no_limit = std::numeric_limits<double>::infinity();
+  m.def("kernel_matrix", &kernel_matrix, "kernel"_a, "X"_a, "center"_a.none(), "rows"_a, "single"_a,
+        "threads"_a, "seconds"_a = no_limit,
+        "Return the kernel matrix of some rows, computed in float64 and stored in float32 if "
+        "`single`. It has a few more columns than rows, whose contents are undefined. Return None "
+        "if it takes longer than `seconds`.");
+  m.def(
+      "squared_distances", &squared_distances, "X"_a, "center"_a.none(), "rows"_a, "single"_a,
+      "threads"_a, "seconds"_a = no_limit,
+      "Return the squared distances of some rows from each other, in the form of `kernel_matrix`.");
+  const auto rbf = [&](auto function) {
+    m.def("rbf_of_distances", function, "distances"_a.noconvert(), "gamma"_a, "out"_a.noconvert(),
+          "threads"_a, "seconds"_a = no_limit,
+          "Write the kernel matrix exp(-gamma distances) to `out`. Return False if it takes longer "
+          "than `seconds`; then `out` is incomplete.");
+  };
+  rbf(&rbf_of_distances<float>);
+  rbf(&rbf_of_distances<double>);
+  nb::class_<RowSumArrays>(m, "RowSum",
+                           "sums[o, c] += sum_r weights[r, o] matrix[rows[r], columns[c]].")
+      .def(nb::init<Indices, Matrix, Indices, InOutMatrix>(), "rows"_a, "weights"_a, "columns"_a,
+           "sums"_a.noconvert());
+  m.def("add_matrix_rows", &add_matrix_rows, "matrix"_a, "jobs"_a, "threads"_a,
+        "Add weighted sums of rows of a symmetric matrix, in place.");
+  m.def(
+      "measure",
+      [](const nb::object& X) {
+        const Measures found = measure(data_of(X));
+        return nb::make_tuple(found.variance, found.largest_square);
+      },
+      "X"_a, "Return the variance of all entries and the largest squared norm of a row.");
+  m.def(
+      "rounded_mean", [](const nb::object& X) { return to_numpy(rounded_mean(data_of(X))); }, "X"_a,
+      "Return the mean of the rows, rounded to float32.");
+  m.def(
+      "float32_rounding",
+      [](const KernelFunction& kernel, double square) -> std::optional<double> {
+        if (!single_will_do(kernel, square)) return {};
+        return kernel_bounds<float>(kernel, square).error;
+      },
+      "kernel"_a, "square"_a,
+      "Return the largest error of a kernel value in float32 between points of this squared norm, "
+      "or "
+      "None if it is too large even for the first phase of a solve.");
+  m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
+  m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
+  m.def(
+      "add_kernel", &add_kernel_, "kernel"_a, "support"_a, "center"_a.none(), "queries"_a,
+      "weights"_a, "X"_a, "columns"_a, "sums"_a.noconvert(), "threads"_a, "allowed"_a,
+      "starts"_a.none() = nb::none(),
+      "Add sums[o, c] += sum_r weights[r, o] k(support[queries[r]], X[columns[c]]), in float32 if "
+      "the error stays within `allowed`. If `starts` divides the queries into groups, add the sums "
+      "of each group separately, one group after the other.");
+}

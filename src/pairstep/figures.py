@@ -1,0 +1,23 @@
+"""The names of the figures that `pairstep reproduce` draws.
+
+They are apart from `pairstep.experiments`, which imports SciPy and joblib, so that the command line
+can list them quickly.
+"""
+
+from enum import StrEnum
+
+
+class Figure(StrEnum):
+    """A figure of the paper, or one beyond it; its CSV and image files have the same name."""
+
+    FIGURE1 = "figure1"
+    FIGURE2 = "figure2"
+    FIGURE3 = "figure3"
+    FIGURE4 = "figure4"
+    FIGURE5 = "figure5"
+    FIGURE6 = "figure6"
+    THEORY = "theory"
+    SCALING = "scaling"
+    SUPPORT_VECTORS = "support_vectors"
+    SIMPLEX = "simplex"
+    WEIGHTS = "weights"

@@ -1,0 +1,165 @@
+"""Input and output of a rule: `Coordinates` and `Step`.
+
+`Coordinates` hides bounds and L1 terms from a rule: it only has one-sided derivatives and
+distances. The C++ form is `cpp/isa/coordinates.hpp`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int_]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What a rule sees of the variables that share one sum.
+
+    An amount that is taken from a variable i and given to a variable j leaves the sum unchanged. It
+    decreases the objective to first order if the left derivative of i exceeds the right derivative
+    of j. The difference of the two is called the gap of the pair.
+
+    Attributes
+    ----------
+    left_derivative, right_derivative : ndarray
+        One-sided derivatives of the objective. They differ at the breakpoint of an L1 term. The
+        left derivative is -inf if a variable cannot decrease, and the right derivative is +inf if
+        it cannot increase.
+    left, right : ndarray
+        The same derivatives, but finite for all variables.
+    max_decrease, max_increase : ndarray
+        Distance to the nearest bound or breakpoint below and above; 0 for a variable that cannot
+        decrease or increase.
+    lipschitz : ndarray
+        Coordinate-wise Lipschitz constants of the gradient; 1 where none are given.
+    """
+
+    left: Array
+    right: Array
+    max_decrease: Array
+    max_increase: Array
+    lipschitz: Array
+
+    def some(self, which: Indices) -> Coordinates:
+        """Return the coordinates with these indices."""
+        return Coordinates(
+            self.left[which],
+            self.right[which],
+            self.max_decrease[which],
+            self.max_increase[which],
+            self.lipschitz[which],
+        )
+
+    def capped(self, down: Array, up: Array) -> Coordinates:
+        """Return the same coordinates with smaller limits on their changes."""
+        return Coordinates(
+            self.left,
+            self.right,
+            np.minimum(self.max_decrease, down),
+            np.minimum(self.max_increase, up),
+            self.lipschitz,
+        )
+
+    @property
+    def left_derivative(self) -> Array:
+        """Left derivatives; -inf where a variable cannot decrease."""
+        return np.where(self.max_decrease > 0, self.left, -np.inf)
+
+    @property
+    def right_derivative(self) -> Array:
+        """Right derivatives; +inf where a variable cannot increase."""
+        return np.where(self.max_increase > 0, self.right, np.inf)
+
+    @property
+    def is_free(self) -> NDArray[np.bool_]:
+        """Whether a variable lies strictly between its bounds and not at a breakpoint."""
+        can_change = np.minimum(self.max_decrease, self.max_increase) > 0
+        return np.asarray(can_change & (self.left == self.right))
+
+
+L1Terms = tuple[Array, Array]  # weights and breakpoints: sum_i weight_i |z_i - breakpoint_i|
+
+
+def ends_at(z: Array, lower: Array, upper: Array, l1_terms: L1Terms | None) -> tuple[Array, Array]:
+    """Return the nearest bound or breakpoint below and above each variable."""
+    if l1_terms is None:
+        return lower, upper
+    breakpoint = l1_terms[1]
+    below = np.where(z > breakpoint, np.maximum(lower, breakpoint), lower)
+    return below, np.where(z < breakpoint, np.minimum(upper, breakpoint), upper)
+
+
+def coordinates_at(
+    gradient: Array,
+    z: Array,
+    lower: Array,
+    upper: Array,
+    l1_terms: L1Terms | None,
+    lipschitz: Array | None = None,
+) -> Coordinates:
+    """Return the coordinates at z: one-sided derivatives with L1 terms, and distances."""
+    below, above = ends_at(z, lower, upper, l1_terms)
+    left = right = gradient
+    if l1_terms is not None:
+        weight, breakpoint = l1_terms
+        left = gradient + np.where(z > breakpoint, weight, -weight)
+        right = gradient + np.where(z >= breakpoint, weight, -weight)
+    constants = np.ones_like(z) if lipschitz is None else lipschitz
+    return Coordinates(left, right, z - below, above - z, constants)
+
+
+def box_coordinates(
+    gradient: Array, x: Array, lower: Array, upper: Array, lipschitz: Array | None = None
+) -> Coordinates:
+    """Return the coordinates of a smooth function within bounds."""
+    constants = np.ones_like(x) if lipschitz is None else lipschitz
+    return Coordinates(gradient, gradient, x - lower, upper - x, constants)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A change of some variables that leaves their sum unchanged.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        The variables that change.
+    delta : ndarray of float
+        The change of each of them. The changes sum to 0.
+    decrease : float
+        The decrease of the rule's model of the objective, i.e. minus the model at this step. 0 for
+        an empty step.
+    """
+
+    indices: NDArray[np.int64]
+    delta: Array
+    decrease: float
+
+
+def no_step() -> Step:
+    """Return an empty step: no pair has a left derivative above a right derivative."""
+    return Step(np.empty(0, np.int64), np.empty(0), 0.0)
+
+
+def pair_step(i: int, j: int, amount: float, decrease: float) -> Step:
+    """Return the step that decreases i and increases j by `amount`."""
+    return Step(np.array([i, j], np.int64), np.array([-amount, amount]), float(decrease))
+
+
+def pair_amount(coordinates: Coordinates, i: int, j: int, curvature: float) -> float:
+    """Return the best amount d for the model ``-gap d + curvature d^2 / 2``, eq. (deltaBound)."""
+    gap = coordinates.left[i] - coordinates.right[j]
+    return float(min(gap / curvature, coordinates.max_decrease[i], coordinates.max_increase[j]))
+
+
+def best_pair_step(coordinates: Coordinates, i: int, j: int, curvature: float) -> Step:
+    """Return the best step from i to j; it is empty if no step decreases the model."""
+    gap = coordinates.left[i] - coordinates.right[j]
+    amount = pair_amount(coordinates, i, j, curvature)
+    if i == j or not (gap > 0 and amount > 0):
+        return no_step()
+    return pair_step(i, j, amount, amount * (gap - 0.5 * curvature * amount))

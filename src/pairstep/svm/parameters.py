@@ -1,0 +1,65 @@
+"""The parameters that all estimators share: their valid values, and the check before a fit."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ..rules import RULES
+from .compatibility import (
+    Hidden,
+    Interval,
+    Options,
+    StrOptions,
+    parameter_defaults,
+    validate_parameter_constraints,
+)
+from .engine import KERNELS
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions(set(KERNELS)), callable],
+    "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "C": [Interval(Real, 0.0, None, closed="right")],
+    "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    "epsilon": [Interval(Real, 0.0, None, closed="left")],
+    "shrinking": ["boolean"],
+    "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "verbose": ["verbose"],
+    "max_iter": [Interval(Integral, -1, None, closed="left")],
+    "random_state": ["random_state"],
+    "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+    "break_ties": ["boolean"],
+    "n_jobs": [Integral, None],
+    "warm_start": ["boolean"],
+    "time_limit": [Interval(Real, 0.0, None, closed="left"), None],
+    "rule": [StrOptions({"auto", *(name for name, rule in RULES.items() if rule.guided)})],
+    "dtype": [
+        Options(type, {np.float32, np.float64}),
+        StrOptions({"float32", "float64"}),
+        Hidden(Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)})),
+    ],
+    "support_columns": ["boolean"],
+    "device": [StrOptions({"cpu", "cuda", "auto"})],
+}
+
+
+def validate_parameters(estimator: Any) -> None:
+    """Raise if a parameter of an estimator has a value that is not possible.
+
+    Default values are valid, so that only the few others are checked: a small fit takes less time
+    than the check of all parameters.
+    """
+    Estimator: Any = type(estimator)
+    changed = {
+        name: value
+        for name, default in parameter_defaults(Estimator).items()
+        if (value := getattr(estimator, name)) is not default and name in CONSTRAINTS
+    }
+    validate_parameter_constraints(CONSTRAINTS, changed, caller_name=Estimator.__name__)

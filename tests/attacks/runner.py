@@ -1,0 +1,268 @@
+"""Runs cases in worker processes, stops those that do not end, and counts what the checks say.
+
+An attack draws a case from a random generator, solves it and checks the answer. A case is known by
+its seed and number, so that `--seed S --only K` repeats it. A worker that does not answer in time
+is killed and replaced: native code that hangs cannot be stopped otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing
+import multiprocessing.connection
+import sys
+import time
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+CHECK_LIMIT = 300.0  # seconds that the check of a case may take; beyond, the check itself is broken
+
+
+@dataclass(frozen=True)
+class Defect:
+    """What a check has found: a kind, to count it by, and the numbers."""
+
+    kind: str
+    text: str
+
+
+class Case(Protocol):
+    """A problem to solve."""
+
+    @property
+    def family(self) -> str:
+        """Where it comes from."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        ...
+
+
+class Attack(Protocol):
+    """Draws cases, solves them and checks the answers. It is pickled to the workers."""
+
+    limit: float  # seconds that a solve may take
+
+    def open(self) -> None:
+        """Prepare a worker process."""
+        ...
+
+    def draw(self, rng: np.random.Generator) -> Case:
+        """Return a random case."""
+        ...
+
+    def solve(self, case: Any) -> Any:
+        """Return the answer of the package, whose time counts."""
+        ...
+
+    def check(self, case: Any, answer: Any) -> tuple[str, list[Defect]]:
+        """Say what the answer is, in a word to count, and what is wrong with it."""
+        ...
+
+
+@dataclass
+class Report:
+    """What is known of one case."""
+
+    number: int
+    family: str = "?"
+    title: str = ""
+    answer: str = "?"
+    seconds: float = 0.0
+    defects: list[Defect] = field(default_factory=list)
+
+
+def arguments(description: str, count: int, families: Iterable[str]) -> argparse.ArgumentParser:
+    """Return the options that all attacks have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--count", type=int, default=count, help="number of cases")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="run this case alone, and print it")
+    parser.add_argument("--family", choices=families, help="draw from this family alone")
+    parser.add_argument("--jobs", type=int, default=1, help="worker processes")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds a solve may take")
+    parser.add_argument("--out", help="file for the defects, a line each")
+    return parser
+
+
+def run(attack: Attack, options: argparse.Namespace) -> int:
+    """Run the attack that the options describe; the exit code is 1 if there are defects."""
+    if options.only is not None:
+        return _run_one(attack, options.seed, options.only)
+    began, reports = time.perf_counter(), []
+    again = f"--seed {options.seed}" + (f" --family {options.family}" if options.family else "")
+    out = open(options.out, "w") if options.out else None  # noqa: SIM115
+    numbers = range(options.first, options.first + options.count)
+    for report in _reports(attack, options.seed, numbers, options.jobs):
+        reports.append(report)
+        for defect in report.defects:
+            line = (
+                f"{again} --only {report.number}  {report.family}: {report.title}  "
+                f"{report.answer}  {defect.kind}: {defect.text}"
+            )
+            print(line, flush=True)
+            if out:
+                print(line, file=out, flush=True)
+    if out:
+        out.close()
+    _summarize(reports, time.perf_counter() - began)
+    return int(any(report.defects for report in reports))
+
+
+def _summarize(reports: list[Report], seconds: float) -> None:
+    answers = collections.Counter(r.answer for r in reports)
+    families = collections.Counter(r.family for r in reports)
+    kinds = collections.Counter((d.kind, r.family) for r in reports for d in r.defects)
+    defective = sum(bool(r.defects) for r in reports)
+    slowest = max(reports, key=lambda r: r.seconds, default=Report(-1))
+    print("families:", ", ".join(f"{name} {count}" for name, count in sorted(families.items())))
+    print("answers:", ", ".join(f"{name} {count}" for name, count in answers.most_common()))
+    for (kind, family), count in kinds.most_common():
+        print(f"defects: {count} x {kind} in {family}")
+    print(
+        f"{len(reports)} cases in {seconds:.0f} s, {defective} with defects; "
+        f"slowest {slowest.seconds:.1f} s (--only {slowest.number}, {slowest.family})"
+    )
+
+
+def _run_one(attack: Attack, seed: int, number: int) -> int:
+    attack.open()
+    case = attack.draw(np.random.default_rng([seed, number]))
+    print(case)
+    began = time.perf_counter()
+    answer = attack.solve(case)
+    print(f"{time.perf_counter() - began:.3f} s")
+    print(answer)
+    verdict, defects = attack.check(case, answer)
+    print(verdict)
+    for defect in defects:
+        print(f"{defect.kind}: {defect.text}")
+    return int(bool(defects))
+
+
+# ------------------------------------------------------------------ workers
+
+
+def _work(attack: Attack, seed: int, pipe: Any) -> None:
+    """Answer with a report for each number that comes; say before each stage that it begins."""
+    attack.open()
+    while (number := pipe.recv()) is not None:
+        report = Report(number)
+        try:
+            case = attack.draw(np.random.default_rng([seed, number]))
+            report.family, report.title = case.family, case.title
+            pipe.send(("solve", report))
+            began = time.perf_counter()
+            answer = attack.solve(case)
+            report.seconds = time.perf_counter() - began
+            pipe.send(("check", report))
+            report.answer, report.defects = attack.check(case, answer)
+            if report.seconds > attack.limit:
+                report.defects.append(Defect("time", f"took {report.seconds:.1f} s"))
+        except Exception:
+            lines = traceback.format_exc().strip().splitlines()
+            report.defects.append(Defect("exception", " | ".join(lines[-4:])))
+        pipe.send(("done", report))
+
+
+class _Worker:
+    def __init__(self, attack: Attack, seed: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, there = context.Pipe()
+        self.process = context.Process(target=_work, args=(attack, seed, there))
+        self.process.start()
+        there.close()
+        self.attack = attack
+        self.report = Report(-1)
+        self.busy = False
+
+    def begin(self, number: int) -> None:
+        self.pipe.send(number)
+        self.report, self.busy = Report(number), True
+        self.wait(CHECK_LIMIT)
+
+    def wait(self, seconds: float) -> None:
+        self.deadline = time.perf_counter() + seconds
+
+    def hear(self) -> Report | None:
+        """Read a message; the report if it was the last of its case, or if the process ended."""
+        try:
+            stage, self.report = self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+            return self.lost("crash", f"the process ended with code {self.process.exitcode}")
+        # A solve that ends late is reported as such by the worker, with its answer.
+        self.wait(1.2 * self.attack.limit + 1 if stage == "solve" else CHECK_LIMIT)
+        self.stage = stage
+        if stage == "done":
+            self.busy = False
+            return self.report
+        return None
+
+    def lost(self, kind: str, text: str) -> Report:
+        self.report.defects.append(Defect(kind, text))
+        self.stop()
+        return self.report
+
+    def overdue(self) -> Report:
+        if self.stage == "solve":
+            return self.lost("time", f"not ended after {self.attack.limit:g} s")
+        return self.lost("check", f"the check has not ended after {CHECK_LIMIT:g} s")
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    stage = "draw"
+
+
+def _reports(attack: Attack, seed: int, numbers: Any, jobs: int) -> Any:
+    """Yield the report of each case as it comes."""
+    left = iter(numbers)
+    workers: list[_Worker] = []
+    try:
+        while True:
+            workers = [w for w in workers if w.process.is_alive() or w.busy]
+            idle = [w for w in workers if not w.busy]
+            while len(idle) + sum(w.busy for w in workers) < jobs:
+                workers.append(_Worker(attack, seed))
+                idle.append(workers[-1])
+            for worker in idle:
+                number = next(left, None)
+                if number is None:
+                    break
+                worker.begin(number)
+            busy = [w for w in workers if w.busy]
+            if not busy:
+                return
+            first = min(w.deadline for w in busy)
+            multiprocessing.connection.wait(
+                [w.pipe for w in busy], timeout=max(first - time.perf_counter(), 0)
+            )
+            for worker in busy:
+                report = None
+                if worker.pipe.poll():
+                    report = worker.hear()
+                elif time.perf_counter() > worker.deadline:
+                    report = worker.overdue()
+                if report is not None:
+                    if worker.pipe.closed:
+                        workers.remove(worker)
+                    yield report
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def main(attack: Attack, options: argparse.Namespace) -> None:
+    """Run, and leave with the exit code."""
+    sys.exit(run(attack, options))

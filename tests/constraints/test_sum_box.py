@@ -1,0 +1,605 @@
+"""SumBox: sums that are exact at every scale, and arrays that do not change after construction."""
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from oracles import EPS, sum_error_in_ulps
+
+from pairstep import (
+    FactorModel,
+    L1Penalized,
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    Smooth,
+    SumBox,
+    _core,
+    minimize,
+    simplex_lstsq,
+    solve_qp,
+)
+from pairstep.svm.kernels import Kernel
+
+INF = math.inf
+
+# ------------------------------------------------------------------ exact sums at every scale
+
+wide = st.builds(
+    lambda digits, exponent: math.ldexp(digits, exponent), st.floats(-1, 1), st.integers(-1000, 320)
+)
+numbers = st.one_of(
+    wide, wide.map(abs), st.sampled_from([0.0, 1.0, -1.0, 0.1, 1e16, -1e16, 5e-324, 1e96, -1e96])
+)
+
+
+@st.composite
+def boxes(draw, max_groups=1, finite=False, copies=(1,)):
+    """Bounds at mixed scales, often cancelling, groups, and two points between the bounds."""
+    ends = [sorted([draw(numbers), draw(numbers)]) for _ in range(draw(st.integers(1, 8)))]
+    if draw(st.booleans()):  # bounds that add up to nearly nothing
+        ends += [[-high, -low] for low, high in ends]
+    ends *= draw(st.sampled_from(copies))
+    lower, upper = np.array(ends).T
+    n = len(ends)
+    points = []
+    for _ in range(2):
+        fractions = np.resize(draw(st.lists(st.sampled_from([0.0, 1.0, 0.5, 0.3]), min_size=1)), n)
+        points.append(np.clip(lower + fractions * (upper - lower), lower, upper))
+    if not finite:
+        lower, upper = lower.copy(), upper.copy()
+        lower[np.resize(draw(st.lists(st.booleans(), min_size=1, max_size=5)), n)] = -INF
+    groups = np.resize(draw(st.permutations(range(1, max_groups + 1))), n)
+    return lower, upper, groups, *points
+
+
+def by_groups(groups, *arrays):
+    """Return the arrays sorted by group, and the offsets of the groups."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.append(np.unique(groups), groups.max() + 1))
+    return [np.ascontiguousarray(a[order]) for a in arrays], starts.astype(np.int64)
+
+
+def sums(x, starts):
+    return np.array([math.fsum(x[a:b]) for a, b in pairwise(starts)])
+
+
+def assert_exact(x, lower, upper, starts, totals):
+    assert (x >= lower).all(), (x, lower)
+    assert (x <= upper).all(), (x, upper)
+    for begin, end, total in zip(starts[:-1], starts[1:], totals, strict=True):
+        assert sum_error_in_ulps(x[begin:end], total) <= 1, (x[begin:end].tolist(), total)
+
+
+@given(boxes(max_groups=3, copies=(1, 40)), st.booleans())
+def test_settle_reaches_every_sum_that_can_be_reached(box, l1_penalized):
+    lower, upper, groups, x, target = box
+    (lower, upper, x, target), starts = by_groups(groups, lower, upper, x, target)
+    totals = sums(target, starts)
+    _core.restore_sums(x, lower, upper, starts, totals, x.copy() if l1_penalized else None)
+    assert_exact(x, lower, upper, starts, totals)
+
+
+@given(boxes(max_groups=2, finite=True, copies=(1, 40)), st.data())
+def test_fill_reaches_every_sum_that_can_be_reached(box, data):
+    lower, upper, groups, _, target = box
+    (lower, upper, target), starts = by_groups(groups, lower, upper, target)
+    derivative = np.resize(
+        data.draw(st.lists(st.floats(-2, 2), min_size=1, max_size=5)), len(lower)
+    )
+    totals = sums(target, starts)
+    x = _core.fill(derivative, np.ones(len(derivative)), lower, upper, starts, totals)
+    assert_exact(x, lower, upper, starts, totals)
+
+
+def exact_projection(y, lower, upper, total):
+    """clip(y + shift) with the shift that gives the total, in rational numbers."""
+    y, total = [Fraction(v) for v in y], Fraction(total)
+    low = [None if v == -INF else Fraction(v) for v in lower]
+    high = [Fraction(v) for v in upper]
+
+    def at(shift):
+        moved = [min(v + shift, h) for v, h in zip(y, high, strict=True)]
+        return [m if l is None else max(m, l) for m, l in zip(moved, low, strict=True)]
+
+    l1_terms = {
+        b - v for v, h, l in zip(y, high, low, strict=True) for b in (h, l) if b is not None
+    }
+    l1_terms = sorted(l1_terms)
+    if total >= sum(at(l1_terms[-1])):
+        return at(l1_terms[-1])
+    above = next(k for k in l1_terms if sum(at(k)) >= total)
+    before = max((k for k in l1_terms if k < above), default=above - 1)
+    if sum(at(above)) == total:
+        return at(above)
+    rise = sum(at(above)) - sum(at(before))
+    if rise == 0:  # below the first breakpoint all variables are at their lower bounds
+        return at(above)
+    return at(before + (total - sum(at(before))) * (above - before) / rise)
+
+
+@given(boxes(), st.data())
+def test_projections_are_exact_and_nearest(box, data):
+    lower, upper, _, _, target = box
+    y = np.resize(data.draw(st.lists(numbers, min_size=1, max_size=8)), len(lower))
+    total = math.fsum(target)
+    x = SumBox(total, lower, upper).project(y)
+    assert_exact(x, lower, upper, np.array([0, len(x)]), [total])
+    nearest = exact_projection(y, lower, upper, total)
+    slack = 16 * EPS * len(x) * max(abs(total), *np.abs(x), *np.abs(y))
+    assert max(abs(float(Fraction(a) - b)) for a, b in zip(x, nearest, strict=True)) <= slack
+
+
+@given(boxes(finite=True), st.sampled_from([-1, 1]), st.integers(-3, 3))
+@example((-np.full(4, 2.0), np.array([1.0, 1.0, -1.0, -1.0]), None, None, None), 1, 450)
+def test_a_total_is_refused_exactly_where_no_point_has_it_but_for_rounding(box, side, ulps):
+    """At either end of what the bounds allow, a few ulps inside or outside of it.
+
+    Half an ulp for each addition is what the sum of the bounds may be off by.
+    """
+    lower, upper, *_ = box
+    bound = upper if side > 0 else lower
+    attained = sum(map(Fraction, bound))
+    total = float(attained) + ulps * math.ulp(max(abs(float(attained)), np.abs(bound).max()))
+    assume(abs(total) <= 1e100)
+    miss = side * (Fraction(total) - attained)
+    slack = sum(map(Fraction, upper)) - sum(map(Fraction, lower))
+    assume(-miss <= slack)
+    size = max(abs(total), np.abs(bound).max())
+    ulp = math.ulp(size)
+    most = ulp + 0.5 * EPS * (len(bound) - 1) * size
+    assume(miss <= (1 - EPS) * most or miss > (1 + EPS) * most)  # the miss itself is rounded
+    if miss <= ulp:
+        x = SumBox(total, lower, upper).start()
+        assert_exact(x, lower, upper, np.array([0, len(x)]), [total])
+    elif miss <= most:
+        assert (SumBox(total, lower, upper).start() == bound).all()
+    else:
+        with pytest.raises(ValueError, match="infeasible: the bounds allow sums from"):
+            SumBox(total, lower, upper).start()
+
+
+def test_bounds_that_cancel_leave_no_sum_beyond_them():
+    """450 ulps beyond the sum of the upper bounds: the message has the digits that tell."""
+    upper = np.r_[np.ones(200), -np.ones(200)]
+    with pytest.raises(ValueError, match=r"from -800 to 0; total is 1e-13"):
+        solve_qp(np.eye(400), total=1e-13, lower=-2, upper=upper)
+    with pytest.raises(ValueError, match=r"to 1; total is 1\.0000000000000009"):
+        SumBox(1 + 4 * EPS, 0, [0.5, 0.25, 0.25]).start()
+    result = solve_qp(np.eye(400), total=-1e-13, lower=-2, upper=upper)
+    assert sum_error_in_ulps(result.x, -1e-13) <= 1
+
+
+def test_equal_fractions_are_feasible():
+    """Bounds such as 1/n are rounded, by less than an ulp of the total in all."""
+    for n in [*range(1, 300), 10**4, 10**5 + 3]:
+        assert sum_error_in_ulps(SumBox(1.0, 0.0, 1 / n).start(n), 1.0) <= 1
+
+
+def test_several_variables_absorb_the_remainder():
+    """No variable can absorb the whole remainder, so several do."""
+    n = 1000
+    x = np.zeros(n)
+    _core.restore_sums(x, np.zeros(n), np.full(n, 0.1), np.array([0, n]), np.array([77.7]))
+    assert_exact(x, 0, 0.1, [0, n], [77.7])
+    far = SumBox(50.0, 0.0, np.full(100, 1.0)).project(np.full(100, 1e99))
+    assert_exact(far, 0, 1, [0, 100], [50.0])
+
+
+@given(boxes(max_groups=2, finite=True), st.data())
+def test_a_far_limit_of_a_range_does_not_hide_the_near_one(box, data):
+    lower, upper, groups, _, target = box
+    totals = np.array([math.fsum(target[groups == k]) for k in np.unique(groups)])
+    reach = data.draw(st.sampled_from([0.0, 1e-9, 1.0, 1e17, 1e60, INF]))
+    low, high = (totals, totals + reach) if data.draw(st.booleans()) else (totals - reach, totals)
+    assume((np.abs(low[np.isfinite(low)]) < 1e100).all() and (np.abs(high) < INF).all())
+    x = SumBox((low, high), lower, upper, groups=groups).start()
+    assert (x >= lower).all()
+    assert (x <= upper).all()
+    for k, begin, end in zip(np.unique(groups), low, high, strict=True):
+        members = x[groups == k]
+        found = Fraction(0) + sum(map(Fraction, members))
+        near = min(max(found, Fraction(begin) if math.isfinite(begin) else found), Fraction(end))
+        # Of the end that is near: a far one would excuse anything.
+        ulp = math.ulp(max(abs(float(near)), np.abs(members).max()))
+        assert abs(found - near) <= 2 * ulp
+
+
+@pytest.mark.parametrize("high", [1e17, 1e50, 1e99, 1e150, INF])
+def test_the_near_end_of_a_range_holds(high):
+    result = solve_qp(np.eye(3), total=(1.0, high))
+    assert result.status == "optimal"
+    assert result.x == pytest.approx([1 / 3] * 3)
+    result = solve_qp(np.eye(3), [1.0, 1.0, 1.0], total=(-high, -1.0), lower=-INF)
+    assert result.x == pytest.approx([-1.0] * 3)
+    result = solve_qp(np.eye(3), [1.0, 0.0, -1.0], total=(-high, high), lower=-INF)
+    assert result.x == pytest.approx([-1.0, 0.0, 1.0])
+
+
+# ------------------------------------------------------------------ bounds that count as none
+
+
+@pytest.mark.parametrize("far", [1e100, 1e160, float(np.finfo(float).max)])
+def test_a_bound_too_far_out_counts_as_none(far):
+    for lower, upper in ((-far, far), (-far, np.full(3, far)), (np.full(3, -far), INF)):
+        result = solve_qp(np.eye(3), [0.0, -1.0, 1.0], lower=lower, upper=upper)
+        assert result.status == "optimal"
+        assert result.x == pytest.approx([1 / 3, 4 / 3, -2 / 3])
+    grouped = solve_qp(np.eye(3), total=[1.0, 1.0], upper=far, groups=[1, 0, 1])
+    assert grouped.x == pytest.approx([0.5, 1.0, 0.5])
+    weighted = solve_qp(np.eye(3), upper=far, coefficients=[1.0, 2.0, 2.0])
+    assert weighted.x == pytest.approx([1 / 9, 2 / 9, 2 / 9])
+
+
+def test_a_bound_that_counts_as_none_holds_nevertheless():
+    for groups in (None, [0, 0]):
+        layout = SumBox(0.0, -1e101, 1e101, groups=groups).layout(2)
+        assert np.isinf(layout.upper).all()
+        assert layout.from_layout(np.array([-1e102, 1e102])).tolist() == [-1e101, 1e101]
+
+
+# ------------------------------------------------------------------ groups
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int64, bool])
+def test_groups_of_any_whole_numbers(kind):
+    labels = np.array([1, 0, 1, 0], kind)
+    result = solve_qp(np.eye(4), total=[1.0, 2.0], groups=labels)
+    assert result.x == pytest.approx([1.0, 0.5, 1.0, 0.5])
+
+
+def test_extreme_labels():
+    for labels in ([-(2**63), 2**63 - 1], [0, 255], [2**63, 2**64 - 1]):
+        start = SumBox([1.0, 2.0], groups=np.array(labels)).start()
+        assert start.tolist() == [1.0, 2.0]
+
+
+# ------------------------------------------------------------------ constraints do not change
+
+ARRAYS = {
+    "lower": np.zeros(3),
+    "upper": np.ones(3),
+    "coefficients": np.array([1.0, -2.0, 0.5]),
+    "groups": np.array([0, 1, 0]),
+}
+
+
+def test_attributes_cannot_be_set():
+    for box in (SumBox(1.0, **ARRAYS), Simplex()):
+        for name in ("total", *ARRAYS):
+            with pytest.raises(AttributeError, match=name):
+                setattr(box, name, 2.0)
+            with pytest.raises(AttributeError, match=name):
+                delattr(box, name)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_own_copies(name):
+    given = {key: value.copy() for key, value in ARRAYS.items()}
+    box, same = SumBox((-1.0, 1.0), **given), SumBox((-1.0, 1.0), **ARRAYS)
+    given[name] *= 2
+    given[name] += 1
+    assert box == same
+    assert box.start().tolist() == same.start().tolist()
+    for fixed in (box, pickle.loads(pickle.dumps(box)), copy.copy(box), copy.deepcopy(box)):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(fixed, name)[0] = 0
+
+
+def test_totals_are_own_copies():
+    totals = np.array([1.0, 2.0])
+    boxes = SumBox(totals, groups=[0, 1]), SumBox((totals, totals + 1), groups=[0, 1])
+    totals[:] = 7
+    for box in boxes:
+        assert box.start().tolist() == [1.0, 2.0]
+
+
+def test_a_bound_changed_after_a_solve_changes_nothing():
+    upper = np.array([0.5, 0.5, 0.5])
+    box = SumBox(1.0, 0.0, upper)
+    before = minimize(Quadratic(np.eye(3)), box).x
+    upper[:] = 0.1
+    after = minimize(Quadratic(np.eye(3)), box)
+    assert after.x.tobytes() == before.tobytes()
+    assert after.status == "optimal"
+
+
+def test_points_handed_out_are_not_the_constraint():
+    box = SumBox(3.0, 0.0, np.ones(3))
+    box.start()[:] = 7
+    assert box.start().tolist() == [1.0] * 3
+    result = minimize(Quadratic(np.eye(3)), box)
+    result.x[:] = 7
+    assert minimize(Quadratic(np.eye(3)), box).x.tolist() == [1.0] * 3
+
+
+def test_equality_and_hash():
+    assert SumBox(1, [0, 0], 1) == SumBox(1.0, np.zeros(2), 1.0)
+    assert hash(SumBox(1, [0, -0.0], 1)) == hash(SumBox(1.0, np.zeros(2), 1.0))
+    assert SumBox(1.0) == Simplex()
+    assert len({Simplex(), Simplex(1), Simplex(2.0), SumBox((1.0, 2.0)), SumBox([1.0, 2.0])}) == 4
+    assert SumBox(groups=[0, 2**62]) != SumBox(groups=[0, 2**62 + 1])
+    assert SumBox() != 1.0
+
+
+def test_a_repr_can_be_evaluated():
+    assert repr(SumBox()) == "SumBox(total=1.0)"
+    assert repr(Simplex(2)) == "Simplex(total=2.0)"
+    names = {"SumBox": SumBox, "Simplex": Simplex, "array": np.array, "inf": INF}
+    for box in (SumBox(2.0, **ARRAYS), SumBox((0, INF), -1.0, [1, 2]), Simplex(3)):
+        assert eval(repr(box), names) == box
+
+
+@pytest.mark.parametrize(
+    "remake", [copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))]
+)
+def test_copies_and_pickles(remake):
+    for box in (SumBox((0.0, 2.0), **ARRAYS), Simplex(2.0)):
+        box.start(3)
+        other = remake(box)
+        assert other == box
+        assert type(other) is type(box)
+        assert other.start(3).tolist() == box.start(3).tolist()
+
+
+# ------------------------------------------------------------------ objectives keep what they need
+
+
+def test_vectors_of_an_objective_are_own_copies():
+    c, b, D, l1, held = np.ones(2), np.ones(2), np.ones(2), np.ones(2), np.ones(2)
+    functions = [
+        Quadratic(np.eye(2), c),
+        Quadratic(np.eye(2)).with_linear(c),
+        LeastSquares(np.eye(2), b),
+        FactorModel(np.eye(2), D, c),
+        L1Penalized(Quadratic(np.eye(2)), l1, held),
+    ]
+    before = [f.value([0.2, 0.7]) for f in functions]
+    for vector in (c, b, D, l1, held):
+        vector[:] = 7
+    assert [f.value([0.2, 0.7]) for f in functions] == before
+
+
+# ------------------------------------------------------------------ nested L1 terms
+
+
+def test_l1_terms_with_one_center_add_up():
+    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]))
+    held = np.array([0.9, 0.05, 0.05])
+    for inner, outer in ((10.0, 1e-3), ([0.1, 0.2, 0.3], [0.3, 0.0, 0.1]), (0.05, 0.05)):
+        twice = L1Penalized(L1Penalized(smooth, inner, held), outer, held)
+        once = L1Penalized(smooth, np.add(inner, outer), held)
+        x = np.array([0.2, 0.3, 0.5])
+        assert twice.value(x) == pytest.approx(once.value(x))
+        assert twice.value_and_gradient(x)[0] == pytest.approx(once.value(x))
+        for box in (Simplex(), SumBox([1.0, 1.0], groups=[0, 1, 0]), SumBox((0.5, 2.0)),
+                    SumBox(1.0, coefficients=[1.0, 2.0, -1.0])):  # fmt: skip
+            a, b = (minimize(f, box) for f in (twice, once))
+            assert a.status == b.status == "optimal"
+            assert a.fun == pytest.approx(b.fun, abs=1e-9)
+    costly = L1Penalized(L1Penalized(smooth, 10.0, held), 1e-3, held)
+    assert minimize(costly, Simplex()).x.tolist() == held.tolist()
+
+
+def test_l1_terms_of_different_variables_may_have_any_centers():
+    """Against a fine grid over the simplex."""
+    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]), [0.3, 0.0, -0.2])
+    inner = L1Penalized(smooth, [0.5, 0.0, 0.0], [0.9, 0.1, 0.2])
+    f = L1Penalized(inner, [0.0, 0.4, 0.0], [0.1, 0.6, 0.7])
+    result = minimize(f, Simplex())
+    ticks = np.linspace(0, 1, 101)
+    grid = [f.value([a, b, 1 - a - b]) for a in ticks for b in ticks if a + b <= 1 + 1e-12]
+    assert result.status == "optimal"
+    assert min(grid) - 1e-3 <= result.fun <= min(grid) + 1e-12
+
+
+def test_l1_terms_of_an_unknown_number_of_variables():
+    smooth = Smooth(lambda x: float(x @ x), lambda x: 2 * x)
+    f = L1Penalized(L1Penalized(smooth, 0.25, [0.9, 0.1]), 0.25, [0.9, 0.1])
+    assert minimize(f, Simplex()).x == pytest.approx([0.75, 0.25])
+    g = L1Penalized(L1Penalized(smooth, 0.5), 0.5)
+    assert minimize(g, SumBox(0.0, -1.0, [1.0, 1.0])).x.tolist() == [0.0, 0.0]
+
+
+def test_two_l1_terms_of_one_variable_are_refused():
+    inner = L1Penalized(Quadratic(np.eye(3)), 10.0, [0.9, 0.05, 0.05])
+    with pytest.raises(ValueError, match=r"one L1 center.*0\.9.*center\[0\] = 0"):
+        L1Penalized(inner, 1e-3)
+
+
+# ------------------------------------------------------------------ callables that work in place
+
+
+def square(x):
+    return float(x @ x)
+
+
+def in_place(x):
+    x *= 2
+    return x
+
+
+def value_in_place(x):
+    x *= 1.1
+    return float(x @ x) / 1.21
+
+
+BUFFER = np.empty(2)
+
+
+def into_a_buffer(x):
+    BUFFER[:] = 2 * x
+    return BUFFER
+
+
+@pytest.mark.parametrize("step", ["auto", 0.25])
+@pytest.mark.parametrize(
+    ("value", "gradient"),
+    [
+        (square, in_place),
+        (value_in_place, lambda x: 2 * x),
+        (lambda x: 0.5 * square(x), lambda x: x),
+        (square, into_a_buffer),
+    ],
+)
+@pytest.mark.parametrize("coefficients", [None, [1.0, 1.0]])
+def test_callables_may_work_in_place(value, gradient, step, coefficients):
+    x0 = np.array([0.3, 0.7])
+    result = minimize(
+        Smooth(value, gradient), SumBox(1.0, coefficients=coefficients), step=step, x0=x0, tol=1e-10
+    )
+    assert result.status == "optimal"
+    assert result.x == pytest.approx([0.5, 0.5])
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
+    assert x0.tolist() == [0.3, 0.7]
+
+
+@pytest.mark.parametrize("objective", [Quadratic(np.diag([1.0, 2.0])), Smooth(square, in_place)])
+def test_callbacks_and_steps_get_copies(objective):
+    def spoil(progress):
+        progress.x[:] = 7.0
+
+    box = SumBox(1.0, upper=[1.0, 1.0])
+    plain, spoilt = minimize(objective, box), minimize(objective, box, callback=spoil)
+    assert spoilt.x == pytest.approx(plain.x)
+    result = minimize(objective, box, step=lambda progress: spoil(progress) or 0.25)
+    assert result.x == pytest.approx(plain.x, abs=1e-7)
+
+
+# ------------------------------------------------------------------ native arguments
+
+
+NOT_AS_THEY_ARE = {
+    "strided": np.zeros((4, 2))[:, 0],
+    "float32": np.zeros(4, np.float32),
+    "read-only": np.broadcast_to(0.0, 4),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_AS_THEY_ARE)
+def test_output_arrays_are_never_copies(kind):
+    """A silent copy would take the result with it."""
+    bad, ones, starts = NOT_AS_THEY_ARE[kind], np.ones(4), np.array([0, 4])
+    with pytest.raises(TypeError, match="restore_sums"):
+        _core.restore_sums(bad, -ones, ones, starts, np.array([1.0]))
+    with pytest.raises(TypeError, match="bare_updates"):
+        _core.bare_updates(np.eye(4), bad, np.array([0, 1]))
+    X, rows = np.ones((4, 2)), np.arange(4)
+    kernel = Kernel("rbf").native
+    with pytest.raises(TypeError, match="add_kernel"):
+        _core.add_kernel(kernel, X, None, rows, np.ones((4, 1)), X, rows, bad[None], 1, 0.0)
+    with pytest.raises(TypeError, match="incompatible"):
+        _core.Point(bad, -ones, ones, None, None, starts)
+    point = _core.Point(np.zeros(4), -ones, ones, None, None, starts)
+    with pytest.raises(TypeError, match="incompatible"):
+        _core.Dual(rows, ones, point, np.zeros(1), bad)
+
+
+# ------------------------------------------------------------------ as many iterations as it takes
+
+
+def test_any_number_of_iterations_may_be_allowed():
+    most = 10**30
+    assert solve_qp(np.eye(3), max_iter=most).status == "optimal"
+    assert simplex_lstsq(np.eye(3), np.eye(3), max_iter=most).status.tolist() == ["optimal"] * 3
+    assert solve_qp((np.eye(201), 1.0), max_iter=most).status == "optimal"
+    smooth = Smooth(square, lambda x: 2 * x)
+    assert minimize(smooth, SumBox(upper=[1.0, 1.0]), max_iter=most).status == "optimal"
+
+
+@pytest.mark.parametrize("add_up", [np.sum, lambda held: sum(held.tolist()), math.fsum])
+def test_bounds_that_add_up_to_the_total_but_for_rounding_are_feasible(add_up):
+    """The holdings as bounds, and their sum as total: they are the only point."""
+    bound = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 60))
+        held = rng.random(n) * 10.0 ** rng.integers(-3, 3)
+        total = float(add_up(held))
+        too_high = math.fsum([total, *-held]) >= 0
+        for bounds, exact in (((0.0, held), too_high), ((held, INF), not too_high)):
+            x = solve_qp(np.eye(n), total=total, lower=bounds[0], upper=bounds[1]).x
+            assert x == pytest.approx(held, rel=1e-12)
+            assert SumBox(total, *bounds).start(n) == pytest.approx(held, rel=1e-12)
+            if exact:  # no sum within the bounds is closer to the total
+                bound += 1
+                assert (x == held).all()
+        groups = np.arange(n) % 2
+        sectors = {k: (0.0, float(add_up(held[groups == k]))) for k in (0, 1)}
+        sums = SumBox(total, 0.0, held, groups=groups, group_total=sectors)
+        assert sums.start() == pytest.approx(held, rel=1e-12)
+    assert bound > 40
+
+
+def test_bounds_that_miss_the_total_by_more_than_rounding_are_infeasible():
+    held = np.random.default_rng(0).random(30)
+    with pytest.raises(ValueError, match="infeasible: the bounds allow sums from 0 to"):
+        solve_qp(np.eye(30), upper=held, total=held.sum() * (1 + 1e-13))
+
+
+def root(rising, target):
+    """Where a function that does not fall reaches the target, by bisection."""
+    low, high = -1e3, 1e3
+    for _ in range(70):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rising(middle) < target else (low, middle)
+    return high
+
+
+def nearest_in_sums(z, lower, upper, groups, limits, total):
+    """The nearest point by its multipliers: a shift for the total, and one for each group."""
+
+    def shifted(members, shift):
+        return np.clip(z[members] + shift, lower[members], upper[members])
+
+    def under(shift):
+        x = np.empty(len(z))
+        for group, (low, high) in limits.items():
+            members = groups == group
+            x[members] = shifted(members, shift)
+            wanted = np.clip(x[members].sum(), low, high)
+            if abs(wanted - x[members].sum()) > 1e-14:
+                own = root(lambda s, members=members: shifted(members, s).sum(), wanted)
+                x[members] = shifted(members, own)
+        return x
+
+    wanted = np.clip(under(0.0).sum(), *total)
+    inside = abs(wanted - under(0.0).sum()) <= 1e-14
+    return under(0.0 if inside else root(lambda shift: under(shift).sum(), wanted))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_project_is_the_nearest_point_with_limits_of_groups_and_a_range_of_the_total(weighted):
+    compared = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 8))
+        draw = rng.standard_normal if seed % 3 else (lambda n, r=rng: r.integers(-4, 5, n) / 2)
+        groups, y, lower = np.arange(n) % 3, draw(n), draw(n) - 1
+        upper = lower + np.abs(draw(n)) + 0.5
+        coefficients = rng.choice([-2.0, 0.5, 1.0, 3.0], n) if weighted else np.ones(n)
+        limits = dict.fromkeys(range(3), (-INF, INF))
+        limits |= {k: (float(a), float(a + b)) for k, (a, b) in enumerate(np.abs(draw((2, 2))) - 1)}
+        limits = {k: pair for k, pair in limits.items() if pair[0] <= pair[1]}
+        limits |= {k: (-INF, INF) for k in range(3) if k not in limits}
+        low = float(draw(1)[0])
+        total = low, low + (0.0 if seed % 4 == 0 else abs(float(draw(1)[0])))
+        box = SumBox(
+            total if total[0] < total[1] else low, lower, upper,
+            coefficients if weighted else None, groups, limits,
+        )  # fmt: skip
+        try:
+            x = box.project(y)
+        except ValueError:  # infeasible
+            continue
+        compared += 1
+        ends = np.sort([coefficients * lower, coefficients * upper], axis=0)
+        nearest = nearest_in_sums(coefficients * y, *ends, groups, limits, total)
+        assert coefficients * x == pytest.approx(nearest, abs=1e-9)
+    assert compared > 40

@@ -1,0 +1,655 @@
+"""The native SVM solver: optima of independent solvers, and violations recomputed from the data."""
+
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.svm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import sum_error_in_ulps
+from pairwise import pairwise
+from sklearn.metrics.pairwise import pairwise_kernels
+
+import pairstep
+from pairstep.svm import duals
+from pairstep.svm.engine import Dual, Kernel, solve
+
+EPS = np.finfo(float).eps
+RBF = Kernel("rbf", 0.2)
+KERNELS = [Kernel("linear"), Kernel("poly", 0.3, 3, 1.0), RBF]
+KINDS = ["c classification", "nu classification", "regression", "nu regression", "one class"]
+
+
+def gram(X, kernel):
+    """The kernel matrix in float64; distances from differences."""
+    X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X, float)
+    if kernel.name == "precomputed":
+        return X
+    if kernel.name == "rbf":
+        squares = sum((x[:, None] - x) ** 2 for x in X.T)
+        return np.exp(-kernel.gamma * squares)
+    parameters = {"gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0}
+    return pairwise_kernels(X, metric=kernel.name, filter_params=True, **parameters)
+
+
+def random_dual(kind, n, rng, C=1.0, y=None):
+    y = rng.normal(size=n) if y is None else y
+    limit = np.full(n, C)
+    if kind == "regression":
+        return duals.epsilon_regression(y, limit, 0.1)
+    if kind == "nu regression":
+        return duals.nu_regression(y, limit, 0.3)
+    if kind == "one class":
+        return duals.one_class(limit, 0.2)
+    y = y > np.median(y)
+    if kind == "nu classification":
+        return duals.nu_classification(np.flatnonzero(y), np.flatnonzero(~y), limit, 0.3)
+    return duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), limit)
+
+
+def run(X, kernel, *given, **changes):
+    how = {
+        "tol": 1e-3, "max_iter": 10**7, "time_limit": 30.0, "cache_bytes": 2**26, "threads": 1,
+    }  # fmt: skip
+    return solve(X, kernel, given, **{**how, **changes})
+
+
+def matrix_of(dual, X, kernel):
+    return gram(X, kernel)[np.ix_(dual.rows, dual.rows)]
+
+
+def value(dual, K, z):
+    l1 = 0.0 if dual.l1 is None else dual.l1 @ np.abs(z)
+    return float(z @ (0.5 * K @ z + dual.linear) + l1)
+
+
+def reference_value(dual, K):
+    """The least value, by the solver for explicit matrices at a tight tolerance."""
+    objective = pairstep.Quadratic(K, dual.linear)
+    if dual.l1 is not None:
+        objective = pairstep.L1Penalized(objective, dual.l1)
+    groups = np.repeat(np.arange(len(dual.totals)), np.diff(dual.starts))
+    budget = pairstep.SumBox(dual.totals, dual.lower, dual.upper, groups=groups)
+    return value(dual, K, pairstep.minimize(objective, budget, tol=1e-11, time_limit=20).x)
+
+
+def true_violation(dual, K, z):
+    """From the definition, over all points, and by how much rounding may change it."""
+    gradient = K @ z + dual.linear
+    l1 = np.zeros(len(z)) if dual.l1 is None else dual.l1
+    save = gradient + np.where(z > 0, l1, -l1)
+    cost = gradient + np.where(z < 0, -l1, l1)
+    worst = 0.0
+    for begin, end in zip(dual.starts[:-1], dual.starts[1:], strict=True):
+        own = slice(begin, end)
+        max_left = save[own][z[own] > dual.lower[own]].max(initial=-np.inf)
+        min_right = cost[own][z[own] < dual.upper[own]].min(initial=np.inf)
+        worst = max(worst, max_left - min_right)
+    terms = np.abs(K) @ np.abs(z) + np.abs(dual.linear)
+    return worst, 2 * (10 + np.sqrt(len(z))) * EPS * terms.max()
+
+
+def check_feasible(dual, z):
+    assert (z >= dual.lower).all()
+    assert (z <= dual.upper).all()
+    for begin, end, total in zip(dual.starts[:-1], dual.starts[1:], dual.totals, strict=True):
+        assert sum_error_in_ulps(z[begin:end], total) <= 1
+
+
+def check_honest(dual, K, solution, tol=1e-3, slack=0.0):
+    """Whatever the status: feasible, and the violation reported is the true one."""
+    check_feasible(dual, solution.z)
+    truth, noise = true_violation(dual, K, solution.z)
+    assert solution.kkt_violation == pytest.approx(truth, rel=1e-6, abs=noise + slack)
+    assert (solution.status == "optimal") == (solution.kkt_violation <= tol)
+
+
+# ------------------------------------------------------------------------------ the same optimum
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "n"), pairwise(KINDS, KERNELS, [2, 3, 10, 200, 1200]), ids=str
+)
+def test_same_value_as_with_the_whole_matrix(kind, kernel, n):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4)) + 1
+    dual = random_dual(kind, n, rng, y=np.abs(X).sum(axis=1) + rng.normal(size=n))
+    K = matrix_of(dual, X, kernel)
+    (solution,) = run(X, kernel, dual, tol=1e-5)
+    assert solution.status == "optimal"
+    check_honest(dual, K, solution, 1e-5)
+    best = reference_value(dual, K)
+    allowed = 1e-9 * (1 + abs(best))
+    assert abs(value(dual, K, solution.z) - best) <= solution.duality_gap + allowed
+    assert solution.duality_gap <= 1e-5 * (np.abs(solution.z).sum() + np.abs(dual.totals).sum() + n)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [300, 2000])
+@pytest.mark.parametrize("C", [0.01, 10.0])
+def test_same_value_as_libsvm(C, n, dtype):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 5))
+    target = X[:, 0] + np.sin(3 * X[:, 1]) + 0.5 * rng.normal(size=n)
+    y = target > 0
+    K = gram(X, RBF)
+    svc = sklearn.svm.SVC(C=C, gamma=RBF.gamma, tol=1e-6).fit(X, y)
+    svr = sklearn.svm.SVR(C=C, gamma=RBF.gamma, tol=1e-6, epsilon=0.1).fit(X, target)
+    given = (
+        duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, C)),
+        duals.epsilon_regression(target, np.full(n, C), 0.1),
+    )
+    found = run(X, RBF, *given, tol=1e-6, dtype=dtype)
+    for dual, solution, theirs in zip(given, found, (svc, svr), strict=True):
+        z = np.zeros(n)
+        z[theirs.support_] = theirs.dual_coef_[0]
+        own = K[np.ix_(dual.rows, dual.rows)]
+        expected = value(dual, own, z[dual.rows])
+        assert value(dual, own, solution.z) == pytest.approx(expected, rel=1e-6)
+
+
+@st.composite
+def odd_duals(draw):
+    """Random bounds, some equal, some infinite, some of one sign; groups; starts on either end."""
+    n, seed = draw(st.integers(2, 60)), draw(st.integers(0, 2**32))
+    rng = np.random.default_rng(seed)
+    lower = rng.choice([-2.0, -1.0, -0.1, 0.0], n)
+    upper = lower + rng.choice([0.0, 0.1, 1.0, 3.0, np.inf], n)
+    cut = draw(st.integers(1, n))
+    starts = np.array([0, n] if cut == n else [0, cut, n])
+    finite = np.minimum(upper, 5.0)
+    toward = draw(st.sampled_from(["lower", "upper", "between"]))
+    fraction = {"lower": 0.0, "upper": 1.0, "between": rng.random(n)}[toward]
+    z = np.clip(lower + fraction * (finite - lower), lower, upper)
+    ends = itertools.pairwise(starts)
+    totals = np.array([math.fsum(z[begin:end]) for begin, end in ends])
+    l1 = rng.choice([0.0, 0.3], n) if draw(st.booleans()) else None
+    return Dual(rng.permutation(n), rng.normal(size=n), lower, upper, starts, totals, z, l1), seed
+
+
+@settings(max_examples=60, deadline=None)
+@given(odd_duals(), st.sampled_from(KERNELS), st.booleans())
+def test_odd_bounds(drawn, kernel, sparse):
+    dual, seed = drawn
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(len(dual.z), 3)) * (rng.random((len(dual.z), 3)) < 0.7)
+    # A ridge of an extra feature per row keeps unbounded variables from running away.
+    X = np.hstack([X, 0.3 * np.eye(len(X))])
+    K = matrix_of(dual, X, kernel)
+    (solution,) = run(scipy.sparse.csr_array(X) if sparse else X, kernel, dual, tol=1e-8)
+    check_honest(dual, K, solution, 1e-8)
+    if np.isfinite(dual.upper).all():
+        best = reference_value(dual, K)
+        assert value(dual, K, solution.z) == pytest.approx(best, rel=1e-7, abs=1e-7)
+
+
+def test_zero_width_is_never_left():
+    rng = np.random.default_rng(2)
+    dual = random_dual("regression", 100, rng)
+    dual.lower[::3] = dual.upper[::3] = dual.z[::3] = 0.0
+    (solution,) = run(rng.normal(size=(100, 3)), RBF, dual)
+    assert (solution.z[::3] == 0).all()
+    assert solution.status == "optimal"
+
+
+def test_the_last_ulp_of_a_sum_takes_nothing_off_its_bound():
+    """With nu = 1 all are at their bounds, whose sum rounds to something else than its terms."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(5, 200))
+        X, limit = rng.normal(size=(n, 2)), rng.uniform(0.1, 1, n)
+        (solution,) = run(X, RBF, duals.one_class(limit, 1.0))
+        assert solution.status == "optimal"
+        assert (solution.z == limit).all()
+
+
+def test_zeros_and_bounds_are_exact():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1500, 2))
+    for kind in KINDS:
+        dual = random_dual(kind, 1500, rng, y=X[:, 0] + 0.1 * rng.normal(size=1500))
+        (solution,) = run(X, RBF, dual)
+        check_feasible(dual, solution.z)
+        z = solution.z
+        assert not ((np.abs(z) > 0) & (np.abs(z) < 1e-12)).any()
+        near = np.minimum(z - dual.lower, dual.upper - z)
+        assert not ((near > 0) & (near < 1e-12)).any()
+        if kind == "regression":
+            assert (z == 0).sum() > 100
+
+
+def test_several_duals_in_one_call():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(1300, 4))
+    given = [random_dual(kind, n, rng) for kind in KINDS for n in (20, 300, 1300)]
+    together = run(X, RBF, *given)
+    for dual, solution in zip(given, together, strict=True):
+        K = matrix_of(dual, X, RBF)
+        check_honest(dual, K, solution)
+        (alone,) = run(X, RBF, dual)
+        gap = max(alone.duality_gap, solution.duality_gap)
+        assert abs(value(dual, K, solution.z) - value(dual, K, alone.z)) <= gap + 1e-12
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.parametrize("rows", [96, 97, 400])
+def test_duals_that_share_a_kernel_matrix(rows, kernel, sparse):
+    """Classes out of order, compared with solves without memory for a matrix."""
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 5))
+    if sparse:
+        X[rng.random(X.shape) < 0.8] = 0.0
+        X = scipy.sparse.csr_array(X)
+    classes = [np.flatnonzero(np.arange(rows) % 4 == k) for k in range(4)]
+    given = [
+        duals.c_classification(a, b, np.ones(rows)) for a, b in itertools.combinations(classes, 2)
+    ]
+    shared = run(X, kernel, *given, tol=1e-6, threads=2)
+    apart = run(X, kernel, *given, tol=1e-6, cache_bytes=2**14)
+    for dual, one, other in zip(given, shared, apart, strict=True):
+        K = matrix_of(dual, X, kernel)
+        check_honest(dual, K, one)
+        assert value(dual, K, one.z) == pytest.approx(value(dual, K, other.z), rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.parametrize("n", [400, 1500])
+def test_small_caches(kernel, n):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 4))
+    dual = random_dual("regression", n, rng)
+    K = matrix_of(dual, X, kernel)
+    row = 4 * (n + 48)
+    values = []
+    for size in (0, 1, row, 2 * row, 7 * row, 100 * row, 2**27):
+        (solution,) = run(X, kernel, dual, cache_bytes=size, tol=1e-5)
+        assert solution.status == "optimal"
+        check_honest(dual, K, solution, 1e-5)
+        values.append(value(dual, K, solution.z))
+    np.testing.assert_allclose(values, values[-1], rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["float32", "sparse", "precomputed"])
+def test_forms_of_data(kind, form):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(1200, 6)) * (rng.random((1200, 6)) < 0.5)
+    X = X.astype(np.float32).astype(float)
+    dual = random_dual(kind, 1200, rng, y=np.abs(X).sum(axis=1) + rng.normal(size=1200))
+    K = matrix_of(dual, X, RBF)
+    (expected,) = run(X, RBF, dual, tol=1e-6)
+    given, kernel = {
+        "float32": (X.astype(np.float32), RBF),
+        "sparse": (scipy.sparse.csr_array(X), RBF),
+        "precomputed": (gram(X, RBF), Kernel("precomputed")),
+    }[form]
+    (solution,) = run(given, kernel, dual, tol=1e-6)
+    check_honest(dual, K, solution, 1e-6, slack=1e-12)
+    assert value(dual, K, solution.z) == pytest.approx(value(dual, K, expected.z), rel=1e-7)
+
+
+EVERY_RULE = """
+import numpy as np
+from pairstep.rules import RULES
+from pairstep.svm import SVC
+
+rng = np.random.default_rng(7)
+X = rng.normal(size=(60, 3))
+for rule in (name for name, rule in RULES.items() if rule.guided):
+    print(rule, flush=True)
+    model = SVC(rule=rule).fit(X, X[:, 0] > 0)
+    assert model.optimality_.status[0] == "optimal"
+print("done")
+"""
+
+
+def test_every_rule_that_is_offered_works():
+    """Runs in a child process, because a defect may crash it."""
+    child = subprocess.run(
+        [sys.executable, "-c", EVERY_RULE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert child.stdout.split()[-1:] == ["done"], child.stdout + child.stderr
+
+
+@pytest.mark.parametrize("kind", ["one class", "nu classification"])
+def test_float32_gives_way_to_float64_where_it_cannot_go_on(kind):
+    """Few steps reach 1e-7 in float64; float32 must not spend its time below its precision."""
+    rng = np.random.default_rng(1200)
+    X = rng.normal(size=(1200, 4))
+    dual = random_dual(kind, 1200, rng)
+    (double,) = run(X, Kernel("linear"), dual, tol=1e-7, dtype=np.float64)
+    (single,) = run(X, Kernel("linear"), dual, tol=1e-7, dtype=np.float32)
+    assert double.status == single.status == "optimal"
+    assert single.n_iter <= 300_000 + 10 * double.n_iter
+
+
+# ----------------------------------------------------------------------------- the engine's word
+
+
+HARD_DATA = {
+    "plain": lambda X, rng: X,
+    "far": lambda X, rng: X + 1e4,
+    "scales": lambda X, rng: X * np.logspace(-2, 2, X.shape[1]),
+    "duplicates": lambda X, rng: X[rng.integers(0, len(X) // 10, len(X))],
+    "near duplicates": lambda X, rng: (
+        X[rng.integers(0, len(X) // 10, len(X))] + 1e-7 * rng.normal(size=X.shape)
+    ),
+    "heavy tails": lambda X, rng: X * np.exp(rng.normal(size=(len(X), 1))),
+}
+
+
+@pytest.mark.parametrize("name", HARD_DATA)
+@pytest.mark.parametrize("gamma", [1e-5, 0.1, 1e3])
+@pytest.mark.parametrize("n", [150, 1100])
+def test_violation_is_true_on_hard_data(name, gamma, n):
+    """The rounding error of the kernel, eps times gamma times the squared norms, is allowed."""
+    rng = np.random.default_rng(8)
+    X = HARD_DATA[name](rng.normal(size=(n, 4)), rng)
+    kernel = Kernel("rbf", gamma)
+    y = X[:, 0] - X[:, 0].mean() + 0.5 * X[:, 0].std() * rng.normal(size=n)
+    norms = ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+    for kind, C in (("c classification", 1.0), ("c classification", 1e10), ("one class", 1.0)):
+        dual = random_dual(kind, n, rng, C, y)
+        (solution,) = run(X, kernel, dual, time_limit=0.5)
+        heaviest = np.abs(solution.z).max()
+        slack = 64 * EPS * gamma * norms * heaviest
+        check_honest(dual, matrix_of(dual, X, kernel), solution, slack=slack)
+
+
+def test_violation_is_true_where_kernel_values_are_huge():
+    """What puts the sum right must not land on the variable whose kernel values are 1e18."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 5)) * np.exp(2 * rng.normal(size=(40, 1)))
+        kernel = Kernel("poly", 1.0, 3, 1.0)
+        dual = random_dual("one class", 40, rng)
+        (solution,) = run(X, kernel, dual)
+        K = matrix_of(dual, X, kernel)
+        truth, noise = true_violation(dual, K, solution.z)
+        assert solution.kkt_violation == pytest.approx(truth, rel=1e-3, abs=noise + 1e-5)
+
+
+@pytest.mark.parametrize("limit", ["max_iter", "time_limit"])
+def test_violation_is_true_when_stopped_early(limit):
+    """Also where the gradient was kept up in float32 until then."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(1500, 5))
+    dual = random_dual("c classification", 1500, rng, 1e4)
+    how = {"max_iter": 20_000} if limit == "max_iter" else {"time_limit": 0.5}
+    (solution,) = run(X, Kernel("rbf", 0.1), dual, tol=1e-6, **how)
+    assert solution.status == limit
+    check_honest(dual, matrix_of(dual, X, Kernel("rbf", 0.1)), solution, 1e-6)
+
+
+@pytest.mark.unsanitized
+def test_violation_is_true_of_an_indefinite_kernel():
+    """A sigmoid's matrix is not convex: it must end, with a status that the numbers bear out."""
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(300, 4))
+    for kernel in (Kernel("sigmoid", 1.0), Kernel("sigmoid", 0.1, 3, -1.0)):
+        for kind, C in (("c classification", 1.0), ("regression", 100.0), ("one class", 1.0)):
+            dual = random_dual(kind, 300, rng, C)
+            began = time.perf_counter()
+            (solution,) = run(X, kernel, dual, time_limit=1.0)
+            assert time.perf_counter() - began < 3
+            check_honest(dual, matrix_of(dual, X, kernel), solution, slack=1e-9 * C)
+
+
+def test_gradient_is_that_of_the_point():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(1500, 5))
+    for kind in KINDS:
+        dual = random_dual(kind, 1500, rng)
+        K = matrix_of(dual, X, RBF)
+        (solution,) = run(X, RBF, dual)
+        # Far from the margin float32 will do; where it matters the gradient is exact.
+        np.testing.assert_allclose(solution.gradient, K @ solution.z + dual.linear, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------- contracts
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Kernel("precomputed")], ids=lambda k: k.name)
+@pytest.mark.parametrize("n", [300, 1500])
+def test_same_bits_with_two_threads_and_again(kernel, n):
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(n, 5))
+    if kernel.name == "precomputed":
+        X = gram(X, RBF)
+    dual = random_dual("regression", n, rng)
+    first, again, two = (run(X, kernel, dual, threads=threads)[0] for threads in (1, 1, 2))
+    for other in (again, two):
+        np.testing.assert_array_equal(other.z, first.z)
+        np.testing.assert_array_equal(other.gradient, first.gradient)
+        assert (other.n_iter, other.kkt_violation) == (first.n_iter, first.kkt_violation)
+
+
+@pytest.mark.slow
+def test_same_bits_on_a_busy_computer():
+    """A block that takes longer than the engine looks at its clock ends as any other."""
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(1600, 20))
+    dual = random_dual("c classification", 1600, rng, 1e3)
+    command = [sys.executable, "-c", "while True: pass"]
+    quiet = run(X, Kernel("rbf", 0.02), dual, tol=1e-5)[0]
+    others = [subprocess.Popen(command) for _ in range(3 * (os.cpu_count() or 1))]
+    try:
+        busy = run(X, Kernel("rbf", 0.02), dual, tol=1e-5)[0]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert busy.n_iter == quiet.n_iter
+    np.testing.assert_array_equal(busy.z, quiet.z)
+
+
+def test_max_iter_bounds_each_dual():
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(500, 3))
+    given = [random_dual("c classification", n, rng) for n in (100, 500)]
+    for most in (1, 7, 20):
+        for dual, solution in zip(given, run(X, RBF, *given, max_iter=most), strict=True):
+            assert solution.n_iter <= most
+            assert solution.status == "max_iter"
+            check_honest(dual, matrix_of(dual, X, RBF), solution)
+
+
+ENDLESS = {"tol": 1e-12, "time_limit": 60.0}
+
+
+def endless(n=3000):
+    rng = np.random.default_rng(15)
+    return rng.normal(size=(n, 20)), random_dual("c classification", n, rng, 1e5)
+
+
+@pytest.mark.unsanitized
+def test_time_limit():
+    X, dual = endless()
+    began = time.perf_counter()
+    (solution,) = run(X, Kernel("rbf", 0.02), dual, **{**ENDLESS, "time_limit": 0.3})
+    assert time.perf_counter() - began < 2
+    assert solution.status == "time_limit"
+    check_feasible(dual, solution.z)
+
+
+@pytest.mark.unsanitized
+def test_time_limit_while_newton_does_all_the_work():
+    """Where every iteration is a factorisation the clock is looked at all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) + 1e4
+    y = X[:, 0] - 1e4 + 0.5 * rng.normal(size=300)
+    dual = random_dual("c classification", 300, rng, 1e10, y)
+    for limit in (0.2, 0.5, 1.0):
+        began = time.perf_counter()
+        run(X, Kernel("linear"), dual, time_limit=limit)
+        assert time.perf_counter() - began < limit + 1
+
+
+def test_keep_going_is_called_and_can_stop():
+    X, dual = endless()
+    asked = []
+
+    def keep_going(violation, iterations, solved):
+        asked.append((violation, iterations, solved))
+        return len(asked) < 4
+
+    (solution,) = run(X, Kernel("rbf", 0.02), dual, keep_going=keep_going, **ENDLESS)
+    assert solution.status == "stopped"
+    assert len(asked) >= 4
+    assert all(solved == 0 for *_, solved in asked)
+    assert asked[-1][1] > 0
+    check_feasible(dual, solution.z)
+
+
+@pytest.mark.parametrize("how", ["callback", "time_limit"])
+@pytest.mark.parametrize("single", [np.float32, np.float64])
+def test_duals_that_are_never_begun_are_reported_as_they_stand(how, single):
+    """Their start, its true violation, and that they were stopped."""
+    X, dual = endless(1500)
+    small = random_dual("regression", 200, np.random.default_rng(3))
+    kernel = Kernel("rbf", 0.02)
+    stop = {"keep_going": lambda *_: False} if how == "callback" else {"time_limit": 0.1}
+    solutions = run(X, kernel, dual, dual, small, dtype=single, **{**ENDLESS, **stop})
+    for one, solution in zip((dual, dual, small), solutions, strict=True):
+        assert solution.status == ("stopped" if how == "callback" else "time_limit")
+        check_honest(one, matrix_of(one, X, kernel), solution, ENDLESS["tol"])
+    for one, solution in zip((dual, small), solutions[1:], strict=True):
+        np.testing.assert_array_equal(solution.z, one.z)
+
+
+def test_exceptions_of_keep_going_are_raised():
+    X, dual = endless()
+
+    def keep_going(*_):
+        raise ZeroDivisionError("enough")
+
+    with pytest.raises(ZeroDivisionError, match="enough"):
+        run(X, Kernel("rbf", 0.02), dual, keep_going=keep_going, **ENDLESS)
+
+
+INTERRUPTED = """
+import time
+from dataclasses import replace
+import numpy as np
+from pairstep.svm import duals
+from pairstep.svm.engine import Kernel, solve
+
+rng = np.random.default_rng(0)
+n, features = {shape}
+X = rng.standard_normal((n, features), np.float32)
+y = rng.random(n) < 0.5
+dual = {dual}
+print("ready", flush=True)
+try:
+    solve(X, Kernel("rbf", 0.5 / features), [dual], tol=1e-12, max_iter=10**12, time_limit=100.0,
+          cache_bytes=2**28, threads=1)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+CLASSES = "duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, 1e5))"
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize(
+    ("shape", "dual"),
+    [
+        pytest.param((8000, 20), CLASSES, id="long work"),
+        pytest.param((20000, 400), "duals.one_class(np.ones(n), 0.5)", id="long first gradient"),
+    ],
+)
+def test_interrupt_is_answered_within_a_second(shape, dual):
+    script = INTERRUPTED.format(shape=shape, dual=dual)
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        sent = time.perf_counter()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.perf_counter() - sent < 1
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [300, 1500])
+def test_the_solution_as_a_start(kind, n):
+    rng = np.random.default_rng(16)
+    X = rng.normal(size=(n, 3))
+    dual = random_dual(kind, n, rng)
+    (cold,) = run(X, RBF, dual)
+    dual.z = cold.z.copy()
+    (warm,) = run(X, RBF, dual)
+    assert warm.status == "optimal"
+    assert warm.n_iter <= max(10, 0.02 * cold.n_iter)
+    np.testing.assert_array_equal(dual.z, cold.z)  # the caller's start is left alone
+
+
+@pytest.mark.parametrize("degenerate", ["one point", "all fixed", "equal points", "zeros"])
+def test_nothing_to_decide(degenerate):
+    n = {"one point": 1, "all fixed": 5, "equal points": 1200, "zeros": 1200}[degenerate]
+    X = np.zeros((n, 2)) if degenerate == "zeros" else np.ones((n, 2))
+    z = np.full(n, 0.5)
+    ends = (z, z) if degenerate in ("one point", "all fixed") else (np.zeros(n), np.ones(n))
+    dual = Dual(
+        np.arange(n), np.linspace(0, 1e-4, n), *ends, np.array([0, n]), np.array([n / 2]), z
+    )
+    for kernel in [*KERNELS, Kernel("rbf", 1e30), Kernel("sigmoid", 1.0)]:
+        (solution,) = run(X, kernel, dual)
+        assert solution.status == "optimal"
+        check_honest(dual, matrix_of(dual, X, kernel), solution, slack=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": np.array([0, 9])}, "indices must be in range"),
+        ({"linear": np.zeros(3)}, "must have the length of x"),
+        ({"starts": np.array([0, 3])}, "starts must go from 0 to n"),
+        ({"starts": np.array([0, 2, 1, 2]), "totals": np.zeros(3)}, "starts must be ascending"),
+    ],
+)
+def test_inconsistent_arguments_are_refused(change, message):
+    arrays = {
+        "rows": np.arange(2), "linear": np.zeros(2), "lower": -np.ones(2), "upper": np.ones(2),
+        "starts": np.array([0, 2]), "totals": np.zeros(1), "z": np.zeros(2),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        run(np.eye(5), RBF, Dual(**{**arrays, **change}))
+
+
+def test_a_variable_close_to_its_bound_reaches_it_soon():
+    # Its derivative is far below all others, but a pair step with it gains less than others.
+    rng = np.random.default_rng(0)
+    n = 400
+    X, labels = rng.normal(size=(n, 3)), rng.random(n) < 0.5
+    K = np.eye(n + 1)
+    K[:n, :n] = np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(axis=2))
+    dual = duals.c_classification(
+        np.flatnonzero(labels), np.flatnonzero(~labels), np.full(n, 100.0)
+    )
+    options = {"max_iter": 10**6, "time_limit": math.inf, "cache_bytes": 10**8, "threads": 1}
+    (found,) = solve(K, Kernel("precomputed"), [dual], tol=0.1, **options)
+    more = replace(
+        dual, rows=np.append(dual.rows, n), linear=np.append(dual.linear, -1000.0),
+        lower=np.append(dual.lower, 0.0), upper=np.append(dual.upper, 1e-9),
+        starts=np.array([0, n + 1]), z=np.append(found.z, 0.0),
+    )  # fmt: skip
+    (again,) = solve(K, Kernel("precomputed"), [more], tol=0.1, **options)
+    assert again.status == "optimal"
+    assert again.z[-1] == 1e-9
+    assert again.n_iter < 1000  # a block may take 2560 steps, and would

@@ -1,0 +1,40 @@
+"""The commands at the top of examples/cluster.py work."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster.py"
+
+
+@pytest.mark.slow
+def test_the_commands_as_written(tmp_path):
+    commands = [
+        shlex.split(line) for line in re.findall(r"^    (\S.*)$", EXAMPLE.read_text(), re.M)
+    ][:3]
+    assert [command[0] for command in commands] == ["dask", "dask", "python"]
+    # The commands of this environment, wherever the test is started.
+    dask = [sys.executable, "-m", "dask"]
+    running = [
+        subprocess.Popen([*dask, *command[1:]], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        for command in commands[:2]
+    ]
+    try:
+        done = subprocess.run(
+            [sys.executable, *commands[2][1:]],
+            cwd=EXAMPLE.parents[1], capture_output=True, text=True, check=True, timeout=60,
+        ).stdout  # fmt: skip
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.wait(10)
+    assert "2 workers" in done
+    assert float(re.search(r"violation: (\S+)", done)[1]) <= 1e-3
+    assert float(re.search(r"at most (\S+)", done)[1]) < 0.01
+    assert float(re.search(r"accuracy: (\S+)", done)[1]) > 0.9

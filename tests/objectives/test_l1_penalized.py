@@ -1,0 +1,171 @@
+"""L1 terms with different slopes below and above the center.
+
+Checked by the definition: the value on a fine grid, and left and right derivatives of all pairs.
+"""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairstep import (
+    FactorModel,
+    L1Penalized,
+    LeastSquares,
+    Quadratic,
+    Simplex,
+    Smooth,
+    SumBox,
+    minimize,
+    solve_qp,
+)
+from pairstep.rules import RULES
+
+RNG = np.random.default_rng(1)
+
+
+def problem(n, seed):
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(n + 1, n))
+    held = rng.dirichlet(np.ones(n))
+    down, up = (rng.choice([0.0, 0.3, 1.0], n) * rng.uniform(0.5, 1.0, n) for _ in range(2))
+    return F.T @ F / n, 0.5 * rng.normal(size=n), held, down, up
+
+
+def cost(x, held, down, up):
+    return float(down @ np.maximum(held - x, 0) + up @ np.maximum(x - held, 0))
+
+
+def violation(x, gradient, held, down, up, lower=0.0, upper=math.inf):
+    """The largest left derivative of who can fall minus the smallest right one of who can rise."""
+    left = gradient + np.where(x > held, up, -down)
+    right = gradient + np.where(x >= held, up, -down)
+    max_left = left[x > lower].max(initial=-math.inf)
+    return max(max_left - right[x < upper].min(initial=math.inf), 0.0)
+
+
+def test_no_grid_point_is_better():
+    Q, c, held, down, up = problem(3, 0)
+    f = L1Penalized(Quadratic(Q, c), (down, up), held)
+    steps = np.linspace(0, 1, 201)
+    grid = [np.array([a, b, 1 - a - b]) for a, b in product(steps, steps) if a + b <= 1]
+    least = min(0.5 * x @ Q @ x + c @ x + cost(x, held, down, up) for x in grid)
+    result = minimize(f, Simplex())
+    assert result.status == "optimal"
+    assert least - 1e-3 < result.fun <= least + 1e-12
+    assert f.value(grid[7]) == pytest.approx(
+        0.5 * grid[7] @ Q @ grid[7] + c @ grid[7] + cost(grid[7], held, down, up)
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+def test_derivatives_of_all_pairs(seed, n):
+    Q, c, held, down, up = problem(n, seed)
+    result = solve_qp(Q, c, l1=(down, up), center=held)
+    assert result.status == "optimal"
+    size = max(np.abs(Q @ result.x).max(), np.abs(c).max(), down.max(), up.max())
+    assert violation(result.x, Q @ result.x + c, held, down, up) <= 1e-7 * size
+    value = 0.5 * result.x @ Q @ result.x + c @ result.x + cost(result.x, held, down, up)
+    assert result.fun == pytest.approx(value, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_every_rule(rule):
+    Q, c, held, down, up = problem(8, 3)
+    best = solve_qp(Q, c, l1=(down, up), center=held).fun
+    f = L1Penalized(Quadratic(Q, c), (down, up), held)
+    assert minimize(f, Simplex(), rule=rule, seed=0).fun == pytest.approx(best, abs=1e-8)
+
+
+def forms(n):
+    rng = np.random.default_rng(n)
+    F, b, c = rng.normal(size=(12, n)), rng.normal(size=12), 0.3 * rng.normal(size=n)
+    sparse = scipy.sparse.csr_array(scipy.sparse.diags_array(rng.uniform(1, 2, n)))
+    dense = F.T @ F + np.eye(n)
+    return {
+        "quadratic": (Quadratic(dense, c), dense, c),
+        "factors": (FactorModel(F, 1.0, c), dense, c),
+        "least squares": (LeastSquares(F, b, 1.0), dense, -F.T @ b),
+        "sparse": (Quadratic(sparse, c), sparse, c),
+        "smooth": (
+            Smooth(lambda x: 0.5 * x @ dense @ x + c @ x, lambda x: dense @ x + c), dense, c,
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "n"),
+    [
+        ("quadratic", 40),
+        ("factors", 300),
+        ("least squares", 1100),
+        ("sparse", 2100),
+        ("smooth", 12),
+    ],
+)
+def test_every_objective(form, n):
+    f, Q, c = forms(n)[form]
+    rng = np.random.default_rng(n)
+    held, down, up = np.full(n, 1 / n), rng.uniform(0, 0.5, n), rng.uniform(0, 0.1, n)
+    result = minimize(L1Penalized(f, (down, up), held), Simplex())
+    assert result.status == "optimal", result.message
+    gradient = Q @ result.x + c
+    size = max(np.abs(gradient).max(), np.abs(c).max())
+    assert violation(result.x, gradient, held, down, up) <= 1e-6 * size
+
+
+def test_nested_l1_terms_and_negative_weights():
+    Q, c, held, down, up = problem(5, 9)
+    once = L1Penalized(Quadratic(Q, c), (down + 0.1, up + 0.2), held)
+    twice = L1Penalized(L1Penalized(Quadratic(Q, c), (down, up), held), (0.1, 0.2), held)
+    coefficients = np.array([1.0, -2.0, 0.5, -1.0, 3.0])
+    for box in (Simplex(), SumBox(1.0, -1.0, 1.0, coefficients=coefficients), SumBox((0.2, 0.4))):
+        a, b = minimize(once, box), minimize(twice, box)
+        assert a.status == b.status == "optimal"
+        assert a.fun == pytest.approx(b.fun, rel=1e-9)
+    x = RNG.normal(size=5)
+    assert once.value(x) == pytest.approx(twice.value(x))
+    # A negative weight turns buying into selling, in accounts only.
+    result = minimize(once, SumBox(1.0, -1.0, 1.0, coefficients=coefficients))
+    derivative = (Q @ result.x + c) / coefficients
+    below, above = -(down + 0.1) / coefficients, (up + 0.2) / coefficients
+    rises = np.where(coefficients > 0, result.x < 1, result.x > -1)
+    falls = np.where(coefficients > 0, result.x > -1, result.x < 1)
+    beyond, reached = result.x > held, result.x >= held
+    right = derivative + np.where(np.where(coefficients > 0, reached, beyond), above, below)
+    left = derivative + np.where(np.where(coefficients > 0, beyond, reached), above, below)
+    assert left[falls].max() - right[rises].min() <= 1e-6
+
+
+def test_equal_slopes_are_a_symmetric_l1_term():
+    Q, c, held, _, _ = problem(20, 4)
+    one = solve_qp(Q, c, l1=0.2, center=held)
+    two = solve_qp(Q, c, l1=(0.2, 0.2), center=held)
+    assert one.x.tolist() == two.x.tolist()
+    assert one.fun == two.fun
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_units_change_nothing(unit):
+    Q, c, held, down, up = problem(9, 5)
+    one = solve_qp(Q, c, l1=(down, up), center=held)
+    scaled = solve_qp(unit * Q, unit * c, l1=(unit * down, unit * up), center=held)
+    assert scaled.x.tolist() == one.x.tolist()
+
+
+def test_bad_arguments_are_refused():
+    f = Quadratic(np.eye(2))
+    for l1, words in [
+        ((0.1, -0.2), r"l1\[1\] must not be negative, but l1\[1\]\[0\] = -0.2"),
+        (([0.1, -3.0], 0.2), r"l1\[0\] must not be negative, but l1\[0\]\[1\] = -3"),
+        ((0.1, 0.2, 0.3), r"pair \(down, up\), got 3 items"),
+        (([0.1, 0.2, 0.3], 0.1), r"l1\[0\] must have length 2, got 3"),
+        ((0.1, math.nan), r"l1\[1\]"),
+        (-0.5, r"l1 must not be negative, but l1\[0\] = -0.5"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            L1Penalized(f, l1)

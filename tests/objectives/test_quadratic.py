@@ -1,0 +1,207 @@
+"""Factor models with many free variables: direct solves, compared with the dense matrix."""
+
+import numpy as np
+import pytest
+from oracles import sum_error_in_ulps
+
+from pairstep import FactorModel, L1Penalized, LeastSquares, Quadratic, SumBox, minimize
+
+CONSTRAINTS = {
+    "simplex": lambda n: SumBox(1.0),
+    "box": lambda n: SumBox(1.0, -1.0, 1.0),
+    "tight": lambda n: SumBox(2.0, -0.5 / n, 3.0 / n),
+    "range": lambda n: SumBox((0.2, 0.9), -2.0 / n, 4.0 / n),
+    "groups": lambda n: SumBox([0.3, 0.7, -0.1], -0.1, 1.0, groups=np.arange(n) % 3),
+    "coefficients": lambda n: SumBox(
+        1.0, -1.0, 1.0, coefficients=np.where(np.arange(n) % 2, 1.0, -0.5)
+    ),
+    "no bounds": lambda n: SumBox(1.0, -np.inf),
+    "groups without bounds": lambda n: SumBox([0.3, -2.0], -np.inf, groups=np.arange(n) % 2),
+    "some fixed": lambda n: SumBox(1.0, np.where(np.arange(n) < 50, 0.0, -1.0), 1.0),
+}
+
+
+def model(seed, m, n, ridge, linear=0.1):
+    rng = np.random.default_rng(seed)
+    F, c = rng.normal(size=(m, n)), linear * rng.normal(size=n)
+    return F, np.broadcast_to(ridge, n), c
+
+
+def dense(F, D, c):
+    return Quadratic(F.T @ F + np.diag(D), c)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_the_optimum_is_that_of_the_dense_matrix(constraint, ridge):
+    F, D, c = model(1, 8, 400, ridge)
+    where = CONSTRAINTS[constraint](400)
+    result = minimize(FactorModel(F, D, c), where)
+    expected = minimize(dense(F, D, c), where)
+    assert result.status == expected.status == "optimal"
+    assert abs(result.fun - expected.fun) <= 1e-9 * max(abs(expected.fun), abs(c @ expected.x))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ridges_of_many_sizes(seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(201, 600)), int(rng.integers(1, 20))
+    F, D, c = model(seed, m, n, 10.0 ** rng.uniform(-4, 3, n), linear=10.0 ** rng.uniform(-3, 1))
+    where = SumBox(float(rng.normal()), -rng.random(n), rng.random(n))
+    result = minimize(FactorModel(F, D, c), where)
+    expected = minimize(dense(F, D, c), where)
+    assert result.status == "optimal"
+    size = max(abs(expected.fun), abs(c @ expected.x))
+    assert abs(result.fun - expected.fun) <= 1e-8 * size
+
+
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_many_free_variables_take_few_iterations(n):
+    F, D, _ = model(2, 30, n, 1.0)
+    result = minimize(FactorModel(F, D), SumBox(1.0))
+    assert result.status == "optimal"
+    assert (result.x > 0).sum() > 0.9 * n
+    assert result.n_iter < n
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
+    gradient = F.T @ (F @ result.x) + result.x
+    assert np.ptp(gradient[result.x > 0]) <= 1e-8 * np.abs(gradient).max() * 1.01
+
+
+def test_many_variables_at_their_bounds_take_few_iterations():
+    F, D, c = model(3, 30, 3000, 1e-4)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, -1.0, 1.0))
+    assert result.status == "optimal"
+    assert (np.abs(result.x) == 1).sum() > 2900
+    assert result.n_iter < 3000
+
+
+@pytest.mark.parametrize("linear", [0.0, 1.0])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("lower", "upper"), [(-np.inf, np.inf), (-1.0, 1.0), (0.0, 3 / 5000)])
+def test_few_rounds_with_any_bounds(lower, upper, ridge, linear):
+    """Without bounds, within wide ones or tight ones: never the steps that pairs would need."""
+    F, D, c = model(5, 30, 5000, ridge, linear)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, lower, upper))
+    assert result.status == "optimal"
+    assert result.n_iter < 5000
+    gradient = F.T @ (F @ result.x) + D * result.x + c
+    min_right = gradient[result.x < upper].min(initial=np.inf)
+    max_left = gradient[result.x > lower].max(initial=-np.inf)
+    assert max_left - min_right <= 1.01 * result.tolerance
+
+
+def test_a_direct_solve_is_exact_where_all_gradient_terms_vanish():
+    """Derivatives fall from 1e4 at the start to 1e-7; no rounding error of the start remains."""
+    F, D, _ = model(6, 30, 5000, 1e-3)
+    result = minimize(FactorModel(F, D), SumBox(1.0, -1.0, 1.0))
+    assert result.status == "optimal"
+    factor = np.linalg.solve(np.eye(30) + F @ F.T / 1e-3, F.sum(axis=1) / 1e-3)
+    direction = 1 - F.T @ factor
+    np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-6)
+
+
+def test_ridge_regression_on_the_simplex():
+    rng = np.random.default_rng(4)
+    A, b = rng.normal(size=(20, 1500)), rng.normal(size=20)
+    result = minimize(LeastSquares(A, b, ridge=5.0), SumBox(1.0))
+    expected = minimize(dense(A, np.full(1500, 5.0), -A.T @ b), SumBox(1.0))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(expected.fun + 0.5 * b @ b, rel=1e-9)
+
+
+@pytest.mark.parametrize("by", [2.0**-40, 2.0**40])
+def test_units_change_nothing(by):
+    F, D, c = model(5, 10, 500, 1.0)
+    where = SumBox(1.0, -1.0, 1.0)
+    plain = minimize(FactorModel(F, D, c), where)
+    scaled = minimize(FactorModel(F * np.sqrt(by), D * by, c * by), where)
+    np.testing.assert_array_equal(scaled.x, plain.x)
+    wide = minimize(FactorModel(F, D, c * by), SumBox(by, -by, by))
+    np.testing.assert_array_equal(wide.x, plain.x * by)
+    assert plain.n_iter == scaled.n_iter == wide.n_iter
+
+
+def test_no_direct_solve_without_a_ridge_or_with_l1_terms():
+    F, D, c = model(6, 10, 400, np.where(np.arange(400) < 3, 0.0, 1.0))
+    where = SumBox(1.0, -1.0, 1.0)
+    expected = minimize(dense(F, D, c), where)
+    assert minimize(FactorModel(F, D, c), where).fun == pytest.approx(expected.fun, rel=1e-9)
+    l1_penalized = minimize(L1Penalized(FactorModel(F, D + 1, c), 0.01, 0.5), where)
+    expected = minimize(L1Penalized(dense(F, D + 1, c), 0.01, 0.5), where)
+    assert l1_penalized.status == "optimal"
+    assert l1_penalized.fun == pytest.approx(expected.fun, rel=1e-9)
+
+
+def exact_value(F, D, c, total):
+    """The least value without bounds, by Woodbury's formula in long double."""
+    F, D, c = (a.astype(np.longdouble) for a in (F, np.broadcast_to(D, F.shape[1]), c))
+    columns = np.vstack([F, -np.ones(F.shape[1])])  # x = -(c + columns' unknown) / D
+    system = (columns / D) @ columns.T
+    system[np.diag_indices(len(F))] += 1
+    right = -(columns / D) @ c
+    right[-1] += total
+    table = np.column_stack([system, right])
+    for p in range(len(table)):
+        q = p + int(np.argmax(np.abs(table[p:, p])))
+        table[[p, q]] = table[[q, p]]
+        for r in range(len(table)):
+            if r != p:
+                table[r] -= table[p] * (table[r, p] / table[p, p])
+    x = -(c + columns.T @ (table[:, -1] / np.diag(table))) / D
+    return float(((F @ x) ** 2).sum() / 2 + (D * x * x).sum() / 2 + c @ x)
+
+
+DIAGONALS = {
+    "equal": lambda rng, n: np.full(n, 10.0 ** rng.uniform(-12, 12)),
+    "alike": lambda rng, n: 10.0 ** (rng.uniform(-9, 9) + rng.uniform(-3, 3, n)),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n", [5, 150, 199, 201, 600])
+@pytest.mark.parametrize("diagonal", DIAGONALS)
+def test_diagonals_from_tiny_to_huge(diagonal, n, seed):
+    """Without bounds variables may be so large that rounding shows in the derivatives."""
+    rng = np.random.default_rng([seed, n])
+    m = int(rng.integers(1, min(12, n)))
+    F, _, c = model(seed, m, n, 1.0, linear=10.0 ** rng.uniform(-4, 4))
+    D, total = DIAGONALS[diagonal](rng, n), float(rng.normal())
+    free = minimize(FactorModel(F, D, c), SumBox(total, -np.inf))
+    assert free.status == "optimal", free.message
+    expected = exact_value(F, D, c, total)
+    assert abs(free.fun - expected) <= 1e-9 * max(abs(expected), abs(c @ free.x))
+    assert sum_error_in_ulps(free.x, total) <= 1
+    slack = abs(total) / n
+    box = minimize(
+        FactorModel(F, D, c), SumBox(total, -rng.random(n) - slack, rng.random(n) + slack)
+    )
+    assert box.status == "optimal", box.message
+    assert box.kkt_violation <= box.tolerance
+    assert box.fun >= expected - 1e-9 * abs(expected)
+
+
+def test_small_diagonals_beside_large_factors_are_not_lost():
+    """F'F + D in float64 has no trace of D, and is no convex function without bounds."""
+    F, D, c = model(7, 5, 150, 1e-12, linear=1.0)
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, -np.inf))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(exact_value(F, D, c, 1.0), rel=1e-9)
+
+
+def test_rounding_excuses_only_solves_without_progress():
+    """A tolerance of 0 is never met, and a limit of iterations stays one."""
+    F, D, c = model(8, 5, 300, 1e-6, linear=1.0)
+    where = SumBox(1.0, -np.inf)
+    assert minimize(FactorModel(F, D, c), where, tol=0).status == "stalled"
+    assert minimize(FactorModel(F, D, c), where, max_iter=0).status == "max_iter"
+
+
+def test_sums_of_very_many_products_round_more():
+    """100 000 variables: the last bits of Fx leave more in the gradient than those of a few do."""
+    for seed in (0, 2):
+        F = np.random.default_rng(seed).normal(size=(50, 100_000))
+        result = minimize(FactorModel(F, 1e-6), SumBox(1.0, -1.0, 1.0))
+        assert result.status == "optimal", result.message
+        factor = np.linalg.solve(1e-6 * np.eye(50) + F @ F.T, F.sum(axis=1))
+        direction = 1 - F.T @ factor
+        np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-4)

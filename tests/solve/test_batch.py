@@ -1,0 +1,300 @@
+"""Least squares with many right-hand sides equals solving each column alone."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+from oracles import cancelling, kkt_violation, problem, sum_error_in_ulps
+
+import pairstep
+from pairstep import simplex_lstsq, threads
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(15, 7))
+B = np.concatenate([A @ RNG.dirichlet(np.ones(7), 40).T, RNG.normal(size=(15, 30))], axis=1)
+B += 0.05 * RNG.normal(size=B.shape)
+OPTIONS = {
+    "simplex": {},
+    "bounded": {"upper": 0.3, "lower": [-0.1] * 3 + [0.0] * 4},
+    "ridge": {"ridge": 0.7},
+    "total": {"total": -2.5, "lower": -1.0, "upper": 1.0},
+    "range": {"total": (0.3, 0.8)},
+    "open range": {"total": (0.3, np.inf), "lower": -1.0},
+    "no lower bounds": {"lower": -np.inf},
+    "no bounds, no sum": {"total": (-np.inf, np.inf), "lower": -np.inf},
+    "fixed": {"lower": 1 / 7, "upper": 1 / 7},
+    "tight": {"tol": 1e-11},
+}
+
+
+def value(A, b, x, ridge=0.0):
+    return 0.5 * np.sum((A @ x - b) ** 2) + 0.5 * ridge * np.sum(x**2)
+
+
+def assert_columns(A, B, batch, total=1.0, lower=0.0, upper=np.inf, ridge=0.0, tol=1e-8):
+    """Everything recomputed here, column by column."""
+    n = A.shape[1]
+    assert batch.x.shape == (B.shape[1], n)
+    for field in (batch.fun, batch.status, batch.n_iter, batch.kkt_violation):
+        assert field.shape == (B.shape[1],)
+    for k, b in enumerate(B.T):
+        x = batch.x[k]
+        gradient = lambda x, b=b: A.T @ (A @ x - b) + ridge * x  # noqa: E731
+        p = problem(None, gradient, n, total, lower, upper)
+        assert batch.status[k] == "optimal"
+        assert (x >= p.lower).all()
+        assert (x <= p.upper).all()
+        if not isinstance(total, tuple):
+            assert sum_error_in_ulps(x, total) <= 1
+        assert (
+            total[0] - 1e-14 <= math.fsum(x) <= total[1] + 1e-14
+            if (isinstance(total, tuple))
+            else True
+        )
+        size = cancelling(p, x)
+        assert kkt_violation(p, x) <= tol * size * 1.001 + 1e-13 * size
+        assert batch.kkt_violation[k] == pytest.approx(kkt_violation(p, x), abs=1e-12 * size)
+        assert batch.fun[k] == pytest.approx(value(A, b, x, ridge), rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_column_as_if_alone(name, sparse):
+    options = OPTIONS[name]
+    given = scipy.sparse.csr_array(A) if sparse else A
+    batch = simplex_lstsq(given, B, **options)
+    assert_columns(A, B, batch, **options)
+    for k in range(0, B.shape[1], 7):
+        one = simplex_lstsq(given, B[:, k], **options)
+        assert batch.fun[k] == pytest.approx(one.fun, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 100])
+def test_chunks_of_every_size(count):
+    right = np.resize(B, (15, count))
+    batch = simplex_lstsq(A, right)
+    assert_columns(A, right, batch)
+
+
+def test_more_columns_than_a_slab():
+    right = np.tile(B, (1, 60))[:, :4100]
+    batch = simplex_lstsq(A, right)
+    assert (batch.status == "optimal").all()
+    np.testing.assert_allclose(batch.fun, np.tile(batch.fun[:70], 60)[:4100], atol=1e-9)
+
+
+def test_no_columns():
+    batch = simplex_lstsq(A, np.empty((15, 0)))
+    assert batch.x.shape == (0, 7)
+    assert len(batch.status) == len(batch.fun) == len(batch.kkt_violation) == 0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_column_fails_alone(bad):
+    right = B.copy()
+    right[3, 5] = right[0, 0] = right[14, 69] = bad
+    batch = simplex_lstsq(A, right)
+    wrong = np.isin(np.arange(70), [0, 5, 69])
+    assert (batch.status[wrong] == "invalid").all()
+    assert np.isnan(batch.x[wrong]).all()
+    assert np.isnan(batch.fun[wrong]).all()
+    good = simplex_lstsq(A, B)
+    assert (batch.status[~wrong] == "optimal").all()
+    np.testing.assert_allclose(batch.fun[~wrong], good.fun[~wrong], rtol=1e-9)
+    everything = simplex_lstsq(A, np.full((15, 3), bad))
+    assert (everything.status == "invalid").all()
+
+
+def test_rank_deficient():
+    rng = np.random.default_rng(1)
+    few = rng.normal(size=(4, 30))
+    twins = np.repeat(rng.normal(size=(20, 10)), 2, axis=1)
+    nearly = np.concatenate([few, few + 1e-9 * rng.normal(size=few.shape)], axis=1)
+    for matrix in (few, twins, nearly, np.zeros((5, 6)), np.ones((5, 6))):
+        right = rng.normal(size=(len(matrix), 40))
+        for options in ({}, {"upper": 0.25}, {"tol": 1e-10}):
+            assert_columns(matrix, right, simplex_lstsq(matrix, right, **options), **options)
+
+
+def test_ill_scaled_columns():
+    rng = np.random.default_rng(2)
+    matrix = rng.normal(size=(40, 20)) * np.geomspace(1e-4, 1e4, 20)
+    right = rng.normal(size=(40, 50))
+    assert_columns(matrix, right, simplex_lstsq(matrix, right))
+
+
+def test_order_of_b_does_not_matter():
+    batch, other = simplex_lstsq(A, B), simplex_lstsq(A, np.asfortranarray(B))
+    np.testing.assert_array_equal(batch.x, other.x)
+    turned = simplex_lstsq(A, B[:, ::-1])
+    np.testing.assert_allclose(turned.fun[::-1], batch.fun, rtol=1e-9, atol=1e-12)
+    whole = simplex_lstsq(A, np.rint(B).astype(int))
+    np.testing.assert_array_equal(whole.x, simplex_lstsq(A, np.rint(B)).x)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((A, B[:10]), "b must have 15 rows.*10"),
+    ((scipy.sparse.csr_array(A), B[:10]), "b must have 15 rows.*10"),
+    ((A, B[None]), "b must have"),
+    ((A, scipy.sparse.csr_array(B)), "b must be dense"),
+    ((A, B.astype(complex)), "b must hold real numbers"),
+    ((A[:, :0], B), "A has no columns"),
+    ((A * np.nan, B), "A must be finite"),
+    ((A[0], B), "A must have 2 dim"),
+    ((3.0, B), "A"),
+])  # fmt: skip
+def test_bad_arrays(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simplex_lstsq(*arguments)
+
+
+@pytest.mark.parametrize(("option", "bad"), [
+    ("tol", -1.0), ("tol", np.nan), ("max_iter", -1), ("max_iter", 1.5), ("time_limit", -1.0),
+    ("time_limit", np.nan), ("ridge", -1.0), ("ridge", np.nan), ("x0", np.full(7, 1 / 7)),
+    ("total", 8.0), ("upper", -1.0),
+])  # fmt: skip
+def test_bad_options(option, bad):
+    options = {"upper": 1.0} | {option: bad}
+    with pytest.raises(ValueError, match=option if option not in ("upper",) else "lower"):
+        simplex_lstsq(A, B, **options)
+
+
+def test_max_iter_is_reported():
+    rng = np.random.default_rng(3)
+    matrix, right = rng.normal(size=(60, 50)), rng.normal(size=(60, 5))
+    batch = simplex_lstsq(matrix, right, max_iter=1)
+    assert (batch.status == "max_iter").all()
+    for x in batch.x:
+        assert sum_error_in_ulps(x, 1.0) <= 1
+
+
+def hard_batch(count):
+    rng = np.random.default_rng(4)
+    return rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, count))
+
+
+@pytest.mark.unsanitized
+def test_time_limit_is_kept():
+    """Of the whole call, repairs included, and also within one slab of columns."""
+    matrix, right = hard_batch(1500)
+    began = time.perf_counter()
+    batch = simplex_lstsq(matrix, right, time_limit=0.3, lower=-1.0, upper=1.0)
+    assert time.perf_counter() - began < 2.5
+    assert (batch.status[-10:] == "time_limit").all()
+    assert set(batch.status) <= {"time_limit", "optimal"}
+    for x in batch.x[::100]:
+        assert sum_error_in_ulps(x, 1.0) <= 1
+
+
+@pytest.mark.unsanitized
+def test_time_limit_holds_for_the_repairs_together():
+    """Columns that rounding keeps above a tolerance of 0 are solved again, one by one."""
+    rng = np.random.default_rng(5)
+    matrix, right = rng.normal(size=(50, 40)), rng.normal(size=(50, 2000))
+    began = time.perf_counter()
+    simplex_lstsq(matrix, right, tol=0.0, time_limit=0.2)
+    assert time.perf_counter() - began < 1.2
+
+
+# ------------------------------------------------------------------ processes and threads
+
+
+def run(script, threads=None, timeout=60):
+    env = os.environ | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=env, capture_output=True, text=True, timeout=timeout, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+BITS = """
+    import hashlib, numpy as np, pairstep
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=({m}, {n}))
+    B = rng.normal(size=({m}, {count}))
+    batch = pairstep.simplex_lstsq(A, B)
+    parts = (batch.x, batch.fun, batch.kkt_violation, batch.n_iter)
+    print(hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("shape", [(20, 6, 500), (150, 100, 400)])
+def test_same_bits_for_any_number_of_threads(shape):
+    m, n, count = shape
+    script = BITS.format(m=m, n=n, count=count)
+    assert run(script, 1) == run(script, 2) == run(script, 2)
+
+
+def test_threads_honour_the_environment(monkeypatch):
+    cores = len(os.sched_getaffinity(0))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert 1 <= threads.available() <= cores
+    free = threads.available()
+    for given, expected in (("1", 1), ("1,4", 1), ("1000", free), ("", free), ("no", free),
+                            ("0", free), ("-3", free)):  # fmt: skip
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+        assert threads.available() == expected, given
+
+
+def test_threads_honour_affinity():
+    script = """
+        import os
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        import numpy as np
+        from pairstep import simplex_lstsq, threads
+        assert (simplex_lstsq(np.eye(3), np.ones((3, 100))).status == "optimal").all()
+        print(threads.available())
+    """
+    assert run(script) == "1"
+
+
+def test_batches_side_by_side_in_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    expected = simplex_lstsq(A, B).x
+    with ThreadPoolExecutor(4) as pool:
+        for batch in pool.map(lambda _: simplex_lstsq(A, B), range(8)):
+            np.testing.assert_array_equal(batch.x, expected)
+
+
+@pytest.mark.unsanitized
+def test_interrupt_is_answered_promptly():
+    script = """
+        import numpy as np, pairstep
+        rng = np.random.default_rng(4)
+        A, B = rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, 4000))
+        print("go", flush=True)
+        try:
+            pairstep.simplex_lstsq(A, B, lower=-1.0, upper=1.0)
+            print("done", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline().strip() == "go"
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        began = time.perf_counter()
+        answer, _ = child.communicate(timeout=8)
+        assert answer.strip() == "interrupted"
+        assert time.perf_counter() - began < 1.5
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_batch_result_is_one():
+    assert isinstance(simplex_lstsq(A, B), pairstep.BatchResult)
+    assert isinstance(simplex_lstsq(A, B[:, 0]), pairstep.Result)
+    assert isinstance(simplex_lstsq(A, B[:, :1]), pairstep.BatchResult)

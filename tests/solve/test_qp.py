@@ -1,0 +1,1003 @@
+"""`solve_qp`: all forms, L1 terms, ranges, the Newton phase, hard input and warm starts.
+
+The oracles are this file's own: a primal-dual interior-point method and SciPy's SLSQP on the smooth
+reformulation with split variables, and certificates from the definitions, including L1 terms.
+"""
+
+import copy
+import functools
+import math
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from oracles import Problem, frank_wolfe_gap, problem, reference_solution
+
+import pairstep
+from pairstep import (
+    FactorModel,
+    L1Penalized,
+    LeastSquares,
+    Quadratic,
+    Smooth,
+    SumBox,
+    _core,
+)
+from pairstep.rules import RULES
+
+# A solve that would hang fails after this many seconds.
+solve_qp = functools.partial(pairstep.solve_qp, time_limit=20.0)
+minimize = functools.partial(pairstep.minimize, time_limit=20.0)
+
+# ------------------------------------------------------------------ oracles
+
+
+@dataclass(frozen=True)
+class Budget:
+    """min x'Qx/2 + c'x + sum l1 |x - center| in the constraint of an oracles.Problem."""
+
+    Q: np.ndarray
+    c: np.ndarray
+    l1: np.ndarray
+    center: np.ndarray
+    p: Problem
+
+    @property
+    def n(self):
+        return len(self.c)
+
+    def value(self, x):
+        return float(0.5 * x @ self.Q @ x + self.c @ x + self.l1 @ np.abs(x - self.center))
+
+    def gradient(self, x):
+        return self.Q @ x + self.c
+
+    def violation(self, x, grain=0.0):
+        """From one-sided derivatives: a unit of the sum taken out here and put in there.
+
+        `grain`: how close to its centre a coordinate counts as on it.
+        """
+        w, g = self.p.coefficients, self.gradient(x)
+        near = np.abs(x - self.center) <= grain
+        left = g + np.where((x > self.center) & ~near, self.l1, -self.l1)
+        right = g + np.where((x < self.center) & ~near, -self.l1, self.l1)
+        down = np.where(w > 0, left, right) / w
+        up = np.where(w > 0, right, left) / w
+        can_fall = np.where(w > 0, x > self.p.lower, x < self.p.upper)
+        can_rise = np.where(w > 0, x < self.p.upper, x > self.p.lower)
+        worst = 0.0
+        for k, held in enumerate(self.p.sums(x)):
+            inside = self.p.groups == k
+            max_left = down[inside & can_fall].max(initial=-np.inf)
+            min_right = up[inside & can_rise].min(initial=np.inf)
+            size = 1e-15 * (1 + np.abs((w * x)[inside]).sum())
+            if self.p.low[k] < self.p.high[k]:
+                if held < self.p.high[k] - size:
+                    max_left = max(max_left, 0.0)
+                if held > self.p.low[k] + size:
+                    min_right = min(min_right, 0.0)
+            worst = max(worst, max_left - min_right)
+        return worst
+
+    def split(self):
+        """Smooth: x = base + S y with y within bounds; returns (P, q, constant, S, base, problem).
+
+        x_i = center_i + u_i - v_i where l1_i > 0, x_i itself elsewhere.
+        """
+        n, eye = self.n, np.eye(self.n)
+        l1_penalized = self.l1 > 0
+        base = np.where(l1_penalized, self.center, 0.0)
+        S = np.concatenate([eye, -eye[:, l1_penalized]], axis=1)
+        low, high = self.p.lower - base, self.p.upper - base
+        below, above = low[l1_penalized], high[l1_penalized]
+        low = np.where(l1_penalized, np.maximum(low, 0), low)
+        high = np.where(l1_penalized, np.maximum(high, 0), high)
+        low = np.concatenate([low, np.maximum(-above, 0)])
+        high = np.concatenate([high, np.maximum(-below, 0)])
+        P = S.T @ self.Q @ S
+        q = S.T @ (self.Q @ base + self.c)
+        q += np.concatenate([np.where(l1_penalized, self.l1, 0.0), self.l1[l1_penalized]])
+        constant = 0.5 * base @ self.Q @ base + self.c @ base
+        offset = np.array(
+            [(self.p.coefficients * base)[self.p.groups == k].sum() for k in range(len(self.p.low))]
+        )
+        smooth = Problem(
+            value=lambda y: float(0.5 * y @ P @ y + q @ y),
+            gradient=lambda y: P @ y + q,
+            lower=low,
+            upper=high,
+            low=self.p.low - offset,
+            high=self.p.high - offset,
+            coefficients=np.concatenate([self.p.coefficients, -self.p.coefficients[l1_penalized]]),
+            groups=np.concatenate([self.p.groups, self.p.groups[l1_penalized]]),
+        )
+        assert len(low) == n + l1_penalized.sum()
+        return P, q, constant, smooth
+
+    def by_slsqp(self, x):
+        """The optimum of the split problem, by SLSQP from near x."""
+        l1_penalized = self.l1 > 0
+        _, _, constant, smooth = self.split()
+        first = np.where(l1_penalized, np.maximum(x - self.center, 0), x)
+        start = np.concatenate([first, np.maximum(self.center - x, 0)[l1_penalized]])
+        y = reference_solution(smooth, start + 0.05)
+        return smooth.value(y) + constant
+
+    def by_interior_point(self):
+        """The optimum of the split problem, by an interior-point method."""
+        P, q, constant, smooth = self.split()
+        y = interior_point(P, q, smooth)
+        return smooth.value(y) + constant
+
+
+def interior_point(P, q, p, rounds=200, target=1e-12):
+    """Primal-dual path following for bounds and sums; a range becomes a slack variable."""
+    ranged = np.flatnonzero(p.low < p.high)
+    n, m = len(q) + len(ranged), len(p.low)
+    E = np.zeros((m, n))
+    E[:, : len(q)] = p.matrix
+    E[ranged, len(q) + np.arange(len(ranged))] = -1.0
+    e = np.where(p.low < p.high, 0.0, np.where(np.isfinite(p.low), p.low, 0.0))
+    low = np.concatenate([p.lower, p.low[ranged]])
+    high = np.concatenate([p.upper, p.high[ranged]])
+    big = np.zeros((n, n))
+    big[: len(q), : len(q)] = P
+    q = np.concatenate([q, np.zeros(len(ranged))])
+    fixed = low == high
+    y = np.where(fixed, low, 0.0)
+    E, e = E[:, ~fixed], e - E[:, fixed] @ low[fixed]
+    q, big = q[~fixed] + big[~fixed][:, fixed] @ low[fixed], big[~fixed][:, ~fixed]
+    low, high = low[~fixed], high[~fixed]
+    has_low, has_high = np.isfinite(low), np.isfinite(high)
+    slack = np.where(has_low & has_high, np.minimum(0.5 * (high - low), 1.0), 1.0)
+    x = np.where(has_low, low + slack, np.where(has_high, high - slack, 0.0))
+    scale = 1 + np.abs(q).max()
+    a, b = np.where(has_low, scale, 0.0), np.where(has_high, scale, 0.0)
+    nu = np.zeros(m)
+    for _ in range(rounds):
+        s = np.where(has_low, x - low, 1.0)
+        t = np.where(has_high, high - x, 1.0)
+        dual = big @ x + q - E.T @ nu - a + b
+        primal = e - E @ x
+        mu = (a @ s + b @ t) / max(has_low.sum() + has_high.sum(), 1)
+        if max(mu, np.abs(dual).max() / scale, np.abs(primal).max(initial=0.0)) < target:
+            break
+        sigma = 0.1 * mu
+        D = a / s + b / t
+        r = -dual + np.where(has_low, sigma / s - a, 0.0) - np.where(has_high, sigma / t - b, 0.0)
+        kkt = np.block([[big + np.diag(D), -E.T], [E, np.zeros((m, m))]])
+        try:
+            step = np.linalg.solve(kkt, np.concatenate([r, primal]))
+        except np.linalg.LinAlgError:
+            step = np.linalg.lstsq(kkt, np.concatenate([r, primal]))[0]
+        dx, dnu = step[: len(x)], step[len(x) :]
+        da = np.where(has_low, (sigma - a * dx) / s - a, 0.0)
+        db = np.where(has_high, (sigma + b * dx) / t - b, 0.0)
+        length = 1.0
+        for v, dv in ((s[has_low], dx[has_low]), (t[has_high], -dx[has_high]), (a, da), (b, db)):
+            if (dv < 0).any():
+                length = min(length, 0.99 * float((-v[dv < 0] / dv[dv < 0]).min()))
+        x, nu, a, b = x + length * dx, nu + length * dnu, a + length * da, b + length * db
+    y[~fixed] = x
+    return y[: len(p.lower)]
+
+
+def budget(
+    Q,
+    c=None,
+    *,
+    total=1.0,
+    lower=0.0,
+    upper=np.inf,
+    coefficients=None,
+    groups=None,
+    l1=0.0,
+    center=0.0,
+):
+    n = len(Q)
+    full = lambda v: np.broadcast_to(np.asarray(v, float), n).copy()  # noqa: E731
+    c = np.zeros(n) if c is None else np.asarray(c, float)
+    p = problem(
+        None, None, n, total, lower, np.inf if upper is None else upper, coefficients, groups
+    )
+    return Budget(np.asarray(Q, float), c, full(0.0 if l1 is None else l1), full(center), p)
+
+
+def assert_feasible(b, x):
+    """Bounds as floats; sums within one ulp without coefficients, within rounding with them."""
+    assert (x >= b.p.lower).all()
+    assert (x <= b.p.upper).all()
+    for k, held in enumerate(b.p.sums(x)):
+        terms = np.abs((b.p.coefficients * x)[b.p.groups == k])
+        exact = (b.p.coefficients == 1).all()
+        sizes = [abs(end) for end in (b.p.low[k], b.p.high[k]) if np.isfinite(end)]
+        ulp = math.ulp(max([terms.max(initial=0.0), *sizes]))
+        slack = ulp if exact and b.p.low[k] == b.p.high[k] else (2 + len(terms)) * ulp
+        assert b.p.low[k] - slack <= held <= b.p.high[k] + slack
+
+
+def assert_solved(b, result, tol=1e-8, other=True, rel=1e-8):
+    x = result.x
+    assert result.status == "optimal", result.message
+    assert_feasible(b, x)
+    size = 1 + np.abs(b.gradient(x) / b.p.coefficients).max()
+    rounding = 1e-14 * size * (1 + np.abs(x).max())
+    grain = 0.0 if (b.p.coefficients == 1).all() else 4e-16 * (1 + np.abs(b.center).max())
+    assert b.violation(x, grain) <= tol * size * (1 + 1e-6) + rounding
+    assert result.fun == pytest.approx(b.value(x), rel=1e-12, abs=1e-13 * size)
+    if other:
+        optimum = b.by_interior_point()
+        slack = rel * (1 + abs(optimum))
+        assert result.fun <= optimum + slack
+        assert result.fun >= optimum - slack
+        assert result.fun - result.suboptimality_bound <= optimum + slack
+
+
+def covariance(n, m, rng, noise=0.1):
+    F = rng.normal(size=(m, n)) / np.sqrt(m)
+    return F, noise + rng.random(n) * noise
+
+
+COMBINATIONS = {
+    "simplex": {},
+    "boxed": {"upper": 0.3, "lower": -0.05},
+    "mixed bounds": {
+        "lower": [-np.inf, 0, 0, -0.2, 0, -np.inf, 0.1, 0],
+        "upper": [1, 0.2, np.inf, 0.5, 0, np.inf, 0.1, 1],
+    },
+    "negative total": {"total": -3.0, "lower": -1.0, "upper": 0.5},
+    "range": {"total": (0.2, 0.9)},
+    "range from below": {"total": (-np.inf, 0.9), "lower": -1.0, "upper": 1.0},
+    "range from above": {"total": (0.2, np.inf), "lower": -1.0, "upper": 1.0},
+    "no sum": {"total": (-np.inf, np.inf), "lower": -1.0, "upper": 1.0},
+    "range of one point": {"total": (1.0, 1.0)},
+    "coefficients": {"coefficients": [1, -2, 0.5, 3, -0.1, 7, 1, -1], "lower": -1.0, "upper": 2.0},
+    "groups": {"groups": [0, 1, 0, 1, 0, 1, 0, 1], "total": [1.0, 0.5]},
+    "groups that skip numbers": {"groups": [7, -3, 7, 7, -3, 90, 90, 7], "total": [1.0, 0.5, 2.0]},
+    "a group of one": {"groups": [0, 1, 2, 2, 2, 2, 2, 2], "total": [0.5, 0.5, 0.5]},
+    "range per group": {
+        "groups": [0, 1, 0, 1, 0, 1, 0, 1],
+        "total": ([0.5, -np.inf], [0.8, 0.3]),
+        "lower": -0.2,
+    },
+    "l1_terms": {"l1": 0.2},
+    "l1 terms elsewhere": {"l1": 0.3, "center": [0.1, 0.2, 0.3, 0.1, 0.1, 0.05, 0.1, 0.05]},
+    "l1 terms of all sizes": {
+        "l1": [0, 0.5, 0, 1e-3, 0.1, 5.0, 0.2, 0.3],
+        "center": [0.5, 0.2, -1.0, 0.1, 3.0, 0.05, 0.1, 0],
+        "upper": 0.6,
+    },
+    "centres outside": {"l1": 0.3, "center": [-1, 2, -1, 2, 0.1, -5, 0.5, 9], "upper": 0.5},
+    "centres at bounds": {"l1": 0.2, "center": [0, 0.5] * 4, "upper": 0.5},
+    "all": {
+        "l1": [0, 0.5, 0.3, 1e-3, 0.1, 5.0, 0.2, 0.3],
+        "center": [0.5, 0.2, -1.0, 0.1, 3.0, 0.05, 0.1, 0],
+        "coefficients": [1, -2, 0.5, 3, -0.1, 7, 1, -1],
+        "groups": [3, 5, 3, 5, 3, 5, 3, 5],
+        "total": ([0.5, -np.inf], [0.8, 0.3]),
+        "lower": [-1, -0.5, -np.inf, 0, -1, 0, -0.2, -1],
+        "upper": [2, 0.5, 1, 0.5, np.inf, 1, 0.3, 0.4],
+    },
+}
+N = 8
+F8, D8 = covariance(N, 3, np.random.default_rng(5), noise=0.4)
+C8 = np.random.default_rng(6).normal(size=N)
+Q8 = F8.T @ F8 + np.diag(D8)
+
+
+# ------------------------------------------------------------------ forms
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_every_form_solves_every_combination(name):
+    options = COMBINATIONS[name]
+    b = budget(Q8, C8, **options)
+    results = {
+        "dense": solve_qp(Q8, C8, **options),
+        "sparse": solve_qp(scipy.sparse.csr_array(Q8), C8, **options),
+        "coo": solve_qp(scipy.sparse.coo_matrix(Q8), C8, **options),
+        "factors": solve_qp((F8, D8), C8, **options),
+        "sparse factors": solve_qp((scipy.sparse.csc_array(F8), D8), C8, **options),
+        "square root": solve_qp((np.linalg.cholesky(Q8).T, 0), C8, **options),
+    }
+    for result in results.values():
+        assert_solved(b, result)
+    values = [result.fun for result in results.values()]
+    assert values == pytest.approx([values[0]] * len(values), rel=1e-9, abs=1e-9)
+    assert values[0] == pytest.approx(b.by_slsqp(results["dense"].x), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_a_singular_matrix_solves_every_combination(name):
+    """Rank 3 of 8: flat directions everywhere; the linear term lies in the range of Q."""
+    options = COMBINATIONS[name]
+    Q, c = F8.T @ F8, F8.T @ [0.3, -0.5, 0.2]
+    b = budget(Q, c, **options)
+    for form in (Q, (F8, 0), (F8, np.zeros(N))):
+        result = solve_qp(form, c, **options)
+        assert_solved(b, result, rel=1e-7)
+    assert result.fun == pytest.approx(b.by_slsqp(result.x), rel=1e-6, abs=1e-6)
+
+
+def test_the_gap_is_the_linear_programmes():
+    """suboptimality_bound, at a point far from optimal: recomputed with split variables."""
+    options = COMBINATIONS["l1 terms of all sizes"]
+    b = budget(Q8, C8, **options)
+    result = solve_qp(Q8, C8, max_iter=0, x0=np.full(N, 1 / N), **options)
+    assert result.status == "max_iter"
+    x, g = result.x, b.gradient(result.x)
+    l1_penalized = b.l1 > 0
+    _, _, _, smooth = Budget(np.zeros_like(Q8), g, b.l1, b.center, b.p).split()
+    found = scipy.optimize.linprog(
+        smooth.gradient(np.zeros(N + l1_penalized.sum())),
+        A_eq=smooth.matrix,
+        b_eq=smooth.low,
+        bounds=list(zip(smooth.lower, smooth.upper, strict=True)),
+    )
+    least = found.fun + g[l1_penalized] @ b.center[l1_penalized]
+    gap = g @ x + b.l1 @ np.abs(x - b.center) - least
+    assert result.suboptimality_bound == pytest.approx(gap, rel=1e-9)
+    assert result.kkt_violation == pytest.approx(b.violation(x), rel=1e-9)
+    assert gap > 1e-3
+
+
+def test_the_multiplier_is_the_derivative_of_the_optimum():
+    """d optimum / d total, by differences."""
+    more, less = (solve_qp(Q8, C8, total=1 + e, upper=0.4, tol=1e-12) for e in (1e-5, -1e-5))
+    here = solve_qp(Q8, C8, upper=0.4, tol=1e-12)
+    assert here.sum_multiplier == pytest.approx((more.fun - less.fun) / 2e-5, rel=1e-6)
+
+
+# ------------------------------------------------------------------ L1 terms
+
+
+def test_zero_l1_terms_change_nothing():
+    plain = solve_qp(Q8, C8)
+    for l1 in (0, 0.0, np.zeros(N)):
+        result = solve_qp(Q8, C8, l1=l1, center=0.3)
+        assert_solved(budget(Q8, C8), result)
+        assert result.fun == pytest.approx(plain.fun, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["dense", "factors"])
+def test_many_coordinates_stay_on_the_centre(form):
+    rng = np.random.default_rng(1)
+    n = 300
+    F, D = covariance(n, 5, rng)
+    held = rng.dirichlet(np.ones(n))
+    c = -0.05 * rng.random(n)
+    Q = F.T @ F + np.diag(D)
+    options = {"l1": 0.02, "center": held, "tol": 1e-10}
+    result = solve_qp(Q if form == "dense" else (F, D), c, **options)
+    assert_solved(budget(Q, c, l1=0.02, center=held), result, tol=1e-10)
+    assert (result.x == held).sum() > n // 3
+    # At a prohibitive cost nothing is traded, from any start.
+    for x0 in (None, np.full(n, 1 / n), np.eye(n)[0]):
+        same = solve_qp(Q, c, l1=10.0, center=held, x0=x0)
+        assert same.status == "optimal"
+        # All but the variable that absorbs the last rounding of the sum.
+        assert (same.x == held).sum() >= n - 2
+        assert np.abs(same.x - held).max() < 1e-14
+
+
+def test_coordinates_with_weights_stay_exactly_on_the_centre():
+    """A variable at its center is reported as exactly the center, though w (p / w) may differ."""
+    rng = np.random.default_rng(2)
+    n = 60
+    center, w = rng.random(n), rng.choice([-1, 1], n) * rng.uniform(0.1, 9, n)
+    total = math.fsum(w * center) + 0.5
+    result = solve_qp(
+        np.eye(n), lower=-5, upper=5, coefficients=w, total=total, l1=3.0, center=center, tol=1e-10
+    )
+    assert result.status == "optimal"
+    near = np.abs(result.x - center) < 1e-12
+    assert near.sum() > n - 10
+    assert (result.x == center).sum() >= near.sum() - 1  # one absorbs the rounding of the sum
+
+
+def test_sparsity_grows_with_the_l1_term():
+    rng = np.random.default_rng(3)
+    n = 40
+    F, D = covariance(n, 4, rng)
+    Q, c = F.T @ F + np.diag(D), rng.normal(size=n) * 0.3
+    counts = []
+    for l1 in (0.0, 0.05, 0.2, 1.0):
+        result = solve_qp(Q, c, total=(-1.0, 1.0), lower=-1.0, upper=1.0, l1=l1)
+        assert_solved(budget(Q, c, total=(-1, 1), lower=-1, upper=1, l1=l1), result)
+        counts.append(np.count_nonzero(result.x))
+    assert counts[0] > counts[1] > counts[2] > counts[3] == 0
+
+
+@pytest.mark.parametrize(("bad", "message"), [
+    ({"l1": -0.1}, r"l1.*-0\.1"),
+    ({"l1": [0.1] * 7}, "l1 must have length 8"),
+    ({"l1": np.nan}, "l1"),
+    ({"l1": np.inf}, "l1"),
+    ({"l1": 0.1, "center": np.inf}, "center"),
+    ({"l1": 0.1, "center": [0.0] * 9}, "center must have length 8"),
+])  # fmt: skip
+def test_bad_l1_terms_are_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        solve_qp(Q8, C8, **bad)
+
+
+@pytest.mark.parametrize("Q", [
+    (F8,), (F8, D8, 1.0), (F8, -1.0), (F8, D8[:3]), (5.0, 1.0), (F8[0], D8), (None, 1.0),
+    (F8 * np.nan, D8), (np.zeros((3, 0)), 1.0), (scipy.sparse.csr_array(F8) * np.nan, 1.0),
+])  # fmt: skip
+def test_bad_factors(Q):
+    with pytest.raises(ValueError):  # noqa: PT011
+        solve_qp(Q)
+
+
+# ------------------------------------------------------------------ L1 terms and every rule
+
+
+def logistic(x):
+    return float(np.logaddexp(0, F8 @ x).sum() + 0.5 * x @ (D8 * x) + C8 @ x)
+
+
+def logistic_gradient(x):
+    return F8.T @ (1 / (1 + np.exp(-(F8 @ x)))) + D8 * x + C8
+
+
+WEIGHTED = [name for name, rule in RULES.items() if rule.weighted]
+L1_PENALIZED = {
+    "l1": [0, 0.4, 0.1, 0.3, 0.1, 1.0, 0.2, 0.3],
+    "center": [0.5, 0.2, 0, 0.1, 3, 0, 0.1, 0],
+}
+BOX = {"total": 0.8, "lower": -0.1, "upper": [0.5, 0.5, 0.3, np.inf, 0.6, 0.5, 0.2, 0.5]}
+BOXES = {
+    "box": BOX,
+    "range": BOX | {"total": (0.1, 0.9)},
+    "groups": BOX | {"groups": [0, 1] * 4, "total": [0.5, 0.3]},
+    "coefficients": BOX | {"coefficients": [1, 2, -1, 0.5, 1, 3, -1, 1]},
+}
+
+
+@pytest.mark.parametrize("step", ["auto", "1/L2", "lipschitz", "exact", "backtracking"])
+@pytest.mark.parametrize("rule", ["auto", *RULES])
+def test_l1_penalized_quadratic_with_every_rule_and_step(rule, step):
+    for box in BOXES.values():
+        b = budget(Q8, C8, **box, **L1_PENALIZED)
+        optimum = b.by_interior_point()
+        for smooth in (Quadratic(Q8, C8), FactorModel(F8, D8, C8)):
+            result = minimize(
+                L1Penalized(smooth, **L1_PENALIZED), SumBox(**box), rule=rule, step=step, seed=0
+            )
+            assert_solved(b, result, other=False)
+            assert result.fun == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("step", ["auto", "1/L2", "lipschitz", "backtracking"])
+@pytest.mark.parametrize("rule", ["auto", *RULES])
+def test_l1_penalized_smooth_with_every_rule_and_step(rule, step):
+    constants = np.diag(Q8)
+    best = minimize(
+        L1Penalized(Smooth(logistic, logistic_gradient, lipschitz=constants), **L1_PENALIZED),
+        SumBox(**BOX),
+        tol=1e-12,
+    )
+    b = budget(Q8, C8, **BOX, **L1_PENALIZED)
+    # The oracle: a quadratic that touches the logistic at the optimum has the same optimum.
+    touching = Budget(Q8, logistic_gradient(best.x) - Q8 @ best.x, b.l1, b.center, b.p)
+    assert touching.violation(best.x) <= 1e-11
+    _, _, constant, split = touching.split()
+    assert touching.value(best.x) == pytest.approx(touching.by_interior_point(), abs=1e-10)
+    assert split is not None
+    assert np.isfinite(constant)
+    knows = Smooth(logistic, logistic_gradient, lipschitz=constants)
+    result = minimize(
+        L1Penalized(knows, **L1_PENALIZED), SumBox(**BOX), rule=rule, step=step, seed=0
+    )
+    assert result.status == "optimal", result.message
+    assert result.fun == pytest.approx(best.fun, rel=1e-9)
+    tangent = Budget(Q8, logistic_gradient(result.x) - Q8 @ result.x, b.l1, b.center, b.p)
+    assert tangent.violation(result.x) <= 2e-8 * (1 + np.abs(logistic_gradient(result.x)).max())
+
+
+def test_l1_penalized_smooth_of_unknown_size():
+    """A Smooth does not know its n; bounds or x0 give it, also with L1 terms."""
+    f = Smooth(logistic, logistic_gradient)
+    whole = minimize(L1Penalized(f, [0.1] * N, 0.1), SumBox(**BOX))
+    result = minimize(L1Penalized(Smooth(logistic, logistic_gradient), 0.1, 0.1), SumBox(**BOX))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(whole.fun, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "clone", [copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))]
+)
+def test_l1_penalized_objectives_are_copied_and_pickled(clone):
+    f = L1Penalized(Quadratic(Q8, C8), **L1_PENALIZED)
+    again = minimize(clone(f), SumBox(**BOX))
+    np.testing.assert_array_equal(again.x, minimize(f, SumBox(**BOX)).x)
+
+
+# ------------------------------------------------------------------ the finish
+
+
+def conditioned(n, condition, rng):
+    """A positive definite matrix with the given condition number."""
+    basis = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    Q = basis * np.geomspace(1, 1 / condition, n) @ basis.T
+    return (Q + Q.T) / 2
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("condition", [1e4, 1e10, 1e12])
+@pytest.mark.parametrize("n", [20, 150])
+def test_ill_conditioned_reaches_a_tight_tolerance(n, condition, bounded):
+    rng = np.random.default_rng(int(n + np.log10(condition)))
+    Q = conditioned(n, condition, rng)
+    c = Q @ rng.normal(size=n)  # so that the solution is of ordinary size, bounds or none
+    options = {"upper": 0.5} if bounded else {"lower": -50.0, "upper": 50.0}
+    result = solve_qp(Q, c, tol=1e-10, time_limit=10, **options)
+    assert_solved(budget(Q, c, **options), result, tol=1e-10, rel=1e-8)
+    assert result.solve_time < 2
+    assert result.n_iter < 100 * n
+
+
+@pytest.mark.parametrize("days", [5, 40, 119])
+def test_fewer_days_than_assets(days):
+    rng = np.random.default_rng(days)
+    n = 120
+    returns = 0.01 * rng.normal(size=(days, n)) * np.geomspace(0.3, 3, n)
+    returns -= returns.mean(axis=0)
+    F = returns / np.sqrt(days)
+    c = -1e-3 * rng.random(n)
+    Q = F.T @ F
+    for form in (Q, (F, 0)):
+        for options in ({}, {"upper": 0.05}, {"l1": 1e-4, "center": 1 / n}):
+            result = solve_qp(form, c, tol=1e-10, **options)
+            assert_solved(budget(Q, c, **options), result, tol=1e-10)
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-12, 1e-8, 1e-5])
+def test_near_duplicate_assets(distance):
+    rng = np.random.default_rng(4)
+    n = 60
+    F = rng.normal(size=(2 * n, n))
+    F = np.concatenate([F, F + distance * rng.normal(size=F.shape)], axis=1) / np.sqrt(n)
+    c = F.T @ rng.normal(size=2 * n) * 0.1
+    Q = F.T @ F
+    for form in (Q, (F, 0)):
+        result = solve_qp(form, c, tol=1e-10, time_limit=20)
+        assert_solved(budget(Q, c), result, tol=1e-10)
+
+
+def test_the_newton_phase_saves_iterations():
+    """Ill-conditioned with a dense solution: pair steps alone would take too long."""
+    rng = np.random.default_rng(8)
+    Q = conditioned(100, 1e8, rng)
+    options = {"lower": -10.0, "upper": 10.0}
+    c = Q @ rng.normal(size=100)
+    fast = solve_qp(Q, c, **options, tol=1e-10)
+    slow = minimize(
+        Quadratic(Q, c), SumBox(1.0, **options), rule="libsvm", tol=1e-10, max_iter=fast.n_iter
+    )
+    assert fast.status == "optimal"
+    assert slow.status == "max_iter"
+    assert slow.fun > fast.fun
+
+
+# ------------------------------------------------------------------ hard input
+
+
+def test_slightly_indefinite_by_rounding_is_solved():
+    rng = np.random.default_rng(9)
+    for n in (10, 100):
+        F = rng.normal(size=(3, n)).astype(np.float32)
+        Q = F.T.astype(float) @ F
+        Q = Q + 1e-15 * np.abs(Q).max() * (noise := rng.normal(size=(n, n))) + 1e-15 * noise.T
+        Q = (Q + Q.T) / 2
+        assert np.linalg.eigvalsh(Q)[0] < 0
+        result = solve_qp(Q, rng.normal(size=n))
+        assert result.status == "optimal", result.message
+
+
+def test_a_slightly_indefinite_matrix_is_named_in_the_message():
+    """The issue: "Q slightly indefinite by rounding (solve, and say so in the message)".
+
+    Only directions that keep the sum count.
+    """
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+    Q = (basis * [2.0, 1.0, 1.0, 0.0, 0.0, -1e-12]) @ basis.T
+    result = solve_qp((Q + Q.T) / 2, upper=0.8)
+    assert result.status == "optimal"
+    assert "semidefinite" in result.message or "indefinite" in result.message
+
+
+@pytest.mark.parametrize("n", [3, 50, 100, 300])
+def test_truly_indefinite_is_never_called_optimal(n):
+    """Small and large; pairs and free variables may not reveal the negative eigenvalue."""
+    rng = np.random.default_rng(n)
+    basis = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = np.linspace(1, 2, n)
+    values[0] = -0.5
+    Q = (basis * values) @ basis.T
+    Q = (Q + Q.T) / 2
+    result = solve_qp(Q, rng.normal(size=n), lower=-1.0, upper=1.0)
+    assert_feasible(budget(Q, lower=-1.0, upper=1.0), result.x)
+    assert result.status != "optimal"
+    assert "semidefinite" in result.message
+
+
+def test_indefinite_and_unbounded():
+    Q = np.diag([1.0, -1.0, 1.0])
+    assert solve_qp(Q, lower=-np.inf).status == "unbounded"
+    assert solve_qp(np.zeros((3, 3)), [0, 1, 2], lower=-np.inf).status == "unbounded"
+    assert solve_qp((np.ones((1, 3)), 0), [0, 1, 2], lower=-np.inf).status == "unbounded"
+    assert solve_qp(np.zeros((2, 2)), [1, 1], lower=-np.inf).status == "optimal"
+
+
+def test_zero_variance_assets():
+    rng = np.random.default_rng(10)
+    F, D = covariance(N, 3, rng)
+    F[:, :3], D[:3] = 0, 0
+    Q = F.T @ F + np.diag(D)
+    for options in ({}, {"upper": 0.2}, {"l1": 0.01, "center": 0.125}, {"total": (0, 1)}):
+        for c in (None, 0.1 * rng.normal(size=N)):
+            for form in (Q, (F, D), scipy.sparse.csr_array(Q)):
+                assert_solved(budget(Q, c, **options), solve_qp(form, c, **options))
+    nothing = np.zeros((N, N))
+    for c in (None, C8):
+        assert_solved(budget(nothing, c), solve_qp(nothing, c))
+        assert_solved(budget(nothing, c), solve_qp((np.zeros((2, N)), 0.0), c))
+        assert_solved(budget(nothing, c), solve_qp(scipy.sparse.csr_array(nothing), c))
+
+
+def test_duplicated_columns():
+    rng = np.random.default_rng(11)
+    F = np.repeat(rng.normal(size=(5, 4)), 3, axis=1)
+    c = np.repeat(0.1 * rng.normal(size=4), 3)
+    Q = F.T @ F
+    for options in ({}, {"upper": 0.15}, {"l1": 0.1, "center": 0.05}):
+        values = [solve_qp(form, c, **options) for form in (Q, (F, 0))]
+        for result in values:
+            assert_solved(budget(Q, c, **options), result)
+
+
+@pytest.mark.parametrize(("options", "only"), [
+    ({"total": 0.0}, np.zeros(N)),
+    ({"total": 2.4, "upper": 0.3}, np.full(N, 0.3)),
+    ({"total": -0.8, "lower": -0.1}, np.full(N, -0.1)),
+    ({"total": 1.0, "lower": 0.125, "upper": 0.125}, np.full(N, 0.125)),
+    ({"total": (-5.0, 0.0)}, np.zeros(N)),
+    ({"total": [0.0, 0.4], "groups": [0, 1] * 4, "upper": 0.1}, np.array([0, 0.1] * 4)),
+    ({"total": 0.0, "l1": 0.1, "center": 0.5}, np.zeros(N)),
+])  # fmt: skip
+def test_a_single_feasible_point(options, only):
+    for form in (Q8, (F8, D8), scipy.sparse.csr_array(Q8)):
+        result = solve_qp(form, C8, **options)
+        assert result.status == "optimal"
+        np.testing.assert_allclose(result.x, only, rtol=0, atol=1e-15)
+        assert result.suboptimality_bound <= 1e-14
+        assert (result.x >= options.get("lower", 0.0)).all()
+        assert (result.x <= options.get("upper", np.inf)).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scales_that_differ_by_1e12(seed):
+    """Variances from 1e-6 to 1e6; the certificate, not a solver, says what the optimum is."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    scale = 10.0 ** rng.uniform(-3, 3, n)
+    F = rng.normal(size=(2 * n, n)) * scale / np.sqrt(n)
+    Q = F.T @ F
+    c = scale * rng.normal(size=n)
+    for options in ({}, {"upper": 0.3}, {"l1": 1e-3 * scale, "center": 1 / n}):
+        b = budget(Q, c, **options)
+        for form in (Q, (F, 0)):
+            result = solve_qp(form, c, time_limit=10, **options)
+            assert_solved(b, result, other=False)
+    totals = solve_qp(Q8, 1e-6 * C8, total=1e6), solve_qp(Q8, 1e-12 * C8)
+    assert [r.status for r in totals] == ["optimal", "optimal"]
+    assert totals[0].fun == pytest.approx(1e12 * totals[1].fun, rel=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e99])
+def test_units_of_the_objective(factor):
+    result = solve_qp(factor * Q8, factor * C8, upper=0.4, tol=0.0 if factor < 1 else 1e-8)
+    plain = solve_qp(Q8, C8, upper=0.4, tol=1e-12)
+    assert result.fun / factor == pytest.approx(plain.fun, rel=1e-6)
+
+
+def test_one_variable():
+    for form in ([[2.0]], ([[1.0]], 1.0), scipy.sparse.eye_array(1)):
+        assert solve_qp(form, [3.0]).x == [1.0]
+        assert solve_qp(form, [3.0], total=(0.0, 1.0)).x == [0.0]
+        assert solve_qp(form, [-3.0], total=(0.0, 1.0), l1=9.0, center=0.25).x == [0.25]
+
+
+@pytest.mark.parametrize("Q", [
+    np.array([[1.0, 2.0], [0.0, 1.0]]),
+    scipy.sparse.csr_array([[1.0, 2.0], [0.0, 1.0]]),
+    scipy.sparse.csr_array([[1.0, np.nan], [np.nan, 1.0]]),
+    scipy.sparse.csr_array(np.ones((2, 3))),
+    scipy.sparse.csr_array([[1j, 0], [0, 1j]]),
+    scipy.sparse.csr_array((0, 0)),
+])  # fmt: skip
+def test_bad_matrices(Q):
+    with pytest.raises(ValueError, match="Q"):
+        solve_qp(Q)
+
+
+# ------------------------------------------------------------------ warm starts
+
+
+@pytest.fixture(scope="module")
+def large():
+    rng = np.random.default_rng(12)
+    F, D = covariance(400, 10, rng)
+    Q = F.T @ F + np.diag(D)
+    c = 0.001 * rng.normal(size=400)
+    return Q, c, F, D
+
+
+def test_fewer_days_than_assets_are_left_to_newton():
+    F = np.random.default_rng(300).normal(size=(150, 300))
+    result = solve_qp(F.T @ F, tol=1e-10)
+    assert result.status == "optimal"
+    assert result.n_iter < 2000  # pairs alone take tens of thousands
+
+
+def test_every_instruction_set_ends_at_the_same_point():
+    rng = np.random.default_rng(15)
+    F = rng.normal(size=(120, 90))  # so that there is one solution
+    before, found = _core.instruction_set(), []
+    for name in _core.instruction_sets():
+        _core.use_instruction_set(name)
+        found.append(solve_qp(F.T @ F, total=[1.0, 1.0], groups=np.arange(90) % 2).x)
+    _core.use_instruction_set(before)
+    for x in found:  # the factorisation uses fused multiply-adds where there are any
+        np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["dense", "factors"])
+@pytest.mark.parametrize("change", ["c", "total", "bounds", "Q", "center"])
+def test_warm_starts_end_at_the_same_optimum(large, form, change):
+    Q, c, F, D = large
+    rng = np.random.default_rng(13)
+    before = {"upper": 0.02, "total": 1.0}
+    if change == "center":
+        before |= {"l1": 0.001, "center": 0.0025}
+    after, new_c, new_Q = dict(before), c, Q
+    if change == "c":
+        new_c = c + 1e-6 * rng.normal(size=400)
+    elif change == "total":
+        after["total"] = 1.001
+    elif change == "bounds":
+        after["upper"] = 0.0201
+    elif change == "center":
+        after["l1"] = 0.00101
+    elif form == "dense":
+        new_Q = Q.copy()
+        new_Q[3, 3] += 0.01
+    else:
+        D = D + 0.01 * np.eye(400)[3]
+        new_Q = F.T @ F + np.diag(D)
+    old = solve_qp(Q, c, **before)
+    given = new_Q if form == "dense" else (F, D)
+    # The point is made feasible on its support: the nearest point would have no zeros.
+    box = SumBox(after["total"], 0.0, np.where(old.x > 0, after["upper"], 0.0))
+    start = box.project(old.x)
+    cold = solve_qp(given, new_c, **after)
+    warm = solve_qp(given, new_c, x0=start, **after)
+    b = budget(new_Q, new_c, **after)
+    assert_solved(b, cold, other=False)
+    assert_solved(b, warm, other=False)
+    assert warm.fun == pytest.approx(cold.fun, rel=1e-7)
+    again = solve_qp(given, new_c, x0=warm.x, **after)
+    assert again.n_iter <= 2
+    assert again.status == "optimal"
+
+
+def test_an_infeasible_start_is_refused():
+    with pytest.raises(ValueError, match=r"x0.*sums to 1.*total is 2"):
+        solve_qp(Q8, x0=np.full(N, 0.125), total=2.0)
+
+
+# ------------------------------------------------------------------ callbacks and limits
+
+
+def test_callback_time_limit_and_max_iter(large):
+    Q, c, F, D = large
+    for form in (Q, (F, D), scipy.sparse.csr_array(Q)):
+        seen = []
+        result = solve_qp(form, c, callback=lambda p, seen=seen: seen.append(p) or len(seen) > 1)
+        assert result.status == "stopped"
+        assert len(seen) == 2
+        assert seen[1].value <= seen[0].value
+        assert_feasible(budget(Q), result.x)
+        # The native loop looks at the clock every 32 iterations.
+        result = solve_qp(form, c, time_limit=0)
+        assert result.status == "time_limit" or result.n_iter <= 64
+        result = solve_qp(form, c, max_iter=0)
+        assert (result.status, result.n_iter) == ("max_iter", 0)
+
+
+# ------------------------------------------------------------------ properties
+
+
+@st.composite
+def random_budgets(draw):
+    """A feasible problem with positive semidefinite Q, of any rank, and everything else."""
+    n = draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m = draw(st.integers(0, n + 3))
+    F = rng.normal(size=(m, n)) * 10.0 ** (draw(st.sampled_from([0, 0, 2])) * rng.uniform(-1, 1, n))
+    D = draw(st.sampled_from([0.0, 1e-8, 0.1])) * rng.random(n)
+    c = rng.normal(size=n) * draw(st.sampled_from([0.0, 0.1, 1.0]))
+    groups = rng.integers(0, 3, n) * 5 - 4 if draw(st.booleans()) else None
+    coefficients = rng.choice([-2.0, -1.0, 0.3, 1.0, 5.0], n) if draw(st.booleans()) else None
+    inside = rng.normal(size=n) * draw(st.sampled_from([0.0, 1.0]))
+    lower = inside - rng.choice([0.0, 0.1, 1.0, 3.0], n)
+    upper = inside + rng.choice([0.0, 0.1, 1.0, 3.0], n)
+    labels = np.zeros(n, int) if groups is None else np.unique(groups, return_inverse=True)[1]
+    held = (np.ones(n) if coefficients is None else coefficients) * inside
+    sums = np.array([math.fsum(held[labels == k]) for k in range(labels.max() + 1)])
+    total = sums
+    if draw(st.booleans()):
+        total = (
+            sums - rng.choice([0.0, 0.5, np.inf], len(sums)),
+            sums + rng.choice([0.0, 0.5, np.inf], len(sums)),
+        )
+    options = {
+        "total": total,
+        "lower": lower,
+        "upper": upper,
+        "groups": groups,
+        "coefficients": coefficients,
+    }
+    if draw(st.booleans()):
+        options["l1"] = rng.choice([0.0, 0.1, 1.0], n)
+        options["center"] = np.where(rng.random(n) < 0.5, inside, rng.normal(size=n))
+    return F, D, c, options
+
+
+@pytest.mark.parametrize("l1_penalized", [False, True])
+@settings(max_examples=60, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(random_budgets(), st.sampled_from([1e-6, 1e-8, 1e-10]))
+def test_any_feasible_convex_problem_ends_optimal(l1_penalized, case, tol):
+    F, D, c, options = case
+    if not l1_penalized:
+        options = {k: v for k, v in options.items() if k not in ("l1", "center")}
+    Q = F.T @ F + np.diag(D)
+    b = budget(Q, c, **options)
+    assert_everything(b, solve_qp(Q, c, **options, tol=tol), tol)
+    assert_everything(b, solve_qp((F, D), c, **options, tol=tol), tol)
+
+
+def assert_everything(b, result, tol):
+    # Where all terms vanish at the optimum, a solve may stall at a violation near rounding.
+    vanishes = result.status == "stalled" and result.suboptimality_bound <= 1e-10
+    assert result.status == "optimal" or vanishes, result.message
+    x = result.x
+    assert_feasible(b, x)
+    size = 1 + np.abs(b.gradient(x) / b.p.coefficients).max()
+    assert result.kkt_violation <= tol * size * (1 + 1e-9)
+    grain = 4e-16 * (1 + np.abs(b.center).max())
+    assert b.violation(x, grain) <= tol * size * 1.001 + 1e-13 * size
+    # The gap honours tol: at most the violation for every unit that can be moved.
+    width = (np.abs(b.p.coefficients) * (b.p.upper - b.p.lower)).sum()
+    assert result.suboptimality_bound <= tol * size * 1.001 * width + 1e-12 * size
+    # A proof: no feasible point is lower than this file's own Frank-Wolfe gap allows.
+    _, _, _, smooth = b.split()
+    l1_penalized = b.l1 > 0
+    first = np.where(l1_penalized, np.maximum(x - b.center, 0), x)
+    y = np.concatenate([first, np.maximum(b.center - x, 0)[l1_penalized]])
+    gap = frank_wolfe_gap(smooth, y)
+    assert gap <= tol * size * 1.001 * width + 1e-10 * size
+    # And SLSQP finds none.
+    other = reference_solution(smooth, y)
+    off = np.abs(smooth.sums(other) - np.clip(smooth.sums(other), smooth.low, smooth.high)).max()
+    if off < 1e-9 and np.isfinite(other).all():
+        slack = 1e-8 * size
+        assert smooth.value(y) <= smooth.value(other) + result.suboptimality_bound + slack
+
+
+def test_lstsq_is_the_quadratic_of_its_gram_matrix():
+    rng = np.random.default_rng(14)
+    A, y = rng.normal(size=(20, N)), rng.normal(size=20)
+    for options in ({}, {"upper": 0.2}, {"total": (0.5, 3.0)}, {"lower": -1.0, "total": 0.0}):
+        one = pairstep.simplex_lstsq(A, y, ridge=0.2, **options)
+        sparse = pairstep.simplex_lstsq(scipy.sparse.csr_array(A), y, ridge=0.2, **options)
+        Q = A.T @ A + 0.2 * np.eye(N)
+        qp = solve_qp(Q, -A.T @ y, **options)
+        assert_solved(budget(Q, -A.T @ y, **options), qp)
+        for result in (one, sparse):
+            assert result.status == "optimal"
+            assert result.fun == pytest.approx(qp.fun + 0.5 * y @ y, rel=1e-10)
+    assert isinstance(LeastSquares(A, y).value(one.x), float)
+
+
+def test_weights_are_refused_in_favor_of_coefficients():
+    for call in (
+        lambda: pairstep.solve_qp(np.eye(3), weights=[0.5, 0.3, 0.2]),
+        lambda: pairstep.simplex_lstsq(np.eye(3), np.ones(3), weights=[0.5, 0.3, 0.2]),
+        lambda: pairstep.efficient_frontier(np.eye(3), np.ones(3), weights=[0.5, 0.3, 0.2]),
+        lambda: SumBox(1.0, weights=[0.5, 0.3, 0.2]),
+    ):
+        with pytest.raises(TypeError, match=r"no argument 'weights': use coefficients= for .* x0="):
+            call()
+    with pytest.raises(TypeError, match="solve_qp got an unexpected keyword argument 'wieghts'"):
+        pairstep.solve_qp(np.eye(3), wieghts=[1.0, 1.0, 1.0])
+
+
+def test_a_constraint_object_replaces_its_keywords():
+    box = SumBox(1.0, upper=[0.2, 1.0, 1.0])
+    expected = pairstep.solve_qp(np.eye(3), upper=[0.2, 1.0, 1.0]).x
+    np.testing.assert_allclose(pairstep.solve_qp(np.eye(3), constraint=box).x, expected)
+    ones = np.ones(3)
+    for result in (
+        pairstep.simplex_lstsq(np.eye(3), 0 * ones, constraint=box),
+        next(iter(pairstep.path(lambda t: pairstep.Quadratic(t * np.eye(3)), box, over=[1.0]))),
+    ):
+        np.testing.assert_allclose(result.x, expected, atol=1e-9)
+    with pytest.raises(ValueError, match="give constraint or upper, not both"):
+        pairstep.solve_qp(np.eye(3), constraint=box, upper=0.5)
+    with pytest.raises(ValueError, match="give constraint or total, not both"):
+        pairstep.efficient_frontier(np.eye(3), ones, box, total=2.0)
+
+
+def test_group_limits_by_lower_and_upper():
+    Q, groups = np.diag([1.0, 2.0, 3.0]), ["a", "a", "b"]
+    expected = pairstep.solve_qp(Q, groups=groups, group_total={"a": (-np.inf, 0.4)})
+    result = pairstep.solve_qp(Q, groups=groups, group_upper={"a": 0.4})
+    np.testing.assert_array_equal(result.x, expected.x)
+    both = SumBox(groups=groups, group_lower={"b": 0.1}, group_upper={"b": 0.3, "a": 0.9})
+    assert dict(both.group_total) == {"b": (0.1, 0.3), "a": (-np.inf, 0.9)}
+    assert pickle.loads(pickle.dumps(both)) == copy.deepcopy(both) == both
+    with pytest.raises(ValueError, match="group 'a' is in group_total and in group_lower"):
+        SumBox(groups=groups, group_total={"a": 0.5}, group_upper={"a": 0.4})
+    with pytest.raises(ValueError, match="group_upper names 'c', but the groups are 'a', 'b'"):
+        SumBox(groups=groups, group_upper={"c": 0.4})
+    with pytest.raises(ValueError, match="group_lower needs groups"):
+        SumBox(group_lower={"c": 0.4})
+
+
+def test_groups_by_a_dict_follow_the_labels():
+    names = ["x", "y", "z"]
+    Q = pd.DataFrame(np.diag([1.0, 2.0, 3.0]), names, names)
+    sectors = {"z": "b", "y": "a", "x": "a", "unused": "c"}
+    result = pairstep.solve_qp(Q, groups=sectors, group_upper={"a": 0.4})
+    expected = pairstep.solve_qp(Q, groups=["a", "a", "b"], group_upper={"a": 0.4})
+    np.testing.assert_array_equal(result.x, expected.x)
+    with pytest.raises(ValueError, match="'y' is not in groups"):
+        pairstep.solve_qp(Q, groups={"x": "a", "z": "b"})
+
+
+def test_minimize_takes_a_function_and_defaults_to_the_simplex():
+    result = pairstep.minimize(lambda x: float(x @ x), x0=np.array([1.0, 0.0]))
+    np.testing.assert_allclose(result.x, 0.5, atol=1e-6)
+    assert pairstep.minimize(pairstep.Quadratic(np.eye(2))).x.tolist() == [0.5, 0.5]
+    with pytest.raises(TypeError, match=r"minimize needs n, value, .* lacks"):
+        pairstep.minimize(object())
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "total"),
+    [
+        ([1.0, 1.0, 1.0], 1.0),
+        ([0.5, 0.3, 0.3], 1.0),
+        ([1.5, -0.3, -0.2], 1.0),  # coefficients of both signs
+        ([1.0, -1.0, 1.0], 0.0),
+        ([5.0, 3.0, 2.0], 1.0),
+        ([5.0, 3.0, 2.0], (0.0, 20.0)),
+    ],
+)
+def test_coefficients_may_be_any_numbers(coefficients, total):
+    x = pairstep.solve_qp(np.eye(3), coefficients=coefficients, total=total).x
+    low, high = total if isinstance(total, tuple) else (total, total)
+    assert low - 1e-12 <= x @ coefficients <= high + 1e-12
+
+
+def test_a_zero_coefficient_is_explained():
+    with pytest.raises(ValueError, match="pass current holdings as x0 or center"):
+        pairstep.solve_qp(np.eye(3), coefficients=[0.5, 0.5, 0.0])

@@ -1,0 +1,324 @@
+"""The status `unbounded` is reported exactly for unbounded problems."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.optimize
+from oracles import problem
+
+import pairstep
+from pairstep import (
+    DOptimal,
+    FactorModel,
+    KLDivergence,
+    L1Penalized,
+    LeastSquares,
+    LogGrowth,
+    Logistic,
+    MixtureLikelihood,
+    Quadratic,
+    RiskParity,
+    Smooth,
+    SumBox,
+    minimize,
+    simplex_lstsq,
+    solve_qp,
+)
+
+
+def falls_for_ever(Q, c, lower, upper, groups=None):
+    """Whether some direction has no curvature and falls, by linear programming; for convex Q."""
+    n = len(c)
+    p = problem(None, None, n, lower=lower, upper=upper, groups=groups)
+    ways = zip(
+        np.where(np.isinf(p.lower), -1.0, 0.0), np.where(np.isinf(p.upper), 1.0, 0.0), strict=True
+    )
+    values, vectors = np.linalg.eigh(Q)
+    flat = vectors[:, values > 1e-9 * max(values.max(), 1e-300)].T
+    rows = np.vstack([p.matrix, flat])
+    found = scipy.optimize.linprog(c, A_eq=rows, b_eq=np.zeros(len(rows)), bounds=list(ways))
+    assert found.status == 0
+    return found.fun < -1e-7
+
+
+# ------------------------------------------------------------------ never where it is not
+
+
+def test_columns_that_occur_more_than_once():
+    """Copies make directions without curvature, but none of them falls."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(60, 50))
+        copies, b = np.hstack([A, A, A]), rng.normal(size=(60, 2))
+        covariance, mean = np.cov(copies.T), -0.1 * copies.mean(axis=0)
+        once = simplex_lstsq(A, b, lower=-np.inf)
+        assert solve_qp(covariance, mean, lower=-np.inf).status == "optimal"
+        alone = simplex_lstsq(copies, b[:, 0], lower=-np.inf)
+        batch = simplex_lstsq(copies, b, lower=-np.inf)
+        assert alone.status == "optimal"
+        assert (batch.status == "optimal").all()
+        assert alone.fun == pytest.approx(once.fun[0], rel=1e-8)
+        np.testing.assert_allclose(batch.fun, once.fun, rtol=1e-8)
+
+
+def test_some_columns_twice():
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        A, b = rng.normal(size=(60, 10)), rng.normal(size=60)
+        twice = simplex_lstsq(np.hstack([A, A[:, :5]]), b, lower=-np.inf)
+        assert twice.status == "optimal", seed
+        assert twice.fun == pytest.approx(simplex_lstsq(A, b, lower=-np.inf).fun, rel=1e-9)
+
+
+def test_copies_in_blocks():
+    rng = np.random.default_rng(0)
+    F, b = rng.normal(size=(20, 150)), rng.normal(size=20)
+    result = pairstep.minimize(LeastSquares(np.tile(F, 8), b), SumBox(1.0, -np.inf))
+    assert result.status == "optimal"
+    assert result.fun == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("huge", [1e100, 1e160, 1e300, np.finfo(float).max])
+def test_huge_bounds_are_none(huge):
+    rng = np.random.default_rng(1)
+    A, b = rng.normal(size=(30, 12)), rng.normal(size=(30, 4))
+    Q, c = A.T @ A, rng.normal(size=12)
+    for bounds, none in (
+        ({"lower": -huge, "upper": huge}, {"lower": -np.inf}),
+        ({"lower": 0.0, "upper": huge}, {}),
+        ({"lower": -huge, "upper": 0.2}, {"lower": -np.inf, "upper": 0.2}),
+    ):
+        for solve in (
+            lambda options: solve_qp(Q, c, **options),
+            lambda options: simplex_lstsq(A, b[:, 0], **options),
+            lambda options: simplex_lstsq(A, b, **options),
+        ):
+            given, without = solve(bounds), solve(none)
+            np.testing.assert_array_equal(given.x, without.x)
+            np.testing.assert_array_equal(given.status, without.status)
+            assert np.all(given.status == "optimal")
+
+
+# ------------------------------------------------------------------ always where it is
+
+
+def rank_deficient(seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(5, 20)), rng.normal(size=20)
+
+
+@pytest.mark.parametrize("lower", [-np.inf, -1e160, -np.finfo(float).max])
+def test_a_linear_term_beyond_the_range_of_the_matrix(lower):
+    for seed in range(100 if lower == -np.inf else 10):
+        F, c = rank_deficient(seed)
+        for form in ((F, 0.0), F.T @ F):
+            result = solve_qp(form, c, lower=lower)
+            assert result.status == "unbounded", seed
+            assert result.n_iter < 100_000
+            assert np.isfinite(result.x).all()
+
+
+def test_unbounded_at_every_scale():
+    for unit in (1e-12, 1e-6, 1e6, 1e12):
+        for seed in range(5):
+            F, c = rank_deficient(seed)
+            assert solve_qp(unit * F.T @ F, unit * c, lower=-np.inf).status == "unbounded"
+            assert solve_qp(F.T @ F, unit * c, total=unit, lower=-np.inf).status == "unbounded"
+
+
+def test_unbounded_in_blocks_of_factors():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        objective = FactorModel(rng.normal(size=(5, 400)), 0.0, rng.normal(size=400))
+        assert objective.prefers_blocks
+        assert pairstep.minimize(objective, SumBox(1.0, -np.inf)).status == "unbounded"
+
+
+@pytest.mark.parametrize("kind", ["some bounds", "groups", "range of the matrix", "whole numbers"])
+def test_unboundedness_agrees_with_linear_programming(kind):
+    """Random rank-deficient problems, about as many with a minimum as without."""
+    said = []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 15))
+        whole = kind == "whole numbers"
+        F = rng.normal(size=(int(rng.integers(1, n)), n))
+        F = np.round(2 * F) if whole else F
+        Q, c = F.T @ F, rng.normal(size=n)
+        c = np.round(c) if whole else c
+        if kind == "range of the matrix":  # then nothing falls, but by rounding
+            c = Q @ c
+        lower = np.where(rng.random(n) < 0.5, -np.inf, 0.0)
+        upper = np.where(rng.random(n) < 0.7, np.inf, 1.0)
+        groups = rng.integers(0, 2, n) if kind == "groups" else None
+        if groups is not None:
+            groups[:2] = [0, 1]
+        totals = [0.5, 0.5] if groups is not None else 0.5
+        expected = falls_for_ever(Q, c, lower, upper, groups)
+        result = pairstep.minimize(Quadratic(Q, c), SumBox(totals, lower, upper, groups=groups))
+        assert result.status == ("unbounded" if expected else "optimal"), (seed, result.message)
+        said.append(expected)
+    if kind == "range of the matrix":
+        assert not any(said)
+    else:
+        assert 10 < sum(said) < 70
+
+
+@pytest.mark.parametrize("n", [8, 64, 250])
+@pytest.mark.parametrize("diagonal", [1e-17, 1e-19, 1e-25])
+def test_a_diagonal_below_rounding_still_bounds_the_problem(n, diagonal):
+    """A factor model with a positive diagonal has a minimum, seen or not."""
+    rng = np.random.default_rng(n)
+    F = rng.normal(size=(3, n))
+    result = pairstep.solve_qp((F, diagonal), rng.normal(size=n), lower=-np.inf)
+    assert result.status != "unbounded"
+    if result.status == "stalled":
+        assert "rounding" in result.message
+    least_squares = pairstep.simplex_lstsq(F, rng.normal(size=3), lower=-np.inf)
+    assert least_squares.status != "unbounded"
+
+
+def test_a_factor_model_without_a_diagonal_may_be_unbounded():
+    result = pairstep.solve_qp((np.ones((1, 3)), 0.0), [1.0, 2.0, 3.0], lower=-np.inf)
+    assert result.status == "unbounded"
+
+
+# ------------------------------------------------------------------ not quadratic
+
+ARBITRAGE = [[0.10, 0.20], [0.10, 0.30]]  # the second asset beats the first in every period
+LONG_AND_SHORT = SumBox(1.0, -np.inf)
+ANY_SUM = SumBox((0.0, np.inf))
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-8, 1e-12])
+def test_growth_with_an_arbitrage_has_a_direction_of_fall(tol):
+    result = minimize(LogGrowth(ARBITRAGE), LONG_AND_SHORT, tol=tol)
+    assert result.status == "unbounded"
+    assert result.direction.sum() == 0
+    assert (np.array(ARBITRAGE) @ result.direction > 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_fewer_periods_than_assets_are_always_an_arbitrage(scale):
+    for seed in range(10):
+        R = 0.02 * np.random.default_rng(seed).normal(size=(20, 40))
+        result = minimize(LogGrowth(R / scale), SumBox(scale, -np.inf))
+        assert result.status == "unbounded", (seed, result.message)
+        assert (R @ result.direction > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("objective", "box", "start"),
+    [
+        (MixtureLikelihood([[1, 0.5], [0.2, 1]]), ANY_SUM, [0.5, 0.5]),
+        (DOptimal(np.eye(3)), ANY_SUM, [1.0, 1.0, 1.0]),
+        (DOptimal([[1.0, 2.0], [3.0, 1.0], [0.5, 1.0]]), LONG_AND_SHORT, None),
+        (RiskParity([[1.0, -1.0], [-1.0, 1.0]]), ANY_SUM, [1.0, 2.0]),
+        (RiskParity(np.zeros((2, 2))), ANY_SUM, [1.0, 2.0]),
+        (LogGrowth(ARBITRAGE), SumBox(1.0, -np.inf, coefficients=[1.0, 3.0]), None),
+        (
+            LogGrowth([[0.1, 0.2, 0.1], [0.1, 0.3, 0.0]]),
+            SumBox(
+                1.0, -np.inf, groups=[0, 0, 1], group_total={0: (0.0, 0.5), 1: (0.0, 1.0)}
+            ),
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_ready_made_functions_without_a_minimum(objective, box, start):
+    result = minimize(objective, box, x0=start)
+    assert result.status == "unbounded", result.message
+    values = [objective.value(result.x + t * result.direction) for t in (1e3, 1e6, 1e9, 1e12)]
+    assert (np.diff([result.fun, *values]) < -0.1).all()
+
+
+def test_a_direction_along_which_some_rows_stay_is_found_exactly():
+    """Rows r and -r: r'd must be 0, which rounding of d would miss."""
+    found = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        R = rng.integers(-3, 4, (int(rng.integers(2, n)), n)).astype(float)
+        R = np.vstack([R, -R[0]])
+        start = np.zeros(n)
+        rows = np.vstack([R, np.ones(n)])
+        least = scipy.optimize.linprog(
+            -R.sum(axis=0), A_ub=-R, b_ub=np.zeros(len(R)), A_eq=rows[-1:], b_eq=[0], bounds=(-1, 1)
+        )
+        result = minimize(LogGrowth(R), SumBox(0.0, -np.inf), x0=start)
+        unbounded = least.fun < -1e-6
+        assert result.status == ("unbounded" if unbounded else "optimal"), (seed, result.message)
+        if unbounded:
+            d = [Fraction(v) for v in result.direction.tolist()]
+            exact = [sum(int(r) * v for r, v in zip(row, d, strict=True)) for row in R]
+            assert sum(d) == 0
+            assert min(exact) == 0
+            assert max(exact) > 0
+            found += 1
+    assert 20 < found < 60
+
+
+@pytest.mark.parametrize("second", [True, False])
+def test_unbounded_callables(second):
+    def log(x):
+        return -math.log1p(x[0]) if x[0] > -1 else math.inf
+
+    bend = (lambda x: np.diag([(1 + x[0]) ** -2.0, 0.0])) if second else None
+    f = Smooth(log, lambda x: np.array([-1 / (1 + x[0]), 0.0]), bend)
+    result = minimize(f, SumBox(0.0, np.full(2, -np.inf)))
+    assert result.status == "unbounded"
+    assert result.direction.tolist() == [1.0, -1.0]
+
+
+def test_a_limit_that_is_not_reached_is_not_minus_infinity():
+    box = SumBox(0.0, np.full(2, -np.inf))
+    fading = Smooth(lambda x: math.exp(-x[0]), lambda x: np.array([-math.exp(-x[0]), 0.0]))
+    result = minimize(fading, box)
+    assert result.status == "optimal"
+    assert result.fun < 1e-10
+
+    def root(x):
+        return (1 + x[0]) ** -0.1 if x[0] > -1 else math.inf
+
+    slow = Smooth(root, lambda x: np.array([-0.1 * (1 + x[0]) ** -1.1, 0.0]))
+    result = minimize(slow, box)
+    assert result.status == "stalled"
+    assert "no direction" in result.message
+
+
+def test_known_lower_bounds_bound_the_suboptimality():
+    scores, labels = [[1.0, 0.0], [2.0, 1.0], [-1.0, 0.0], [-3.0, 1.0]], [1, 1, 0, 0]
+    separable = minimize(Logistic(scores, labels), LONG_AND_SHORT)
+    assert separable.status == "optimal"
+    assert separable.fun <= separable.suboptimality_bound < 1e-10
+    counts = minimize(KLDivergence([[1.0, 2.0], [3.0, 1.0]], [4.0, 5.0]), ANY_SUM, x0=[1.0, 1.0])
+    assert counts.status == "optimal"
+    assert counts.suboptimality_bound < 1e-10
+
+
+def test_costs_make_growth_bounded():
+    """A logarithm grows more slowly than any cost; where nothing costs, it falls for ever."""
+    costly = L1Penalized(LogGrowth(ARBITRAGE), 0.01, 0.5)
+    assert minimize(costly, LONG_AND_SHORT).status == "optimal"
+    first_only = L1Penalized(LogGrowth([[0.1, 0.2, 0.3], [0.1, 0.3, 0.5]]), [0.01, 0.0, 0.0], 0.5)
+    result = minimize(first_only, LONG_AND_SHORT)
+    assert result.status == "unbounded"
+    assert result.direction[0] == 0
+
+
+def test_a_minimum_on_an_unbounded_set_is_optimal():
+    for seed in range(20):
+        R = 0.02 * np.random.default_rng(seed).normal(size=(200, 10))
+        result = minimize(LogGrowth(R), LONG_AND_SHORT)
+        assert result.status == "optimal", (seed, result.message)
+        assert result.direction is None
+    parity = minimize(RiskParity([[4.0, 1.0], [1.0, 1.0]]), ANY_SUM, x0=[1.0, 1.0])
+    assert parity.status == "optimal"
+
+
+def test_a_named_rule_finds_the_direction_too():
+    result = minimize(LogGrowth(ARBITRAGE), LONG_AND_SHORT, rule="gs-1")
+    assert result.status == "unbounded"
+    assert (np.array(ARBITRAGE) @ result.direction > 0).all()

@@ -1,0 +1,424 @@
+"""Attributes and decision functions, with kernels given by name, as matrices and as functions."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.svm
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils.multiclass import _ovr_decision_function
+
+import pairstep.svm.base
+import pairstep.svm.classification
+from pairstep import _core
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+IRIS = load_iris(return_X_y=True)
+ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+TIGHT = {"tol": 1e-9, "gamma": 0.3}
+
+
+def digits(n_classes):
+    X, y = load_digits(return_X_y=True)
+    rows = np.flatnonzero(y < n_classes)[:300]
+    return X[rows] / 16, y[rows]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("name", ["SVC", "NuSVC"])
+def test_attributes_are_those_of_scikit_learn(name, n_classes):
+    """The kernel is strictly positive definite here, so the coefficients are unique."""
+    X, y = digits(n_classes)
+    labels = np.array([f"class {k}" for k in y])
+    settings = {**TIGHT, **({"nu": 0.2} if name == "NuSVC" else {"class_weight": "balanced"})}
+    ours = {"SVC": SVC, "NuSVC": NuSVC}[name](**settings).fit(X, labels)
+    theirs = getattr(sklearn.svm, name)(**settings).fit(X, labels)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    np.testing.assert_allclose(ours.class_weight_, theirs.class_weight_)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_array_equal(ours.support_vectors_, theirs.support_vectors_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
+    assert ours.shape_fit_ == theirs.shape_fit_
+    for mine, other in (
+        (ours.support_, theirs.support_),
+        (ours.n_support_, theirs.n_support_),
+        (ours.n_iter_, theirs.n_iter_),
+        (ours.dual_coef_, theirs.dual_coef_),
+    ):
+        assert mine.dtype == other.dtype
+        assert mine.shape == other.shape
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    for shape in ("ovo", "ovr"):
+        ours.decision_function_shape = theirs.decision_function_shape = shape
+        np.testing.assert_allclose(
+            ours.decision_function(X), theirs.decision_function(X), rtol=1e-4, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("Estimator", [SVR, NuSVR, OneClassSVM])
+def test_attributes_of_models_with_one_dual(Estimator):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:150] * 10, (y[:150] - y.mean()) / y.std()
+    ours = Estimator(**TIGHT).fit(X, y)
+    theirs = getattr(sklearn.svm, Estimator.__name__)(**TIGHT).fit(X, y)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-5)
+    assert type(ours.n_iter_) is int
+    if Estimator is OneClassSVM:
+        np.testing.assert_array_equal(ours.offset_, -ours.intercept_)
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("Estimator", ALL)
+def test_coef_gives_the_linear_decision_function(Estimator, sparse):
+    X, y = IRIS
+    data = scipy.sparse.csr_array(X) if sparse else X
+    shape = {"decision_function_shape": "ovo"} if Estimator in (SVC, NuSVC) else {}
+    model = Estimator(kernel="linear", **shape).fit(data, y)
+    assert scipy.sparse.issparse(model.coef_) == sparse
+    coef = model.coef_.toarray() if sparse else model.coef_
+    by_hand = X @ coef.T + model.intercept_
+    by_model = model.predict(data) if "SVR" in Estimator.__name__ else None
+    if by_model is None:
+        by_model = model.decision_function(data)
+    np.testing.assert_allclose(by_model.reshape(by_hand.shape), by_hand, atol=1e-9)
+    with pytest.raises(AttributeError, match="only available when using a linear kernel"):
+        _ = model.set_params(kernel="rbf").coef_
+
+
+def test_changed_coefficients_are_used():
+    model = SVC(kernel="linear").fit([[-1.0, -1.0], [1.0, 1.0]], [1, 2])
+    assert model.predict([[-0.1, -0.1]]) == [1]
+    model.dual_coef_ = np.array([[0.0, -1.0]])
+    assert model.predict([[-0.1, -0.1]]) == [2]
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_precomputed_needs_only_the_support_columns(Estimator):
+    X, y = IRIS
+    new = X[::3] + 0.1
+    plain = Estimator(gamma=0.3).fit(X, y)
+    model = Estimator(kernel="precomputed").fit(rbf_kernel(X, gamma=0.3), y)
+    function = Estimator(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.3)).fit(X, y)
+    np.testing.assert_array_equal(model.support_, function.support_)
+    decide = "predict" if "SVR" in Estimator.__name__ else "decision_function"
+    expected = getattr(plain, decide)(new)
+    np.testing.assert_allclose(getattr(function, decide)(new), expected, atol=5e-3)
+    whole = rbf_kernel(new, X, gamma=0.3)
+    decisions = getattr(model, decide)(whole)
+    np.testing.assert_allclose(decisions, getattr(function, decide)(new), atol=1e-12)
+    model.support_columns = True
+    columns = whole[:, model.support_]
+    np.testing.assert_allclose(getattr(model, decide)(columns), decisions, atol=1e-12)
+    with pytest.raises(ValueError, match="X has 150 columns, but with support_columns=True"):
+        model.predict(whole)
+
+
+def test_precomputed_with_all_rows_in_support():
+    """The case in which the number of columns does not tell what they are."""
+    X, y = np.array([[0.0], [3.0], [1.0], [4.0]]), [1, 0, 1, 0]
+    model = SVC(kernel="precomputed", C=1e-3).fit(X @ X.T, y)
+    assert model.support_.tolist() == [1, 3, 0, 2]
+    whole = model.decision_function(X @ X.T)
+    model.support_columns = True
+    columns = (X @ X.T)[:, model.support_]
+    np.testing.assert_allclose(model.decision_function(columns), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "n_classes"), [(6, 2), (9, 2), (600, 2), (60, 3), (160, 8), (170, 17), (200, 20)]
+)
+def test_precomputed_rows_in_any_order(n, n_classes, dtype):
+    """Rows of a class may lie side by side, close to each other or far apart: nothing changes.
+
+    Decisions do not depend on the order of rows, so scikit-learn's model of sorted rows serves all.
+    """
+    rng = np.random.default_rng(n)
+    y = np.sort(np.arange(n) % n_classes)
+    X = rng.normal(size=(n, 4)) + rng.normal(size=(n_classes, 4))[y]
+    K = rbf_kernel(X, gamma=0.3).astype(dtype)
+    new = rbf_kernel(rng.normal(size=(49, 4)), X, gamma=0.3).astype(dtype)
+    settings = {"kernel": "precomputed", "tol": 1e-6, "C": 10.0, "decision_function_shape": "ovo"}
+    expected = sklearn.svm.SVC(**settings).fit(K, y).decision_function(new)
+    for order in (np.arange(n), np.argsort(np.arange(n) % (n // n_classes)), rng.permutation(n)):
+        model = SVC(**settings).fit(K[np.ix_(order, order)], y[order])
+        found = model.decision_function(np.ascontiguousarray(new[:, order]))
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 47, 48, 49, 100])
+def test_sparse_rows_that_are_laid_out_densely(count):
+    rng = np.random.default_rng(count)
+    X = rng.normal(size=(count, 60)) * (rng.random((count, 60)) < 0.6)
+    support, y = rng.normal(size=(2, 60)) + 3.0, [0, 1]
+    model = SVC(gamma=0.01).fit(scipy.sparse.csr_array(support), y)
+    expected = rbf_kernel(X, support, gamma=0.01) @ model.dual_coef_.toarray()[0]
+    found = model.decision_function(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(found, expected + model.intercept_, rtol=1e-12, atol=1e-12)
+
+
+def test_a_function_may_give_a_sparse_matrix():
+    X, y = IRIS
+    model = SVC(kernel=lambda A, B: scipy.sparse.csr_array(A @ B.T)).fit(X, y)
+    expected = SVC(kernel=lambda A, B: A @ B.T).fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("density", [0.25, 1.0])
+@pytest.mark.parametrize("Estimator", ALL)
+def test_sparse_decisions_are_dense_decisions(Estimator, density):
+    X, y = IRIS
+    X = X * (np.random.default_rng(0).random(X.shape) <= density)
+    dense = Estimator(**TIGHT).fit(X, y)
+    data = scipy.sparse.csr_array(X)
+    model = Estimator(**TIGHT).fit(data, y)
+    assert model.support_vectors_.format == "csr"
+    decide = "predict" if "SVR" in Estimator.__name__ else "decision_function"
+    for new in (data, X, scipy.sparse.coo_array(X), scipy.sparse.csr_array(X.astype(np.float32))):
+        np.testing.assert_allclose(
+            getattr(model, decide)(new), getattr(dense, decide)(X), atol=1e-5
+        )
+    empty = scipy.sparse.csr_array((3, 4))
+    np.testing.assert_allclose(
+        getattr(model, decide)(empty), getattr(dense, decide)(np.zeros((3, 4))), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gamma(gamma, sparse):
+    X, y = IRIS
+    X = X * (X > 1.5)
+    value = 1 / (4 * X.var()) if gamma == "scale" else 1 / 4
+    data = scipy.sparse.csr_array(X) if sparse else X
+    model, expected = (SVC(gamma=g, tol=1e-8).fit(data, y) for g in (gamma, value))
+    np.testing.assert_allclose(model.decision_function(data), expected.decision_function(data))
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_parameters_are_those_of_scikit_learn(Estimator):
+    theirs = getattr(sklearn.svm, Estimator.__name__)().get_params()
+    ours = Estimator().get_params()
+    for name in theirs.keys() - {"probability"}:  # deprecated by some versions of scikit-learn
+        assert ours[name] == theirs[name]
+    added = {"n_jobs", "warm_start", "time_limit", "rule", "dtype", "support_columns", "device"}
+    assert ours.keys() - theirs.keys() == added
+    for name in ours:
+        assert f"    {name}" in Estimator.__doc__
+
+
+@pytest.mark.parametrize("rule", ["auto", "libsvm", "gs-s", "gs-1", "gs-q"])
+def test_rules(rule):
+    X, y = IRIS
+    model = SVC(rule=rule, tol=1e-6, gamma=0.3).fit(X, y)
+    expected = SVC(tol=1e-6, gamma=0.3).fit(X, y)
+    assert model.fit_status_ == 0
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "shift"),
+    [
+        ({"kernel": "poly", "degree": 2, "coef0": 1.0}, 100),
+        ({"kernel": "linear"}, 1000),
+        ({"kernel": "rbf", "gamma": 300.0}, 0),
+    ],
+)
+def test_float32_decides_as_float64(settings, shift):
+    """Where sums of large kernel values cancel, float32 arithmetic gives other labels."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 5)) * (1 if shift else 10) + shift).astype(np.float32)
+    y = (X[:, 0] > shift).astype(int) + (X[:, 1] > shift)
+    model = SVC(**settings).fit(X, y)
+    exact = X.astype(np.float64)
+    np.testing.assert_array_equal(model.predict(X), model.predict(exact))
+    np.testing.assert_allclose(
+        model.decision_function(X), model.decision_function(exact), atol=model.tol
+    )
+
+
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("offset", [1e4, 1e7, 1e8])
+def test_violation_of_rows_with_few_entries(offset, container):
+    """Reported as differences of the rows give it, though they lie far from 0."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((200, 8))
+    X[:, :2] = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    X[:, :2] += offset
+    model = SVC(gamma=1.0, C=10.0).fit(container(X), y)
+    z = np.zeros(200)
+    z[model.support_] = model._dense_coefficients()[0]
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    derivatives, lower, upper = K @ z - y, np.where(y > 0, 0, -10), np.where(y > 0, 10, 0)
+    violation = derivatives[z > lower].max() - derivatives[z < upper].min()
+    assert violation == pytest.approx(model.optimality_.kkt_violation[0], abs=1e-9)
+    np.testing.assert_allclose(
+        model.decision_function(container(X)), K @ z + model.intercept_, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("Estimator", ALL)
+def test_features_that_do_not_occur(Estimator, kernel):
+    """A few columns of very many give the same model, bit for bit."""
+    X, y = IRIS
+    X = scipy.sparse.csr_array(np.where(X > 1.5, X, 0))
+    place = np.array([5, 99, 2**20, 2**22 - 1], np.int32)
+    wide = scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (150, 2**22))
+    narrow, model = (Estimator(kernel=kernel, gamma=0.2).fit(data, y) for data in (X, wide))
+    found, expected = model._dense_coefficients(), narrow._dense_coefficients()
+    np.testing.assert_array_equal(found, expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(model.intercept_, narrow.intercept_)
+    np.testing.assert_array_equal(model.predict(wide), narrow.predict(X))
+
+
+KINDS = {
+    "SVC": (SVC, 2), "NuSVC": (NuSVC, 2), "SVC of 4 classes": (SVC, 4), "SVR": (SVR, 2),
+    "NuSVR": (NuSVR, 2), "OneClassSVM": (OneClassSVM, 2),
+}  # fmt: skip
+METHODS = ["decision_function", "predict", "predict_proba", "predict_log_proba", "score_samples"]
+
+
+@pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decision_is_that_of_one_fit(kind, method, monkeypatch):
+    """Another thread may fit the estimator during a prediction."""
+    Estimator, classes = KINDS[kind]
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 200)
+    X = rng.normal(size=(200, 3)) + 2 * rng.normal(size=(classes, 3))[y]
+    chances = {"probability": True, "random_state": 0} if Estimator in (SVC, NuSVC) else {}
+    model = Estimator(**chances).fit(X, y)
+    if not hasattr(model, method):
+        pytest.skip(f"{kind} has no {method}")
+    expected = getattr(model, method)(X[:50])
+    compute = pairstep.svm.base.decide
+
+    def decide_beside_a_fit(*arguments, **options):
+        monkeypatch.undo()
+        model.fit(3 - X[:90], (y[:90] + 1) % classes)
+        return compute(*arguments, **options)
+
+    monkeypatch.setattr(pairstep.svm.base, "decide", decide_beside_a_fit)
+    np.testing.assert_array_equal(getattr(model, method)(X[:50]), expected)
+    assert model.shape_fit_ == (90, 3)
+    assert not np.array_equal(getattr(model, method)(X[:50]), expected)
+
+
+def many_classes(k, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(6 * k) % k
+    return rng.normal(size=(6 * k, 4)) + 2 * rng.normal(size=(k, 4))[y], y
+
+
+def test_memory_of_decisions_does_not_grow_with_rows_times_pairs():
+    model = SVC().fit(*many_classes(60))
+    new = np.random.default_rng(1).normal(scale=3, size=(1000, 4))
+    for method in (model.predict, model.decision_function):
+        tracemalloc.start()
+        method(new)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 12e6  # all sums would take 28 MB
+
+
+@pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed", "callable"])
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("k", [3, 9, 20])
+def test_pieces_change_no_bit(k, container, kernel, monkeypatch):
+    if container is not np.asarray and kernel != "rbf":
+        pytest.skip("other kernels are dense")
+    X, y = many_classes(k)
+    given = X @ X.T if kernel == "precomputed" else container(X)
+    function = (lambda A, B: A @ B.T) if kernel == "callable" else kernel
+    model = SVC(kernel=function, probability=True, random_state=0).fit(given, y)
+    methods = ["predict", "decision_function", "predict_proba"]
+    whole = [getattr(model, method)(given) for method in methods]
+    whole.append(model.set_params(decision_function_shape="ovo").decision_function(given))
+    monkeypatch.setattr(pairstep.svm.classification, "CPU_PIECE_BYTES", 5 * 8 * k * (k - 1))
+    np.testing.assert_array_equal(model.decision_function(given), whole.pop())
+    model.decision_function_shape = "ovr"
+    for method, expected in zip(methods, whole, strict=True):
+        found = getattr(model, method)(given)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+    if kernel == "rbf":
+        large = given.copy()
+        large[[17], [0]] = 1e150
+        with pytest.raises(ValueError, match=r"X\[17\] is too large"):
+            SVC(kernel="poly").fit(given, y).predict(large)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 17])
+def test_votes_are_those_of_scikit_learn(k):
+    """Small whole numbers, so that many decisions are 0 and many votes even."""
+    pairs = np.random.default_rng(k).integers(-1, 2, (300, k * (k - 1) // 2)).astype(float)
+    first, second = np.triu_indices(k, 1)
+    winners = np.where(pairs > 0, first, second)
+    votes = (winners[:, :, None] == np.arange(k)).sum(axis=1)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(_core.vote(pairs, k, threads), votes.argmax(axis=1))
+        np.testing.assert_array_equal(
+            _core.one_vs_rest(pairs, k, threads), _ovr_decision_function(pairs < 0, -pairs, k)
+        )
+    sums = np.random.default_rng(0).normal(size=(40, k * (k - 1)))
+    intercept = np.arange(k * (k - 1) / 2)
+    by_class = sums.reshape(40, k, k - 1)
+    expected = by_class[:, first, second - 1] + by_class[:, second, first] + intercept
+    np.testing.assert_array_equal(_core.pair_decisions(sums, intercept, k, 2), expected)
+    for call in (
+        lambda: _core.vote(pairs, k + 1, 1),
+        lambda: _core.one_vs_rest(pairs, k + 1, 1),
+        lambda: _core.pair_decisions(sums, intercept, k + 1, 1),
+        lambda: _core.pair_decisions(sums[:, 1:].copy(), intercept, k, 1),
+    ):
+        with pytest.raises(ValueError, match="per pair of classes"):
+            call()
+
+
+MEMORY = """
+import numpy as np, scipy.sparse
+from pairstep.svm import SVC
+
+def resident():
+    return [int(line.split()[1]) for line in open("/proc/self/status") if "VmRSS" in line][0] / 1024
+
+rng = np.random.default_rng(0)
+def drawn(rows, columns, density):
+    X = scipy.sparse.random_array((rows, columns), density=density, random_state=rng, format="csr")
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return scipy.sparse.csr_array(parts, X.shape)
+
+SVC(kernel="linear").fit(drawn(50, 99, 0.1), [0, 1] * 25)
+X = drawn(400, 2**22, 1000 / 2**22)
+before = resident()
+model = SVC(kernel="linear").fit(X, rng.integers(0, 2, 400))
+model.predict(X)
+print(resident() - before)
+"""
+
+
+@pytest.mark.unsanitized  # sanitizers keep what is given back
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
+def test_memory_for_wide_data_is_given_back():
+    """The model keeps 5 MB here; the 100 MB and more that its fit used are freed."""
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    )
+    assert float(result.stdout) < 40

@@ -1,0 +1,242 @@
+"""After any sequence of calls an estimator represents its last completed fit."""
+
+import pickle
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, engine, plan
+
+pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
+
+CLASSIFIERS, REGRESSORS = (SVC, NuSVC), (SVR, NuSVR)
+
+
+class Interrupt:
+    """A callback that raises what Ctrl-C does, at one moment of a fit."""
+
+    def __init__(self, moment):
+        self.moment = moment
+
+    def setup(self, estimator, context):
+        self.at("setup")
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.at(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context):
+        self.at(f"end {context.task_name}")
+        return False
+
+    def at(self, moment):
+        if moment == self.moment:
+            raise KeyboardInterrupt
+
+
+def solve_and_tell(*what, keep_going, **how):
+    """Report progress always: small problems end before the first report is due."""
+    for violation in (1.0, how["tol"]):
+        keep_going(violation, 1, 0)
+    return engine.solve(*what, **how)
+
+
+# And whether the fit is complete by then, because callbacks may inspect the fitted estimator.
+MOMENTS = {"setup": False, "begin fit": False, "end percent": False, "end fit": True}
+
+
+def dot(A, B):
+    """Inner products, summed without the help of a BLAS, whose bits depend on where arrays lie."""
+    A, B = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (A, B))
+    return (A[:, None] * B).sum(axis=2)
+
+
+def samples(n, features, classes, shift, sparse):
+    """Rows around a point for each class, and the names of these classes."""
+    rng = np.random.default_rng([n, features, classes, shift])
+    y = np.arange(n) % classes
+    X = rng.normal(size=(n, features)) + shift
+    X[:, 0] += 2 * y
+    names = np.array(["ant", "bee", "cat", "dog"])
+    return scipy.sparse.csr_array(X) if sparse else X, names[y + shift]
+
+
+SAMPLES = st.builds(
+    samples, st.sampled_from([24, 30, 48]), st.integers(2, 3), st.integers(2, 3),
+    st.integers(0, 1), st.booleans(),
+)  # fmt: skip
+KERNELS = st.sampled_from(["rbf", "linear", dot])
+
+
+def with_nan(X):
+    X = X.copy()
+    (X.data if scipy.sparse.issparse(X) else X).flat[-1] = np.nan
+    return X
+
+
+# Each takes an estimator and samples to fit it to.
+REFUSED = {
+    "parameter": lambda m, X, y: m.set_params(tol=0.0).fit(X, y),
+    "threads": lambda m, X, y: m.set_params(n_jobs=0).fit(X, y),
+    "NaN": lambda m, X, y: m.set_params(kernel="rbf").fit(with_nan(X), y),
+    "weights": lambda m, X, y: m.fit(X, y, np.zeros(len(y))),
+    "too few targets": lambda m, X, y: m.fit(X, y[:-1]),
+    "NaN as target": lambda m, X, y: m.fit(X, np.where(np.arange(len(y)) % 2, 0, np.nan)),
+    "one class": lambda m, X, y: m.fit(X, np.full(len(y), "ant")),
+    "infeasible nu": lambda m, X, y: m.set_params(nu=0.9).fit(X, np.arange(len(y)) > 1),
+}
+
+
+def refusals(Estimator):
+    among = dict(REFUSED)
+    if Estimator is not NuSVC:
+        del among["infeasible nu"]
+    if Estimator not in CLASSIFIERS:
+        del among["one class"]
+    if Estimator is OneClassSVM:
+        del among["too few targets"], among["NaN as target"]
+    return among
+
+
+def plain(value):
+    """What can be compared by ==, to the last bit."""
+    if isinstance(value, np.ndarray):
+        return (
+            value.dtype.str,
+            value.shape,
+            value.tolist() if value.dtype == object else bytes(value),
+        )
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if scipy.sparse.issparse(value):
+        return plain([value.shape, value.indptr, value.indices, value.data])
+    if is_dataclass(value):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    return value
+
+
+def state(model):
+    """Return all attributes of an estimator except its parameters."""
+    parameters = model.get_params()
+    return plain({name: v for name, v in vars(model).items() if name not in parameters})
+
+
+class Life(RuleBasedStateMachine):
+    """An estimator, with its attributes and predictions after its last completed fit."""
+
+    Estimator = None
+
+    @initialize(warm_start=st.booleans())
+    def create(self, warm_start):
+        self.model = self.Estimator(gamma=0.3, tol=1e-7, warm_start=warm_start, n_jobs=1)
+        self.known, self.fitted = state(self.model), None
+
+    def targets(self, names):
+        return names if self.Estimator in CLASSIFIERS else np.unique(names, return_inverse=True)[1]
+
+    def decide(self, model, X):
+        return (model.predict if self.Estimator in REGRESSORS else model.decision_function)(X)
+
+    def complete(self, X, y):
+        """Compare the fit that has just been completed with that of a new estimator."""
+        fresh = clone(self.model).fit(X, y)
+        np.testing.assert_allclose(
+            self.decide(self.model, X), self.decide(fresh, X), rtol=1e-4, atol=1e-4
+        )
+        assert set(vars(self.model)) == set(vars(fresh))
+        for name in ("n_features_in_", "classes_", "class_weight_", "shape_fit_", "fit_status_"):
+            np.testing.assert_array_equal(
+                getattr(self.model, name, None), getattr(fresh, name, None)
+            )
+        self.known = state(self.model)
+        self.fitted = X, self.decide(self.model, X), self.model.predict(X)
+
+    @rule(given=SAMPLES, kernel=KERNELS)
+    def fit(self, given, kernel):
+        X, y = given[0], self.targets(given[1])
+        self.model.set_params(kernel=kernel).fit(X, y)
+        self.complete(X, y)
+
+    @rule(given=SAMPLES, kernel=KERNELS, data=st.data())
+    def refused(self, given, kernel, data):
+        refit = data.draw(st.sampled_from(list(refusals(self.Estimator).values())))
+        parameters = self.model.get_params()
+        with pytest.raises(ValueError):  # noqa: PT011
+            refit(self.model.set_params(kernel=kernel), given[0], self.targets(given[1]))
+        self.model.set_params(**parameters)
+
+    @rule(given=SAMPLES, kernel=KERNELS, moment=st.sampled_from(list(MOMENTS)))
+    def interrupted(self, given, kernel, moment):
+        X, y, before = given[0], self.targets(given[1]), self.model.kernel
+        self.model.set_params(kernel=kernel).set_callbacks(Interrupt(moment))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plan, "solve", solve_and_tell)
+            with pytest.raises(KeyboardInterrupt):
+                self.model.fit(X, y)
+        self.model.set_callbacks()
+        if MOMENTS[moment]:
+            self.complete(X, y)
+        else:
+            self.model.set_params(kernel=before)
+
+    @rule(gamma=st.sampled_from([0.1, 0.3, "scale"]), scale=st.sampled_from([0.3, 1.0, 30.0]))
+    def set_parameters(self, gamma, scale):
+        strength = {"C": scale} if self.Estimator in (SVC, SVR, NuSVR) else {"nu": 0.5 * scale / 30}
+        self.model.set_params(gamma=gamma, **strength)
+
+    @rule(warm_start=st.booleans())
+    def set_warm_start(self, warm_start):
+        self.model.set_params(warm_start=warm_start)
+
+    @rule()
+    def pickled(self):
+        self.model = pickle.loads(pickle.dumps(self.model))
+
+    @rule()
+    def cloned(self):
+        copy = clone(self.model)
+        assert copy.get_params() == self.model.get_params()
+        with pytest.raises(NotFittedError):
+            copy.predict(np.zeros((1, 2)))
+
+    @precondition(lambda self: self.fitted is not None)
+    @rule()
+    def other_features_are_refused(self):
+        X = self.fitted[0]
+        with pytest.raises(ValueError):  # noqa: PT011
+            self.model.predict(np.zeros((3, X.shape[1] + 1)))
+
+    @invariant()
+    def the_last_fit_answers(self):
+        assert state(self.model) == self.known
+        if self.fitted is None:
+            with pytest.raises(NotFittedError):
+                self.model.predict(np.zeros((1, 2)))
+            return
+        X, decisions, predictions = self.fitted
+        np.testing.assert_array_equal(self.decide(self.model, X), decisions)
+        np.testing.assert_array_equal(self.model.predict(X), predictions)
+
+
+@pytest.mark.parametrize("Estimator", [*CLASSIFIERS, *REGRESSORS, OneClassSVM])
+def test_the_last_completed_fit_answers(Estimator):
+    life = type(f"Life{Estimator.__name__}", (Life,), {"Estimator": Estimator})
+    run_state_machine_as_test(life, settings=settings(max_examples=15, stateful_step_count=12))

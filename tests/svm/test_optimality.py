@@ -1,0 +1,209 @@
+"""Objectives against LIBSVM's, violations and gaps against their definitions."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.svm
+from pairwise import pairwise
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import StandardScaler
+
+import pairstep.svm
+
+RNG = np.random.default_rng(5)
+KERNELS = {
+    "linear": {},
+    "rbf": {"gamma": 0.05},
+    "poly": {"gamma": 0.1, "coef0": 1.0, "degree": 2},
+    "sigmoid": {"gamma": 0.002},
+}
+ESTIMATORS = {
+    "SVC": {"C": 3.0},
+    "NuSVC": {"nu": 0.2},
+    "SVR": {"C": 3.0, "epsilon": 0.2},
+    "NuSVR": {"C": 2.0, "nu": 0.4},
+    "OneClassSVM": {"nu": 0.15},
+}
+
+
+def scaled(load, n):
+    X, y = load(return_X_y=True)
+    rows = RNG.permutation(len(y))[:n]
+    return StandardScaler().fit_transform(X[rows]), y[rows]
+
+
+DATA = {
+    "classes": scaled(load_breast_cancer, 180),
+    "three classes": scaled(load_wine, 150),
+    "numbers": scaled(load_diabetes, 180),
+}
+WEIGHTS = RNG.uniform(0.0, 3.0, 200) * (RNG.random(200) > 0.15)  # some are zero
+
+
+def data_for(name):
+    X, y = DATA["numbers" if "SVR" in name else "classes"]
+    if name == "OneClassSVM":
+        return X + 1.5, y  # around the origin a linear model would be 0
+    return X, (y - y.mean()) / y.std() if "SVR" in name else y
+
+
+def gram(X, kernel):
+    return pairwise_kernels(X, metric=kernel, filter_params=True, **KERNELS[kernel])
+
+
+def one_dual(model, weights, i=0, j=1):
+    """Return z of the dual of class i against class j, over all rows."""
+    rows, z = model.support_, np.zeros(len(weights))
+    if not hasattr(model, "optimality_"):  # scikit-learn forgets the rows without weight
+        rows = np.flatnonzero(weights > 0)[rows]
+    coefficients = model.dual_coef_
+    coefficients = coefficients.toarray() if scipy.sparse.issparse(coefficients) else coefficients
+    if len(coefficients) == 1:
+        z[rows] = coefficients[0]
+        return z
+    ends = np.cumsum([0, *model.n_support_])
+    for own, other in ((i, j - 1), (j, i)):
+        members = slice(ends[own], ends[own + 1])
+        z[rows[members]] = coefficients[other, members]
+    return z
+
+
+def objective(name, z, K, y, weights):
+    """Return the dual objective; NuSVC divides its z by the margin, which is undone here."""
+    if name == "NuSVC":
+        z = z * ESTIMATORS[name]["nu"] * weights.sum() / 2 / z[z > 0].sum()
+    value = z @ K @ z / 2
+    if name == "SVC":
+        return value - np.abs(z).sum()
+    if "SVR" in name:
+        return value - y @ z + ESTIMATORS[name].get("epsilon", 0.0) * np.abs(z).sum()
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "weighted", "storage"),
+    pairwise(ESTIMATORS, KERNELS, [False, True], ["dense", "sparse", "sparse and made dense"]),
+)
+def test_the_objective_equals_that_of_libsvm(name, kernel, weighted, storage):
+    X, y = data_for(name)
+    # Enough zeros that they are skipped; the sigmoid kernel is then so far from convex that
+    # solvers end at other stationary points.
+    if storage == "sparse" and kernel != "sigmoid":
+        X = X * (np.random.default_rng(0).random(X.shape) < 0.2)
+    weights = WEIGHTS[: len(y)] if weighted else np.ones(len(y))
+    data = X if storage == "dense" else scipy.sparse.csr_array(X)
+    settings = {"kernel": kernel, **KERNELS[kernel], **ESTIMATORS[name]}
+    ours = getattr(pairstep.svm, name)(tol=1e-6, **settings).fit(data, y, weights)
+    theirs = getattr(sklearn.svm, name)(tol=1e-7, **settings).fit(X, y, weights)
+    K = gram(X, kernel)
+    value, best = (objective(name, one_dual(m, weights), K, y, weights) for m in (ours, theirs))
+    assert value == pytest.approx(best, rel=1e-6)
+    assert ours.fit_status_ == 0
+    assert ours.optimality_.kkt_violation.max() <= 1e-6
+    decide = "predict" if "SVR" in name else "decision_function"
+    expected = getattr(theirs, decide)(X)
+    difference = np.abs(getattr(ours, decide)(data) - expected).max()
+    assert difference <= 1e-3 * (1 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+@pytest.mark.parametrize("name", ["SVC", "NuSVC"])
+def test_objectives_of_pairs_are_those_of_libsvm(name, weighted):
+    X, y = DATA["three classes"]
+    weights = WEIGHTS[: len(y)] if weighted else np.ones(len(y))
+    settings = {**KERNELS["rbf"], **ESTIMATORS[name]}
+    shape = {"decision_function_shape": "ovo"}
+    ours = getattr(pairstep.svm, name)(tol=1e-7, **settings, **shape).fit(X, y, weights)
+    theirs = getattr(sklearn.svm, name)(tol=1e-8, **settings, **shape).fit(X, y, weights)
+    K = gram(X, "rbf")
+    for i, j in combinations(range(3), 2):
+        own = weights * np.isin(y, (i, j))
+        value, best = (
+            objective(name, one_dual(m, weights, i, j), K, y, own) for m in (ours, theirs)
+        )
+        assert value == pytest.approx(best, rel=1e-6)
+    np.testing.assert_allclose(
+        ours.decision_function(X), theirs.decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def primal(name, model, X, y, weights, z, K):
+    """Return the primal objective at the decision function of the model."""
+    decision = model.predict(X) if name == "SVR" else model.decision_function(X)
+    norm = z @ K @ z / 2
+    if name == "SVC":
+        sign = np.where(y == model.classes_[1], 1.0, -1.0)
+        return norm + 3.0 * weights @ np.maximum(1 - sign * decision, 0)
+    if name == "SVR":
+        return norm + 3.0 * weights @ np.maximum(np.abs(y - decision) - 0.2, 0)
+    offset = model.offset_[0]
+    return norm - 0.15 * weights.sum() * offset + weights @ np.maximum(-decision, 0)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-8])
+@pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM"])
+def test_gap_bounds_the_distance_to_the_primal(name, tol):
+    """Primal minus dual at the fitted model, computed without the solver and without LIBSVM."""
+    X, y = data_for(name)
+    weights = WEIGHTS[: len(y)]
+    model = getattr(pairstep.svm, name)(tol=tol, **KERNELS["rbf"], **ESTIMATORS[name])
+    model.fit(X, y, weights)
+    K, z = gram(X, "rbf"), one_dual(model, np.ones(len(y)))
+    dual = -objective(name, z, K, y, weights)
+    gap = primal(name, model, X, y, weights, z, K) - dual
+    reported = model.optimality_.duality_gap[0]
+    slack = 1e-12 * (1 + abs(dual))
+    assert -slack <= gap <= weights.sum() * 3 * tol + slack
+    assert reported <= gap + slack  # whose bias is the best one for these coefficients
+    assert model.optimality_.kkt_violation[0] <= tol
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-6])
+def test_violation_matches_its_definition(tol):
+    X, y = data_for("SVC")
+    model = pairstep.svm.SVC(tol=tol, **KERNELS["rbf"], **ESTIMATORS["SVC"]).fit(X, y)
+    z, sign = one_dual(model, np.ones(len(y))), np.where(y == 1, 1.0, -1.0)
+    gradient = gram(X, "rbf") @ z - sign
+    upper, lower = np.maximum(3 * sign, 0), np.minimum(3 * sign, 0)
+    violation = gradient[z > lower].max() - gradient[z < upper].min()
+    assert model.optimality_.kkt_violation[0] == pytest.approx(max(violation, 0), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_float32_data(name):
+    X, y = data_for(name)
+    settings = {**KERNELS["rbf"], **ESTIMATORS[name]}
+    narrow = getattr(pairstep.svm, name)(tol=1e-6, **settings).fit(X.astype(np.float32), y)
+    wide = getattr(pairstep.svm, name)(tol=1e-6, **settings).fit(X, y)
+    assert narrow.support_vectors_.dtype == np.float32
+    decide = "predict" if "SVR" in name else "decision_function"
+    for data in (X, X.astype(np.float32)):
+        expected = getattr(wide, decide)(X)
+        np.testing.assert_allclose(getattr(narrow, decide)(data), expected, atol=1e-3)
+        np.testing.assert_allclose(getattr(wide, decide)(data), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cache_of_either_type_reaches_the_tolerance(dtype):
+    X, y = data_for("SVC")
+    model = pairstep.svm.SVC(C=100.0, gamma=0.05, tol=1e-9, dtype=dtype).fit(X, y)
+    assert model.fit_status_ == 0
+    assert model.optimality_.kkt_violation[0] <= 1e-9
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_weights_are_repetitions(name):
+    X, y = data_for(name)
+    weights = RNG.integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weights)
+    settings = {"tol": 1e-9, **KERNELS["rbf"], **ESTIMATORS[name]}
+    weighted = getattr(pairstep.svm, name)(**settings).fit(X, y, weights)
+    repeated = getattr(pairstep.svm, name)(**settings).fit(X[rows], y[rows])
+    decide = "predict" if "SVR" in name else "decision_function"
+    np.testing.assert_allclose(
+        getattr(weighted, decide)(X), getattr(repeated, decide)(X), rtol=1e-5, atol=1e-6
+    )

@@ -1,0 +1,123 @@
+"""The estimators with other tools of scikit-learn: searches, pipelines, metadata routing."""
+
+import pickle
+
+import numpy as np
+import pandas
+import polars
+import pytest
+import sklearn
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import pairstep.threads
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+X, Y = load_iris(return_X_y=True)
+NAMES = ["a", "b", "c", "d"]
+ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_pickle_and_clone(Estimator):
+    model = Estimator(gamma=0.2, dtype=np.float64, rule="gs-1").fit(X, Y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    np.testing.assert_array_equal(copy.optimality_.duality_gap, model.optimality_.duality_gap)
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "support_")
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
+@pytest.mark.parametrize("Estimator", ALL)
+def test_frames(Estimator, frame):
+    table = frame(dict(zip(NAMES, X.T, strict=True)))
+    model = Estimator().fit(table, Y)
+    assert model.feature_names_in_.tolist() == NAMES
+    np.testing.assert_array_equal(model.predict(table), Estimator().fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[NAMES[::-1]])
+
+
+def test_labels_from_a_frame():
+    labels = pandas.Series(np.array(["x", "y", "z"])[Y], dtype="category")
+    model = SVC().fit(X, labels)
+    assert model.classes_.tolist() == ["x", "y", "z"]
+    assert model.score(X, labels) > 0.95
+
+
+def test_set_output():
+    pipeline = make_pipeline(StandardScaler(), SVC()).set_output(transform="pandas")
+    pipeline.fit(pandas.DataFrame(X, columns=NAMES), Y)
+    assert pipeline[-1].feature_names_in_.tolist() == NAMES
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_grid_search(n_jobs):
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1, 10]}, cv=3, n_jobs=n_jobs
+    ).fit(X, Y)
+    assert search.best_score_ > 0.95
+
+
+def test_search_slices_precomputed_kernels():
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 1]}, cv=3).fit(X @ X.T, Y)
+    assert search.best_score_ > 0.9
+
+
+def test_calibration_gives_probabilities():
+    model = CalibratedClassifierCV(SVC(), ensemble=False, cv=3).fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_metadata_routing(Estimator):
+    weights = np.linspace(0.5, 2, 150)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Estimator().set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model).fit(X, Y, sample_weight=weights)
+    scaled = StandardScaler().fit_transform(X)
+    expected = Estimator().fit(scaled, Y, sample_weight=weights)
+    np.testing.assert_array_equal(pipeline[-1].dual_coef_, expected.dual_coef_)
+
+
+def test_cross_validation_with_routed_weights():
+    weights = np.linspace(0.5, 2, 150)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        scores = cross_val_score(model, X, Y, params={"sample_weight": weights}, cv=3)
+    assert scores.min() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"), [(None, 8), (-1, 8), (1, 1), (3, 3), (100, 8), (-2, 7), (-100, 1)]
+)
+def test_n_jobs(monkeypatch, n_jobs, expected):
+    monkeypatch.setattr(pairstep.threads, "available", lambda: 8)
+    assert SVC(n_jobs=n_jobs)._threads() == expected
+
+
+def test_n_jobs_inside_workers():
+    counts = Parallel(n_jobs=2)(delayed(SVC(n_jobs=-1)._threads)() for _ in range(2))
+    assert sum(counts) <= max(pairstep.threads.available(), 2)
+
+
+def test_threads_do_not_change_the_result():
+    one, all_of_them = (SVC(n_jobs=n_jobs, tol=1e-8).fit(X, Y) for n_jobs in (1, -1))
+    np.testing.assert_allclose(
+        one.decision_function(X), all_of_them.decision_function(X), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("Estimator", ALL)
+def test_deterministic(Estimator):
+    first, second = (Estimator().fit(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
+    np.testing.assert_array_equal(first.intercept_, second.intercept_)

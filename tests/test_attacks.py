@@ -1,0 +1,127 @@
+"""The random checks of tests/attacks run, pass on a few cases, and detect planted defects."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.attacks import fits, optima, problems, solvers, svms
+from tests.attacks.exact import Exact
+from tests.attacks.problems import Problem, Sums
+
+
+def kinds(defects):
+    return {defect.kind for defect in defects}
+
+
+def plain(**changes):
+    n = 4
+    diagonal = np.diag([1.0, 2.0, 4.0, 8.0])
+    problem = Problem(Sums(1.0, 1.0), np.zeros(n), np.full(n, np.inf), Q=diagonal, bounded=True)
+    return replace(problem, **changes)
+
+
+def test_exact_numbers_have_no_rounding_error():
+    a, b = Exact.of([1e30, 1.0, -1e30]), Exact.of(1e-30)
+    assert a.sum().numbers() == 1
+    assert (a * b).sum().floats() == 1e-30
+    assert (a @ a).numbers() == 2 * int(1e30) ** 2 + 1
+
+
+@pytest.mark.parametrize("family", problems.FAMILIES)
+def test_every_family_is_solved_and_checked(family):
+    attack = solvers.Solvers(limit=20)
+    case = problems.FAMILIES[family][1](np.random.default_rng(3))
+    case = case if isinstance(case, problems.Case) else problems.Case(family, case)
+    word, _ = attack.check(case, attack.solve(case))
+    assert word in {"optimal", "refused", "unbounded", "stalled"}
+
+
+def test_a_right_answer_has_no_defect():
+    problem = plain()
+    assert list(solvers.check_answer(problem, solvers.ask(problem), [])) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"x": np.array([0.5, 0.5, 0.0, 0.0])}, "violation"),
+        ({"x": np.array([1.5, -0.5, 0.0, 0.0])}, "bounds"),
+        ({"x": np.array([0.5, 0.25, 0.125, 0.0625])}, "sum"),
+        ({"x": np.array([np.nan, 1.0, 0.0, 0.0])}, "not finite"),
+        ({"fun": 1.0}, "fun"),
+        ({"status": "unbounded"}, "unbounded"),
+        ({"status": "stalled"}, "stalled at the optimum"),
+        ({"x": np.array([0.5, 0.5, 0.0, 0.0]), "suboptimality_bound": 1e-9}, "bound"),
+        ({"x": np.array([0.5, 0.5, 0.0, 0.0]), "tolerance": 10.0}, "value"),
+        ({"kkt_violation": 1.0}, "reported violation"),
+    ],
+)
+def test_a_planted_defect_is_found(changes, kind):
+    problem = plain()
+    answer = solvers.ask(problem)
+    answer.result = replace(answer.result, **changes)
+    assert kind in kinds(solvers.check_answer(problem, answer, []))
+
+
+def test_a_refusal_is_right_only_where_nothing_is_feasible():
+    refused = solvers.Answer(None, "no")
+    assert kinds(solvers.check_answer(plain(), refused, [])) == {"refused"}
+    assert list(solvers.check_answer(plain(upper=np.full(4, 0.2)), refused, [])) == []
+    answer = solvers.ask(plain())
+    assert kinds(solvers.check_answer(plain(upper=np.full(4, 0.2)), answer, [])) == {"infeasible"}
+
+
+def test_a_direction_without_end_is_found_in_integers():
+    problem = plain(
+        Q=np.array([[1.0, -1], [-1, 1]]), c=np.array([-1.0, -1]), lower=np.zeros(2),
+        upper=np.full(2, np.inf), sums=Sums(0.0, np.inf), bounded=None,
+    )  # fmt: skip
+    d = optima.falls_forever(problem)
+    assert optima.leads_down(problem, d, np.zeros(2))
+    assert optima.falls_forever(replace(problem, c=np.array([-1.0, 1]))) is None
+
+
+def fit(estimator="SVC", **parameters):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(40) > 0).astype(int)
+    if estimator in ("SVR", "NuSVR"):
+        y = X[:, 0] + 0.5 * rng.standard_normal(40)
+    given = {"kernel": "rbf", "gamma": 0.5, "tol": 1e-3} | parameters
+    return fits.Fit("standard", estimator, given, X, y, None)
+
+
+FITS = [
+    fit(C=10.0),
+    fit(C=10.0, kernel="linear"),
+    fit(C=1.0, kernel="poly", degree=3, coef0=1.0),
+    fit("NuSVC", nu=0.3),
+    fit("SVR", C=10.0, epsilon=0.1),
+    fit("NuSVR", C=10.0, nu=0.5),
+    fit("OneClassSVM", nu=0.3),
+]
+
+
+@pytest.mark.parametrize("case", FITS, ids=lambda case: case.title)
+def test_a_model_is_checked_and_a_changed_one_found(case):
+    attack = svms.Svms("cpu", limit=20)
+    answer = attack.solve(case)
+    assert attack.check(case, answer) == ("optimal", [])
+    z = answer.model.dual_coef_[0].copy()
+    for side in (z > 0, z < 0):  # the sums stay, and so do the bounds
+        z[side] = z[side][::-1]
+    answer.model.dual_coef_ = z[None]
+    assert kinds(attack.check(case, answer)[1]) == {"optimal"}
+
+
+def test_a_status_that_is_not_optimal_needs_a_warning():
+    attack = svms.Svms("cpu", limit=20)
+    answer = attack.solve(fit(C=10.0, max_iter=2))
+    assert attack.check(FITS[0], answer)[1] == []
+    answer.converged = True
+    assert kinds(attack.check(FITS[0], answer)[1]) == {"silent"}

@@ -1,0 +1,287 @@
+"""What the documents say is so: what they name exists, their figures are the benchmarks'.
+
+Their code blocks run by themselves: see `conftest.py` beside `pyproject.toml`.
+"""
+
+import importlib
+import inspect
+import json
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pairstep
+from pairstep.rules import RULES
+from pairstep.solve.steps import STEPS
+
+ROOT = Path(__file__).parents[1]
+SITE = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in (
+        "*.md",
+        "guide/*.md",
+        "migration/*.md",
+        "theory/*.md",
+        "extending/*.md",
+        "api/*.md",
+    )
+    for path in (ROOT / "docs").glob(pattern)
+)
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *SITE)
+FOLDERS = ("src", "cpp", "tests", "docs", "benchmarks", "examples")
+BENCHMARKS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
+BUILT = ("_build/", "examples/")  # made when the site is built
+
+pytestmark = pytest.mark.skipif(
+    not (SITE and all((ROOT / name).exists() for name in DOCUMENTS)),
+    reason="not a full source checkout",
+)
+every_document = pytest.mark.parametrize("name", DOCUMENTS)
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def marked(text, name):
+    """What stands between <!-- name --> and <!-- end name -->."""
+    return text.split(f"<!-- {name} -->")[1].split(f"<!-- end {name} -->")[0]
+
+
+def first_column(table):
+    rows = [line for line in table.splitlines() if re.match(r"\| \[?`", line)]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+class TestEveryDocument:
+    @every_document
+    def test_files_exist(self, name):
+        text = text_of(name)
+        links = [
+            link
+            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text, flags=re.S)
+            if not link.startswith("https://")
+        ]
+        quoted = re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]*|[\w-]+\.(?:md|toml|txt))`", text)
+        run = re.findall(r"python ((?:\w+/)+\w+\.py)", text)
+        base = (ROOT / name).parent
+        for path in links:
+            target = (base / path).resolve().relative_to(ROOT)
+            built = (
+                target.as_posix().removeprefix("docs/").startswith(BUILT)
+                and target.parts[0] == "docs"
+            )
+            assert built or (ROOT / target).exists(), path
+        for path in quoted + run:
+            assert (ROOT / path).exists(), path
+
+    @every_document
+    def test_commands_exist(self, name):
+        text = text_of(name)
+        makefile = text_of("Makefile")
+        for target in re.findall(r"(?:^    |`)make ([\w-]+)", text, flags=re.M):
+            assert re.search(rf"^{re.escape(target)}:", makefile, flags=re.M), target
+        for module in re.findall(r"python -m (benchmarks[\w.]+)", text):
+            assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
+        for benchmark in re.findall(r"pairstep bench (\w+)", text):
+            assert (ROOT / "benchmarks" / f"{benchmark}.py").exists(), benchmark
+
+    @every_document
+    def test_no_path_of_one_computer_is_named(self, name):
+        assert not re.search(
+            r"/(?:work|home|root|tmp|Users)/|localhost|\d+\.\d+\.\d+\.\d+", text_of(name)
+        )
+
+    def test_commands_of_the_shell_exist(self):
+        scripts = tomllib.loads(text_of("pyproject.toml"))["project"]["scripts"]
+        assert "pairstep" in scripts
+        usage = subprocess.run(
+            [sys.executable, "-m", "pairstep", "--help"],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        documented = {
+            command
+            for name in DOCUMENTS
+            for command in re.findall(r"(?:`|^    )pairstep (\w+)", text_of(name), flags=re.M)
+        }
+        assert documented
+        for command in documented:
+            assert re.search(rf"^ +{command}\b", usage, flags=re.M), command
+
+
+class TestReadme:
+    def test_the_readme_is_short(self):
+        assert len(text_of("README.md").splitlines()) < 110
+
+    def test_the_first_thing_seen_is_labels_in_and_labels_out(self):
+        readme = text_of("README.md")
+        code, shown = re.search(
+            r"^```python\n(.*?)^```\n+```text\n(.*?)^```", readme, re.M | re.S
+        ).groups()
+        before = readme.split(code)[0]
+        assert "```" not in before.removesuffix("```python\n")
+        assert len(before.splitlines()) < 20
+        assert "pd.Series" in code
+        assert "bonds" in shown
+
+    def test_private_terms_do_not_occur(self):
+        words = re.findall(r"[a-z]+", text_of("README.md").lower())
+        assert not {"account", "accounts", "gear", "gears", "leap", "prices", "room"} & set(words)
+
+    def test_figures_are_those_of_the_benchmarks(self):
+        record = runpy.run_path(str(ROOT / "docs" / "record.py"))
+        assert marked(text_of("README.md"), "figures").lstrip() == record["figures"]()
+
+
+class TestSite:
+    def test_every_public_name_is_documented(self):
+        table = marked(text_of("docs/api/index.md"), "surface")
+        assert sorted(first_column(table)) == sorted(pairstep.__all__)
+
+    @pytest.mark.parametrize(
+        "module", ["pairstep", "pairstep.svm", "pairstep.dask", "pairstep.theory"]
+    )
+    def test_every_name_has_a_page(self, module):
+        pytest.importorskip("sklearn")
+        if module == "pairstep.dask":
+            pytest.importorskip("distributed")
+        here = importlib.import_module(module)
+        public = getattr(here, "__all__", None) or [
+            name
+            for name, value in vars(here).items()
+            if inspect.isfunction(value) and value.__module__ == module and name[0] != "_"
+        ]
+        pages = "\n".join(
+            page for page in map(text_of, SITE) if f".. currentmodule:: {module}\n" in page
+        )
+        for name in public:
+            assert re.search(rf"^   {name}$", pages, flags=re.M), name
+
+    def test_every_rule_is_in_the_table(self):
+        table = marked(text_of("docs/guide/rules.md"), "rules")
+        assert sorted(first_column(table)) == sorted(RULES)
+
+    def test_every_step_is_documented(self):
+        steps = re.search(r"^Steps: (.*)$", text_of("docs/guide/rules.md"), flags=re.M)[1]
+        assert set(re.findall(r'`"([^"]+)"`', steps)) == set(STEPS) - {"auto"}
+
+    def test_every_status_is_documented(self):
+        text = text_of("docs/guide/stopping.md")
+        for status in pairstep.Status:
+            assert f"`{status}`" in text, status
+
+    def test_every_parameter_of_scikit_learn_is_documented(self):
+        svm = pytest.importorskip("sklearn.svm")
+        documented = first_column(marked(text_of("docs/migration/scikit-learn.md"), "parameters"))
+        theirs = {
+            parameter
+            for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
+            for parameter in inspect.signature(getattr(svm, name)).parameters
+        }
+        assert theirs <= set(documented)
+
+    def test_every_option_of_libsvm_is_documented(self):
+        documented = marked(text_of("docs/migration/libsvm.md"), "options")
+        for option in ("s", "t", "d", "g", "r", "c", "n", "p", "m", "e", "h", "b", "wi", "v", "q"):
+            assert re.search(rf"`-{option}\b", documented), option
+
+    def test_options_of_ours_exist(self):
+        documented = marked(text_of("docs/migration/libsvm.md"), "options")
+        usage = subprocess.run(
+            [sys.executable, "-m", "pairstep", "train", "--help"],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        for option in re.findall(r"`(--[\w-]+)", documented):
+            assert re.search(rf"{option}\b", usage), option
+
+
+class TestBenchmarks:
+    @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+    def test_say_where_they_come_from(self, path):
+        benchmark = json.loads(path.read_text(encoding="utf-8"))
+        assert {"title", "command", "commit", "machine", "date", "columns", "rows"} <= set(
+            benchmark
+        )
+        assert re.fullmatch(r"[0-9a-f]{7,40}", benchmark["commit"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", benchmark["date"])
+        module = re.match(r"python -m (benchmarks\.\w+)", benchmark["command"])[1]
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists()
+        assert {len(row) for row in benchmark["rows"]} == {len(benchmark["columns"])}
+        for column in (benchmark.get("plot", {}).get(key) for key in ("name", "bar")):
+            assert column is None or column in benchmark["columns"]
+
+    def test_are_all_shown(self):
+        shown = re.findall(r"```\{benchmark\} ([\w-]+)", text_of("docs/benchmarks.md"))
+        assert sorted(shown) == sorted(path.stem for path in BENCHMARKS)
+
+    def test_a_benchmark_run_of_svms_is_recorded(self, monkeypatch):
+        pytest.importorskip("joblib")
+        monkeypatch.setattr("sys.path", list(sys.path))
+        monkeypatch.delitem(sys.modules, "benchmarks", raising=False)  # docs/benchmarks, perhaps
+        record = runpy.run_path(str(ROOT / "docs" / "record.py"))
+        ours = {"problem": "cod-rna", "solver": "pairstep", "dtype": "float64", "status": "ok",
+                "seconds": 0.25, "vs_libsvm": 40.0, "vs_onedal": None, "over_reference": 2.5,
+                "predict_vs_libsvm": 1.23456}  # fmt: skip
+        theirs = {**ours, "solver": "libsvm", "seconds": 10.0, "status": "over budget (> 10 s)"}
+        run = {"command": "", "commit": "1234567890-dirty", "machine": "", "rows": [ours, theirs]}
+        table = record["svm_table"](run)
+        assert table["rows"][0] == ["cod-rna", 0.25, ">10", None, 40.0, None, 2.5, 1.23]
+        assert table["commit"] == "1234567"
+        assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+
+    def test_rules_named_with_figures_exist(self):
+        for path in BENCHMARKS:
+            for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+                for cell in row:
+                    for rule in re.findall(r"^`([\w-]+)`$", str(cell)):
+                        assert rule in RULES, rule
+
+
+class TestContributing:
+    def test_native_files_are_documented(self):
+        text = text_of("CONTRIBUTING.md")
+        for path in (ROOT / "cpp").rglob("*.*"):
+            named = {path, path.with_suffix(".cpp")}  # a header stands with its source
+            names = {p.relative_to(ROOT).as_posix() for p in named}
+            names.add(f"{path.parent.relative_to(ROOT).as_posix()}/")  # a folder of one kind
+            assert any(f"| `{name}`" in text or f", `{name}`" in text for name in names), path.name
+
+    @pytest.mark.parametrize(
+        ("name", "path"),
+        [
+            ("RULES = {", "src/pairstep/rules/__init__.py"),
+            ("struct Rule {", "cpp/core/types.hpp"),
+            ("enum class StepLength", "cpp/core/types.hpp"),
+            ("class Units", "cpp/isa/selection/units.hpp"),
+            ("class Objective(Protocol)", "src/pairstep/objectives/objective.py"),
+            ("STEPS = (", "src/pairstep/solve/steps.py"),
+            ("def plan(", "src/pairstep/solve/steps.py"),
+            ("def assumed_curvature(", "src/pairstep/solve/loop.py"),
+            ("assumed_curvature(", "cpp/isa/greedy.hpp"),
+            ("BACKTRACKING", "src/pairstep/solve/choose_solver.py"),
+            ("OBJECTIVES = {", "tests/solve/test_minimize.py"),
+            ("STEPS = (", "tests/solve/test_minimize.py"),
+            ("NORM = {", "tests/rules/test_rules.py"),
+            ("class Layout", "src/pairstep/constraints/layout.py"),
+            ("nb::enum_<StepLength>", "cpp/python/module.cpp"),
+            ("class Oracle {", "cpp/engine/oracle.hpp"),
+            ("class Oracle(Protocol)", "src/pairstep/solve/oracle.py"),
+            ("class Axis", "src/pairstep/labels.py"),
+        ],
+    )
+    def test_names_exist(self, name, path):
+        assert f"`{path}`" in text_of("CONTRIBUTING.md")
+        assert name in text_of(path)
+
+
+@pytest.mark.slow
+def test_the_picture_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "derivatives.png"
+    subprocess.run([sys.executable, ROOT / "docs/picture.py", "--out", out], check=True)
+    assert out.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,122 @@
+"""The package in an environment that has only NumPy and SciPy."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy
+
+import pairstep
+from pairstep import _core
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("extras")]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """Return the Python of a virtual environment with NumPy, SciPy and pairstep."""
+    environment = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (site,) = environment.glob("lib/python*/site-packages")
+    for library in (np, scipy):
+        folder = Path(library.__file__).parent
+        for part in (folder, folder.with_name(f"{folder.name}.libs")):
+            if part.exists():
+                (site / part.name).symlink_to(part)
+    shutil.copytree(Path(pairstep.__file__).parent, site / "pairstep", dirs_exist_ok=True)
+    shutil.copy(_core.__file__, site / "pairstep")
+    return environment / "bin" / "python"
+
+
+def run(python, script):
+    done = subprocess.run(
+        [python, "-W", "error", "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, check=False, cwd=python.parent,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_solvers_need_numpy_and_scipy_only(bare):
+    script = """
+        import importlib.util
+        import numpy as np, pairstep
+        for absent in ("sklearn", "joblib", "pandas", "polars", "threadpoolctl", "matplotlib"):
+            assert importlib.util.find_spec(absent) is None, absent
+        A = np.random.default_rng(0).normal(size=(30, 10))
+        assert pairstep.solve_qp(A.T @ A).success
+        assert pairstep.simplex_lstsq(A, A[:, :4], n_jobs=2).success.all()
+        assert pairstep.minimize(pairstep.LeastSquares(A, A[:, 0]), pairstep.Simplex()).success
+        results = pairstep.path(pairstep.Quadratic(A.T @ A), pairstep.Simplex, over=[1.0, 2.0])
+        assert all(result.success for result in results)
+        assert pairstep.minimize(*pairstep.from_qp(np.eye(3), A=np.ones(3), b=1.0)).success
+        print(pairstep.__file__)
+    """
+    (where,) = run(bare, script)
+    assert where.startswith(str(bare.parents[1]))
+
+
+def test_every_objective_sectors_and_frontiers_need_no_more(bare):
+    script = """
+        import numpy as np, pairstep
+        A = np.random.default_rng(0).normal(size=(30, 10))
+        positive, risk = np.abs(A) + 0.1, A.T @ A
+        objectives = [
+            pairstep.Quadratic(risk), pairstep.FactorModel(A, 0.1),
+            pairstep.L1Penalized(pairstep.Quadratic(risk), (0.1, 0.2), 0.1),
+            pairstep.Smooth(lambda x: float(x @ risk @ x), n=10),
+            pairstep.MixtureLikelihood(positive), pairstep.LogGrowth(0.01 * A),
+            pairstep.Logistic(A, np.arange(30) % 2), pairstep.KLDivergence(positive, A[:, 0] ** 2),
+            pairstep.DOptimal(A[:, :3]), pairstep.RiskParity(risk),
+        ]
+        for objective in objectives:
+            result = pairstep.minimize(objective, pairstep.Simplex())
+            assert result.success, (objective, result)
+            result._repr_html_()
+        limits = {"groups": list("aaabbbcccc"), "group_total": {"a": (0.0, 0.2)}}
+        assert pairstep.solve_qp(risk, **limits).group_multipliers["a"] < 0
+        assert len(pairstep.efficient_frontier(risk, A[0], n_points=3).risk) == 3
+        pairstep.propose("gs-1", A[0], np.full(10, 0.1), 0.0, 1.0, alpha=0.1)
+    """
+    assert run(bare, script) == []
+
+
+def test_svm_commands_name_the_missing_package(bare):
+    for command in ("train", "predict", "tune"):
+        done = subprocess.run(
+            [bare, "-m", "pairstep", command, "data", "model"],
+            capture_output=True, text=True, check=False, cwd=bare.parent,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert done.stderr.endswith("needs scikit-learn: pip install 'pairstep[sklearn]'\n")
+
+
+def test_estimators_and_plots_name_the_missing_package(bare):
+    script = """
+        import numpy as np, pairstep
+
+        def said(call):
+            try:
+                call()
+            except ImportError as error:
+                print(error)
+
+        said(lambda: pairstep.SimplexRegressor)
+        said(lambda: pairstep.KernelMeanMatching)
+        said(lambda: __import__("pairstep.svm"))
+        said(lambda: pairstep.solve_qp(np.eye(2)).plot())
+        said(lambda: pairstep.Smooth(sum, "jax"))
+        said(lambda: pairstep.Smooth(sum, hessian="torch"))
+    """
+    assert run(bare, script) == [
+        "SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "KernelMeanMatching needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "plot needs matplotlib: pip install 'pairstep[plots]'",
+        "Smooth needs jax: pip install 'pairstep[jax]'",
+        "Smooth needs torch: pip install 'pairstep[torch]'",
+    ]
