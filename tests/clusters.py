@@ -2,6 +2,7 @@
 
 import contextlib
 
+import dask
 import dask.array
 import distributed
 import numpy as np
@@ -9,8 +10,13 @@ import numpy as np
 
 @contextlib.contextmanager
 def cluster_of(workers, **settings):
-    """Yield a client of worker processes with one thread each."""
+    """Yield a client of worker processes with one thread each.
+
+    dask's memory manager would remove the copies of scattered arrays that a search needs when a
+    worker is killed.
+    """
     with (
+        dask.config.set({"distributed.scheduler.active-memory-manager.start": False}),
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
             dashboard_address="127.0.0.1:0", death_timeout=20, **settings,

@@ -345,7 +345,7 @@ def test_names_on_the_dashboard_and_laziness(client):
     seen = []
 
     class Listener(distributed.SchedulerPlugin):
-        def transition(self, key, start, newton_phase, *_, **__):
+        def transition(self, key, start, finish, *_, **__):
             seen.append(str(key))
 
     client.cluster.scheduler.add_plugin(Listener(), name="listener")

@@ -77,8 +77,8 @@ def test_our_own_search(client, expected_of_own):
     keys = []
 
     class Listener(distributed.SchedulerPlugin):
-        def transition(self, key, start, newton_phase, *_, **__):
-            if newton_phase == "processing":
+        def transition(self, key, start, finish, *_, **__):
+            if finish == "processing":
                 keys.append(key)
 
     with joblib.parallel_config(backend="dask", client=client, scatter=[X, Y]):

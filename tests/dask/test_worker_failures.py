@@ -237,7 +237,11 @@ def test_workers_that_die_at_every_message(monkeypatch, fresh_client):
         return exchange(partitions, lines, each)
 
     monkeypatch.setattr(Partitions, "_exchange", deadly)
-    with pytest.raises(RuntimeError, match="lost 6 times in a row"):
+    # dask does not restart a worker that is killed before its nanny has seen it run.
+    with (
+        dask.config.set({"pairstep.timeout": "10s"}),
+        pytest.raises(RuntimeError, match="lost 6 times in a row|the cluster has no workers left"),
+    ):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 
 
