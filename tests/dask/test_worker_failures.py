@@ -38,7 +38,7 @@ def objective(model):
 
 
 def processes_of(client, worker):
-    """Return the living process of a worker, or nothing. The nanny knows it; a dying worker may not answer."""
+    """Return the living process of a worker, or nothing. A dying worker does not answer itself."""
     nannies = [each for each in client.cluster.workers.values() if each.worker_address == worker]
     return [nanny.pid for nanny in nannies if nanny.pid]
 
@@ -240,7 +240,7 @@ def test_workers_that_die_at_every_message(monkeypatch, fresh_client):
     # dask does not restart a worker that is killed before its nanny has seen it run.
     with (
         dask.config.set({"pairstep.timeout": "10s"}),
-        pytest.raises(RuntimeError, match="lost 6 times in a row|the cluster has no workers left"),
+        pytest.raises(RuntimeError, match=r"lost 6 times in a row|the cluster has no workers left"),
     ):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
 
