@@ -29,8 +29,8 @@ struct Certificate {
   // their totals.
   double residual = 0.0;
   // One multiplier per group: the middle of its interval, or the finite end if the other end is
-  // infinite. For nested groups: first the multiplier of the
-  // total, then for each group the multiplier of its limit, which is 0 where no limit is active.
+  // infinite. For nested groups: first the multiplier of the total, then for each group the
+  // multiplier of its limit, which is 0 where no limit is active.
   std::vector<double> multiplier;
 };
 

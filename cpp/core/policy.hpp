@@ -1,5 +1,5 @@
 // Numerical policy: the thresholds that decide when a solve may stop and when a difference counts
-// as rounding error. Every solver uses these values, and Python reads them as
+// as rounding error. The native solvers use these values, and Python reads the tolerances as
 // `_core.NumericalPolicy`, so that a point which one part of the library accepts as optimal is not
 // rejected by another.
 #pragma once
