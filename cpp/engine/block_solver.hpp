@@ -33,7 +33,9 @@ struct BlockSolverSettings {
   static constexpr Index members_per_violating = 4;
   static constexpr Index max_free_members = 8000;  // bounds the O(q^2) memory and time of a block
 
-  // Free variables join every working set after this many rounds without a halved violation.
+  // Free variables join every working set after this many rounds without a halved violation. Fewer
+  // rounds would make blocks large in problems that do not need it; more would prolong the slow
+  // phase of those that do.
   static constexpr int rounds_before_free = 10;
 
   // Newton's method may solve a block once coordinate steps that left their blocks unsolved have
@@ -55,7 +57,8 @@ struct BlockSolverSettings {
   static constexpr Index costly_copy_members = 1000;  // above this, copying is as slow as solving
   static constexpr double target_of_goal = 0.5;  // never aim below this fraction of the final goal
 
-  // Limit on the steps in a block: base + per member.
+  // Limit on the steps in a block: base + per member. More steps solve the block more accurately,
+  // but for derivatives that the next rounds change again.
   static constexpr Index base_steps_of_cheap_block = 10'000;
   static constexpr Index steps_per_member_of_cheap_block = 100;
   static constexpr Index steps_per_member_with_free = 50;
@@ -82,7 +85,8 @@ struct BlockSolverSettings {
   static constexpr double late_violation_fraction = 0.01;
 
   // Iteration limit for functions that turn out not to be convex: a constant plus a multiple of the
-  // number of variables. Such functions may decrease very slowly for a very long time.
+  // number of variables. Such functions may decrease very slowly for a very long time, so a
+  // larger limit would mostly prolong solves that do not converge.
   static constexpr Index max_iterations_nonconvex = 200'000;
   static constexpr Index max_iterations_nonconvex_per_variable = 200;
 
@@ -95,9 +99,11 @@ struct BlockSolverSettings {
   static constexpr Index max_iterations_since_halved_per_variable = 300;
   static constexpr Index max_rounds_since_halved = 5'000;
 
-  // Limits on stagnation. A check recomputes the gradient; it fails if it does not halve the
-  // smallest violation that was verified before. The limits on failed checks in a row are for one
-  // call of run() and for all calls with the same tolerance.
+  // Limits on stagnation. Larger ones spend more time on solves that have reached the precision of
+  // the oracle; smaller ones may end a solve that would still make progress. A check recomputes the
+  // gradient; it fails if it does not halve the smallest violation that was verified before. The
+  // limits on failed checks in a row are for one call of run() and for all calls with the same
+  // tolerance.
   static constexpr int max_failed_checks = 3;
   static constexpr int max_failed_checks_in_all = 20;
   // A round makes no progress if the objective decreases by less than this fraction of its total

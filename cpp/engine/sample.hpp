@@ -11,13 +11,15 @@ namespace pairstep {
 // How duals are sampled. The Python driver of the other back ends (src/pairstep/svm/driver.py)
 // reads these values as its defaults.
 struct SampleSettings {
-  // Each sample has this many times the rows of the one before it.
+  // Each sample has about this many times the rows of the one before it. A larger ratio predicts
+  // each solution from fewer rows; a smaller one adds samples to solve.
   static constexpr int GROWTH = 4;
   // Fewest variables in a sample. A dual with fewer than GROWTH * MIN_SIZE variables is not
   // sampled, because solving the dual itself is as fast.
   static constexpr Index MIN_SIZE = 2000;
-  // A sample is solved to this multiple of the tolerance. Its solution only serves as a starting
-  // point, so a smaller multiple would cost more than it saves.
+  // A sample is solved to this multiple of the tolerance, because its solution only serves as a
+  // starting point. A smaller multiple would spend more time on samples; a larger one would predict
+  // fewer bounds correctly.
   static constexpr double TOLERANCE_FACTOR = 30;
   // Smallest fraction of a sample's variables that must be at a nonzero bound. A sample predicts
   // which variables are at these bounds. With fewer of them, the prediction saves less than it

@@ -18,7 +18,8 @@ struct SmallSettings {
   // Limit on the size of every number of the problem. x'Qx multiplies three of them, and the
   // product must stay below the largest double, 1.8e308.
   static constexpr double max_input = 1e100;
-  // Limits a run to milliseconds. The general solver continues with the problems that need more.
+  // Limits the solve to milliseconds. Problems that need more are left to the general solver, which
+  // can be interrupted.
   static constexpr Index max_iterations_per_variable = 100;
   // Maximum number of solver runs. The tolerance depends on the solution, so the first run may aim
   // at a wrong tolerance.

@@ -29,7 +29,8 @@ class Pivoting {
 
   Found run() {
     // Give up after this many factorizations in a row without a new smallest number of misplaced
-    // variables. The method may cycle, so more of them seldom help.
+    // variables. The method may cycle, so a limit is needed; a larger one would cost more
+    // factorizations in that case.
     constexpr int MAX_IDLE_ROUNDS = 3;
     // If the size of the terms of the gradient falls below this fraction of its largest value so
     // far, the terms vanish at the solution. A tolerance relative to their size there would be too

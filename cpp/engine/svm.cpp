@@ -33,7 +33,9 @@ struct SvmSettings {
   // the blocks.
   static constexpr std::size_t cache_per_matrix = 2;
 
-  // The Hessian of a working set takes 1 / cache_per_block of the cache, kernel rows the rest.
+  // The Hessian of a working set may take 1 / cache_per_block of the cache, and kernel rows the
+  // rest. More memory for the Hessian allows more free variables in a working set; more memory for
+  // rows avoids computing them again.
   static constexpr std::size_t cache_per_block = 4;
 };
 
