@@ -13,10 +13,11 @@
 
 namespace pairstep {
 
-// A block of memory that is mapped directly from the operating system when it is large. The system
-// provides a page only when it is first written, so unused memory costs nothing. Huge pages make
-// that first write cheap. They also speed up scattered reads, because the CPU's prefetcher stops at
-// every page boundary, which is every 4096 bytes with small pages.
+// A block of memory. The constructor with a size, and `fit` for large sizes, map it directly from
+// the operating system. The system provides a page only when it is first written, so unused memory
+// costs nothing. Huge pages make that first write cheap. They also speed up scattered reads,
+// because the CPU's prefetcher stops at every page boundary, which is every 4096 bytes with small
+// pages.
 class Arena {
  public:
   Arena() = default;
@@ -28,22 +29,23 @@ class Arena {
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // Return a block of at least `bytes`. If the block has to grow, its contents are lost and it
-  // grows by more than requested, so that a sequence of slightly larger requests reuses pages that
-  // have been written before: writing to a new page costs more than most computations in it. Heap
-  // blocks grow by a quarter. Mapped blocks grow fourfold, because pages that are never written are
-  // free.
+  // Return a block of at least `bytes`. If the block has to grow, its contents are lost and it gets
+  // larger than requested, so that a sequence of slightly larger requests reuses pages that have
+  // been written before: writing to a new page costs more than most computations in it. A heap
+  // block gets a quarter more than requested. A mapped block gets four times as much as requested,
+  // because pages that are never written are free.
   void* fit(std::size_t bytes) {
     if (bytes > bytes_) {
       release();
-      if (bytes < HUGE_PAGE) allocate(bytes + bytes / 4);
+      if (bytes < HUGE_PAGE_BYTES) allocate(bytes + bytes / 4);
       else if (!map(4 * bytes) && !map(bytes)) throw std::bad_alloc();
     }
     return data_;
   }
 
  private:
-  static constexpr std::size_t HUGE_PAGE = 1 << 21;  // bytes, on x86-64 and ARM64 Linux
+  // The usual size of a huge page on x86-64 and ARM64 Linux. Smaller blocks cannot contain one.
+  static constexpr std::size_t HUGE_PAGE_BYTES = 1 << 21;
   static constexpr std::align_val_t CACHE_LINE{64};  // bytes
 
   bool map(std::size_t bytes) {

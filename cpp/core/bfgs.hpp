@@ -7,6 +7,7 @@
 
 namespace pairstep {
 
+// The steps from which B is built, oldest first.
 struct Steps {
   Index count, n;
   const double *steps, *changes;  // s and y, one row each (count x n)
@@ -17,7 +18,8 @@ struct Steps {
 // direction := B^-1 direction, by the two-loop recursion.
 void divide_by_hessian(const Steps& steps, double* direction);
 
-// The 2 count x n matrix F for which B = diag(diagonal) + F' diag(1, -1, 1, -1, ...) F.
+// Write the matrix F, of 2 * count rows and n columns, for which
+// B = diag(diagonal) + F' diag(1, -1, 1, -1, ...) F.
 void factor_hessian(const Steps& steps, double* rows);
 
 }  // namespace pairstep

@@ -154,7 +154,8 @@ double gain_of_nested(const Point& point, const GroupSlack& slacks, double round
   return gain + gain_of(all.decreasing, all.increasing, INFINITY);
 }
 
-// First-order effect on the objective of the distance of a sum from its total.
+// Size of the first-order change of the objective that is due to the distance of a sum from its
+// total.
 double effect_of_residual(const Point& point, Index begin, Index end, double total,
                           double multiplier) {
   Sum residual;
@@ -242,9 +243,9 @@ Excess excess_with(const Point& point, Allowance allowance) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
     const double rounding =
         NumericalPolicy::sum_rounding * (point.nested() ? largest : largest_of(point, begin, end));
-    // Subtract a derivative in the middle first: a small allowance would otherwise be lost in the
-    // rounding of large derivatives. Nested groups are compared with each other, so they keep a
-    // common base of 0.
+    // Subtract the middle of the group's multiplier interval first: a small allowance would
+    // otherwise be lost in the rounding of large derivatives. Nested groups are compared with each
+    // other, so they keep a common base of 0.
     const double base =
         point.nested() ? 0.0 : multiplier_of(interval_of(point, begin, end, rounding));
     ExtremeDerivatives relaxed, plain;
@@ -266,7 +267,7 @@ Excess excess_with(const Point& point, Allowance allowance) {
 }
 
 // The allowance of a coordinate is half of `relative` times the largest term that cancels in its
-// derivative; linear_size(linear, group) is the size that its linear term counts with.
+// derivative. linear_size(linear[i], group) returns the size of the linear term for this purpose.
 template <class LinearSize>
 Excess excess_of_terms(const Point& point, const Quadratic& quadratic, double relative,
                        LinearSize linear_size) {
@@ -291,9 +292,11 @@ bool is_within_rounding(const Point& point, const Quadratic& quadratic) {
 }  // namespace
 
 std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
-  // Relative to the mean. If the entries deviate more, they have no clear common part: subtracting
-  // the mean would not make them much smaller.
-  constexpr double MAX_DEVIATION = 0.01;
+  // The mean counts as a common part if the mean distance of the entries from it is below this
+  // fraction of the mean, so that subtracting it makes the entries about 100 times smaller. A
+  // larger value would tighten the tolerance of problems whose entries are only similar. A smaller
+  // one would leave the tolerance loose although the entries have much in common.
+  constexpr double MAX_RELATIVE_DEVIATION = 0.01;
   std::vector<SharedCost> shared(std::size_t(point.n_groups));
   const auto measure = [&](Index begin, Index end) -> SharedCost {
     double sum = 0.0, deviation = 0.0;
@@ -301,7 +304,7 @@ std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
     const double count = double(std::max<Index>(end - begin, 1)), mean = sum / count;
     for (Index i = begin; i < end; ++i) deviation += std::abs(linear[i] - mean);
     deviation /= count;
-    if (!(deviation < MAX_DEVIATION * std::abs(mean))) return {};
+    if (!(deviation < MAX_RELATIVE_DEVIATION * std::abs(mean))) return {};
     return {mean, deviation};
   };
   if (point.nested()) std::fill(shared.begin(), shared.end(), measure(0, point.n));

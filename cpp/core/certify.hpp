@@ -18,16 +18,19 @@ namespace pairstep {
 
 struct Certificate {
   // Largest left derivative minus smallest right derivative, at least 0. Coordinates are compared
-  // within a group and, under one total, also across groups whose sums have slack.
+  // within a group and, if the groups are nested, also across groups whose sums have slack.
   double violation = 0.0;
   double bound = 0.0;  // Frank-Wolfe gap: at least f(x) - f* where f is convex
-  // The same gap if no coordinate changes by more than the largest |x_i| of its group. It measures
-  // the improvement near the point even if the bounds are far away or infinite.
+  // The same gap if x_i moves at most r to the next bound or breakpoint and at most r beyond that
+  // breakpoint, where r is the largest |x_j| of its group (of all groups if they are nested). It
+  // measures the improvement near the point even if the bounds are far away or infinite.
   double nearby = 0.0;
-  // Change of the objective due to the distance of the sums from their totals, to first order.
+  // Size of the first-order change of the objective that is due to the distance of the sums from
+  // their totals.
   double residual = 0.0;
-  // One multiplier per group, inside its interval. For nested groups: first the multiplier of the
-  // total, then for each group the multiplier of its limit, which is 0 where no limit is active.
+  // One multiplier per group: the middle of its interval, or the finite end if the other end is
+  // infinite. For nested groups: first the multiplier of the total, then for each group the
+  // multiplier of its limit, which is 0 where no limit is active.
   std::vector<double> multiplier;
 };
 
@@ -78,7 +81,8 @@ Excess excess_over(const Point& point, const Quadratic& quadratic, double tol);
 // remaining cases, in which terms vanish or the tolerance is below the rounding error.
 struct Verdict {
   bool optimal;
-  // Tolerance for the violation; if the point is not optimal, that of the pair that decides.
+  // Tolerance for the violation: if the point is optimal, that of the pair with the largest
+  // violation; otherwise that of the pair which exceeds its own tolerance most.
   double tolerance;
 };
 Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,

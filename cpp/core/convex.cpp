@@ -16,7 +16,7 @@ void Reduced::build(const double* hessian, Index n, const std::vector<Index>& me
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
     double* row = matrix_.data() + a * size_;
     Index reference = -1;
-    double common = 0.0;  // to all columns with the same reference coordinate
+    double common = 0.0;  // the term that all columns with this reference coordinate share
     for (Index b = a; b < size_; ++b) {
       if (first[b] != reference) {
         reference = first[b];

@@ -33,8 +33,10 @@ struct ConvexitySettings {
   // Rounding error of a reduced curvature. A Hessian that is positive definite with this ridge is
   // accepted as convex.
   static constexpr double rounding = 1e-14;
-  // A Hessian that needs a ridge up to this one counts as singular and indefinite only by rounding;
-  // the result of the solve mentions it. A Hessian that needs a larger one is not convex.
+  // A Hessian that is positive definite only with a ridge between `rounding` and this one counts as
+  // singular and indefinite by rounding alone; the result of the solve mentions it. A Hessian that
+  // needs a larger ridge is not convex. A larger value would accept more Hessians that are truly
+  // indefinite; a smaller one would reject singular Hessians that were computed inaccurately.
   static constexpr double max_rounding = 1e-9;
 };
 

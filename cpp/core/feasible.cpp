@@ -21,10 +21,12 @@ struct FeasibleSettings {
   // The projection ends when the sum is exact up to this many machine epsilons of its largest term;
   // `restore_sums` removes the rest.
   static constexpr double projection_epsilons = 0.25;
-  // Corrections of one sum. Each one leaves at most rounding errors of the coordinate it changes,
-  // so few are needed; the limit guarantees an end.
+  // Maximum number of corrections of one sum. A correction leaves at most the rounding error of the
+  // coordinate that it changes, so a few suffice; the limit guarantees termination.
   static constexpr int max_corrections = 16;
-  // A difference of up to this many ulp per coordinate is the rounding error of a group's sum.
+  // The sum of a nested group counts as equal to its limit if it differs by at most this many ulp
+  // per coordinate. A larger value would move sums onto limits that they do not touch; a smaller
+  // one would leave sums beside a limit that only rounding separates them from.
   static constexpr double ulps_per_coordinate = 8.0;
 };
 
@@ -60,8 +62,8 @@ struct Group {
   // The coordinate that should absorb the amount, or -1 if no single one can. A free coordinate is
   // preferred, because one at its bound would have to leave it. Among several the largest is
   // preferred: its own rounding error is at least as large as the amount, whereas a small
-  // coordinate may be small because its curvature is large, and then its derivative would change by
-  // much.
+  // coordinate may be small because its curvature is large, and then its derivative would change a
+  // lot.
   Index absorber_of(double amount) const {
     Index best = -1;
     bool best_is_free = false;
@@ -111,21 +113,21 @@ struct Group {
     return false;
   }
 
-  // Let a free coordinate absorb a rest that is within the rounding error of the group's sum.
+  // Let a free coordinate absorb the rest if it is within the rounding error of the group's sum.
   void round_to_total(double rest) {
     if (!(std::abs(rest) <= FeasibleSettings::ulps_per_coordinate * double(n) * ulp())) return;
     const Index absorber = absorber_of(rest);
     if (absorber >= 0 && is_free(absorber)) shift(absorber, rest);
   }
 
-  // Each correction leaves at most half an ulp of the coordinate that absorbs the rest, so few are
-  // needed.
+  // Make the sum equal to the total within an ulp, if the bounds allow it.
   void restore_sum() {
     for (int k = 0; k < FeasibleSettings::max_corrections; ++k) {
       const double rest = residual();
       if (rest == 0.0) return;
       const Index absorber = absorber_of(rest);
-      // Do not leave a bound or a breakpoint for an ulp. Reaching one is fine.
+      // Do not move a coordinate off its bound or breakpoint to correct a single ulp. Moving one
+      // onto its bound is fine.
       if (!(absorber >= 0 && is_free(absorber)) && std::abs(rest) <= ulp()) {
         if (!reach_bound(rest)) return;
         continue;
@@ -152,8 +154,9 @@ void project_group(const double* y, const double* lower, const double* upper, In
                    double* x) {
   // The projection is x_i = clip(y_i + shift). Its sum is a nondecreasing, piecewise linear
   // function of the shift, so Newton's method inside a bracket ends after a few passes. The slope
-  // is the number of coordinates that are free in the direction in which the shift must go. It is
-  // decided by comparing shifts, because rounding could hide a breakpoint in y_i + shift.
+  // is the number of coordinates that are free in the direction in which the shift must go. To
+  // count them, compare the shift with lower_i - y_i and upper_i - y_i: rounding of y_i + shift
+  // could hide that a coordinate has reached a bound.
   double shift = 0.0, below = -INFINITY, above = INFINITY;
   for (int pass = 0; pass < FeasibleSettings::max_projection_passes; ++pass) {
     Sum sum;
@@ -246,8 +249,8 @@ struct Filling {
   double* x;
   std::vector<std::pair<double, Index>> order;
 
-  // Raise the coordinates of [begin, end) by `need` in total. Coordinate i rises by at most
-  // `limit(i)`, a reference that is reduced by what it takes.
+  // Raise the coordinates of [begin, end) by `need` in total. Coordinate i increases by at most
+  // limit(i). This must be a reference; the amount of the increase is subtracted from it.
   template <class Limit>
   void raise(double need, Index begin, Index end, Limit limit) {
     order.clear();
@@ -292,9 +295,9 @@ void fill_nested(Filling& filling, const double* lower, const Sums& sums) {
 }
 
 // Restore the sums of nested groups. First correct the groups whose sums are beyond a limit or
-// within rounding error of it. Then let a free coordinate of a group with slack absorb what is
-// missing of the total, or if there is none, any coordinate of such a group. The limits may leave
-// no slack except for their own rounding errors; then each group's sum may go beyond its limit by
+// within rounding error of it. Then let a free coordinate of a group with slack absorb the
+// difference from the total; if there is none, any coordinate of such a group. If the limits add up
+// to the total, rounding may leave no slack at all; then let each group's sum exceed its limit by
 // an ulp.
 void restore_nested_sums(double* x, const double* lower, const double* upper, const Sums& sums,
                          const double* breakpoint) {
@@ -318,7 +321,8 @@ void restore_nested_sums(double* x, const double* lower, const double* upper, co
         sum = -group.residual();
       }
       const double down = std::max(sum - sums.low[g], 0.0), up = std::max(sums.high[g] - sum, 0.0);
-      Index beyond_limit = by_an_ulp ? 0 : -1;  // the coordinate that may go beyond by an ulp
+      // The coordinate that may take the group's sum beyond its limit, or -1.
+      Index beyond_limit = by_an_ulp ? 0 : -1;
       for (Index i = 0; by_an_ulp && i < group.n; ++i)
         if (group.is_free(i)) beyond_limit = i;
       for (Index i = 0; i < group.n; ++i) {
@@ -347,7 +351,7 @@ Index first_invalid_bound(const double* lower, const double* upper, Index n, dou
 }
 
 SumRange range_of_sum(const double* lower, const double* upper, Index n, double low, double high) {
-  // The sum of the bounds, and the sum minus a limit of the total.
+  // Return the sum of the bounds, and this sum minus the limit.
   const auto add_up = [n](const double* bound, double limit) {
     Sum sum;
     double infinite = 0.0;

@@ -13,10 +13,11 @@ namespace pairstep {
 namespace {
 
 struct ProductSettings {
-  // Numbers that are packed at once: 2 MiB, which stay in the cache while they are multiplied.
+  // Most numbers that are packed at once: 2 MiB, which stay in the cache while they are multiplied.
   static constexpr Index packed_numbers = 1 << 18;
-  // A product with few columns is split by rows. Every part needs an n x n result of its own, so
-  // there are few parts, and each has rows enough to pay for adding its result up.
+  // A product with at most SIDE columns is split by rows. Each part has a separate n x n result
+  // that must be added to the others. More parts than max_row_parts would need too much memory, and
+  // with fewer rows than min_rows_per_part the addition would cost more than the split saves.
   static constexpr Index max_row_parts = 16, min_rows_per_part = 2 * DEPTH;
   // Jobs per thread in a product of two matrices: several, to balance the load.
   static constexpr Index jobs_per_thread = 4;
@@ -91,7 +92,8 @@ void gram_by_blocks(Columns columns, const double* left, const double* right, do
                     ThreadPool& pool) {
   const Index n = columns.count;
   columns.scale = left;
-  // A single thread packs one chunk of rows at a time: no other thread needs the next one.
+  // A single thread packs one chunk of rows at a time, because no other thread could multiply the
+  // next chunk in the meantime.
   const Index at_once = pool.size() > 1 ? ProductSettings::packed_numbers : 1;
   Packed packed(columns, at_once);
   std::optional<Packed> right_side;  // only if it is scaled differently

@@ -17,7 +17,7 @@ struct Abandoned {};
 
 class InterruptCheck {
  public:
-  // `callback` is called about every PERIOD seconds, only by the thread that constructs this
+  // `callback` is called about every CALLBACK_SECONDS, only by the thread that constructs this
   // object. It may call `stop`. If it throws, all threads that poll this object abandon their work.
   explicit InterruptCheck(double seconds = std::numeric_limits<double>::infinity(),
                           std::function<void(InterruptCheck&)> callback = {})
@@ -38,7 +38,7 @@ class InterruptCheck {
     const double now = elapsed();
     if (now >= seconds_) stop_ = true;
     if (!callback_ || now < next_) return;
-    next_ = now + PERIOD;
+    next_ = now + CALLBACK_SECONDS;
     try {
       callback_(*this);
     } catch (...) {
@@ -49,15 +49,15 @@ class InterruptCheck {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Seconds between two calls of the callback: an interrupt is answered without noticeable delay,
-  // and taking Python's lock 20 times a second costs nothing noticeable.
-  static constexpr double PERIOD = 0.05;
+  // Seconds between two calls of the callback. A longer interval would delay the answer to Ctrl-C
+  // noticeably. A shorter one would take Python's lock more than 20 times a second.
+  static constexpr double CALLBACK_SECONDS = 0.05;
 
   const std::thread::id owner_ = std::this_thread::get_id();
   const Clock::time_point began_ = Clock::now();
   const std::function<void(InterruptCheck&)> callback_;
   const double seconds_;
-  double next_ = PERIOD;
+  double next_ = CALLBACK_SECONDS;  // earliest time of the next call
   std::atomic<bool> stop_ = false, abandon_ = false;
 };
 

@@ -7,14 +7,15 @@
 
 namespace pairstep {
 
-// Compute the decision of every pair p in every row r: pairs[r * P + p] is the sum over the support
-// vectors of both classes plus intercept[p]. `sums` has k - 1 values per row for each of the k
-// classes; that of class i against class j is at position j, or j - 1 if j > i.
+// Compute the decision of every pair of classes in every row. With P pairs, pairs[r * P + p] is the
+// sum over the support vectors of both classes of pair p, plus intercept[p]. `sums` has k - 1
+// values per row for each of the k classes; that of class i against class j is at position j, or j
+// - 1 if j > i.
 void pair_decisions(const double* sums, Index rows, Index classes, const double* intercept,
                     double* pairs, ThreadPool& pool);
 
-// Find the class with the most votes in each row, the first one if several have as many. A decision
-// of 0 is a vote for the second class of its pair, as in LIBSVM.
+// Find the class with the most votes in each row, and the first such class in a tie. A decision of
+// 0 is a vote for the second class of its pair, as in LIBSVM.
 void vote(const double* pairs, Index rows, Index classes, Index* winners, ThreadPool& pool);
 
 // Compute one decision per class as scikit-learn does for decision_function_shape="ovr": the number

@@ -14,8 +14,8 @@
 
 namespace pairstep {
 
-// Return zero-initialized pages, huge ones if the system has them, or null if memory is exhausted.
-// A page takes up memory only after it is first written.
+// Return zero-initialized pages, or null if the system refuses. On Linux, ask for huge pages. A
+// page takes up physical memory only after it is first written.
 inline void* take_pages(std::size_t bytes) {
 #if defined(_WIN32)
   return VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);

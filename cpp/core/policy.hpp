@@ -1,5 +1,5 @@
 // Numerical policy: the thresholds that decide when a solve may stop and when a difference counts
-// as rounding error. Every solver uses these values, and Python reads them as
+// as rounding error. The native solvers use these values, and Python reads the tolerances as
 // `_core.NumericalPolicy`, so that a point which one part of the library accepts as optimal is not
 // rejected by another.
 #pragma once
@@ -27,12 +27,15 @@ struct NumericalPolicy {
   static constexpr double sum_rounding = 8.0 * std::numeric_limits<double>::epsilon();
 
   // The terms of the gradient may all vanish at the optimum, and a tolerance relative to them would
-  // vanish too. The scale therefore counts as at least this fraction of the scale at the start.
+  // vanish too. The scale therefore counts as at least this fraction of the scale at the start. A
+  // larger value would accept less accurate solutions of such problems. A smaller one would bring
+  // the tolerance close to the rounding error of the gradient.
   static constexpr double vanishing_scale = 1e-6;
 
   // Consecutive iterations in which neither the objective nor the violation decreases, after which
   // the coordinate-descent solver gives up: a constant plus a multiple of the number of variables,
-  // so that every variable has a few chances to take part in a step.
+  // so that every variable has a few chances to take part in a step. Larger values spend more time
+  // on solves that have stalled. Smaller ones may give up during a slow phase.
   static constexpr std::int64_t base_patience = 1000;
   static constexpr std::int64_t patience_per_variable = 10;
 
@@ -40,8 +43,8 @@ struct NumericalPolicy {
     return base_patience + patience_per_variable * n;
   }
 
-  // Largest KKT violation of an optimal point: relative to the current scale of the gradient's
-  // terms, or to the vanishing fraction of their first scale.
+  // Largest KKT violation of an optimal point, relative to the current scale of the gradient's
+  // terms, or to `vanishing_scale` times their scale at the start if that is larger.
   static constexpr double violation_tolerance(double tol, double scale, double first_scale) {
     return tol * std::max(scale, vanishing_scale * first_scale);
   }

@@ -40,12 +40,13 @@ struct SigmoidSettings {
 
 // LIBSVM's values (multiclass_probability and svm_predict_probability in svm.cpp).
 struct CouplingSettings {
-  static constexpr double min_pair_probability = 1e-7;  // keeps them away from 0 and 1
-  static constexpr std::size_t min_sweep_limit = 100;   // sweeps; more if there are more classes
-  static constexpr double tolerance = 0.005;            // of Qp, divided by the number of classes
+  static constexpr double min_pair_probability = 1e-7;  // the largest one is 1 minus this
+  static constexpr std::size_t min_sweep_limit = 100;   // the limit is max(this, number of classes)
+  static constexpr double tolerance = 0.005;  // for entries of Qp, times the number of classes
 };
 
-// Rows per job of the thread pool: enough to make up for starting the job.
+// Rows per job of the thread pool. Smaller jobs would spend a larger share of their time on being
+// started; larger ones would balance the load worse.
 constexpr Index ROWS_PER_JOB = 256;
 
 // The negative log-likelihood of a sigmoid with its derivatives.

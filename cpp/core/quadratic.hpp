@@ -1,5 +1,5 @@
-// The function x'Qx/2 + c'x with a dense matrix. All solvers report values computed by this one
-// function, so that equal points have equal values.
+// The function x'Qx/2 + c'x with a dense matrix. solve_small and Python's `Quadratic` share this
+// implementation, so that both report the same value for the same point.
 #pragma once
 
 #include "types.hpp"

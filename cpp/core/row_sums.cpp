@@ -13,8 +13,9 @@ namespace pairstep {
 
 double row_sum(const RowSum& sum, const double* x, double* gradient, double* root,
                ThreadPool& pool) {
-  // The parts do not depend on the number of threads, so that the bits do not either. Each part
-  // needs a gradient of its own, which limits their number; 128 rows are enough work for a job.
+  // The parts do not depend on the number of threads, so the bits of the result do not either. Each
+  // part has a separate gradient, so more parts need more memory and more additions. Parts with
+  // fewer rows would be too little work for a job.
   constexpr Index MAX_PARTS = 64, MIN_ROWS_PER_PART = 128;
   const Index m = sum.m, n = sum.n;
   const Index parts = std::clamp(m / MIN_ROWS_PER_PART, Index(1), MAX_PARTS);

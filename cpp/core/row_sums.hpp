@@ -20,9 +20,9 @@ struct RowSum {
   const double *factor, *offset, *weight;  // one number per row; a null factor means 1
 };
 
-// Return f(x) and write its gradient and the square roots of weight_i factor_i^2 phi''(u_i), by
-// which the rows of A are scaled so that the Hessian is A'A. If f(x) is infinite, the gradient and
-// the roots are not computed. The matrix is read once, and subnormal numbers (below 1e-308) count
+// Return f(x) and write its gradient and the roots r_i = sqrt(weight_i factor_i^2 phi''(u_i)). The
+// Hessian is S'S, where S has the rows r_i a_i. If f(x) is infinite, the gradient and the roots are
+// not valid. The matrix is read once, and subnormal numbers (below 1e-308) count
 // as 0. The bits do not depend on the number of threads.
 double row_sum(const RowSum& sum, const double* x, double* gradient, double* root,
                ThreadPool& pool);

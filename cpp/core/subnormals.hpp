@@ -9,6 +9,7 @@
 namespace pairstep {
 
 // Makes subnormal numbers count as 0 in this thread for the lifetime of the object, if `enabled`.
+// Has an effect only on CPUs with SSE2.
 class WithoutSubnormals {
 #if defined(__SSE2__)
  public:

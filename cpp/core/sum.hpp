@@ -1,4 +1,5 @@
-// Compensated summation with Knuth's two-sum: the result is exact except for its final rounding.
+// Compensated summation with Knuth's two-sum. Rounding errors of the sum, and of the sum of these
+// errors, are added up separately.
 #pragma once
 
 #include <cmath>

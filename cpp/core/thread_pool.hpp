@@ -21,13 +21,13 @@ namespace pairstep {
 
 class ThreadPool {
  public:
-  // Use `size` threads including the calling one, or fewer if the system does not provide as many.
+  // Use `size` threads including the calling one, or fewer if the system cannot start that many.
   ThreadPool(int size, InterruptCheck& interrupt) : interrupt_(interrupt) {
     threads_.reserve(std::size_t(std::max(size, 1)));
     try {
       for (int k = 1; k < size; ++k) threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
-      // The system provides no more threads. Those that exist do the work.
+      // The system cannot start more threads. Those that exist do the work.
     }
   }
   ThreadPool(const ThreadPool&) = delete;
@@ -81,7 +81,8 @@ class ThreadPool {
   }
 
  private:
-  // How often the calling thread polls the interrupt check while it waits for the others.
+  // Time between two polls of the interrupt check while the calling thread waits for the others. It
+  // is shorter than the interval between callbacks, so that waiting hardly delays them.
   static constexpr std::chrono::milliseconds POLL_INTERVAL{20};
 
   void work() {
@@ -94,8 +95,9 @@ class ThreadPool {
       fail();
     }
   }
-  // Called in a handler: keep the exception and start no further jobs. The first exception wins,
-  // but any other replaces `Abandoned`, which is only a consequence.
+  // Keep the current exception and start no further jobs. Call this only in a catch block. The
+  // first exception is kept, except that any other exception replaces `Abandoned`, which is only a
+  // consequence of it.
   void fail() {
     next_ = count_;
     const std::lock_guard lock(mutex_);

@@ -84,7 +84,7 @@ struct BitGenerator {
 };
 
 // A point of a problem in solver coordinates. Groups are contiguous: group k is
-// [starts[k], starts[k+1]). Either each group has a total of its own, or the groups are nested: all
+// [starts[k], starts[k+1]). Either each group has a separate total, or the groups are nested: all
 // share one total, and the sum of group k lies in [low[k], high[k]].
 struct Point {
   Index n;
@@ -149,13 +149,15 @@ enum class StopReason : int {
                     // arithmetic
   unbounded,        // the objective seems to be unbounded below
   paused,           // block solver: the requested rounds are done; `run` continues
-  solved_directly,  // paused after a direct solve that left a violation, possibly rounding error
+  solved_directly,  // paused after a direct solve: x is its result, with a violation that may be
+                    // rounding error, or x is unchanged because the result was worse
 };
 
 // One row of the history per iteration.
 struct Record {
   double value, violation, time;  // time in seconds
-  Index moved, interior;          // coordinates changed by the step, and not on a bound
+  Index moved;                    // number of coordinates that the step changed
+  Index interior;                 // number of coordinates strictly between their bounds
 };
 
 // A quadratic problem and the options of the coordinate-descent solver.
@@ -167,10 +169,11 @@ struct GreedyTask {
   Index patience = 0;              // see NumericalPolicy::patience
   bool newton_phase = false;       // whether to try Newton steps on the free variables
   bool record = false;             // whether to record the history
-  double enough = 0.0;             // up to this violation, take no step along negative curvature
+  // Stop at this violation if the next step has negative curvature.
+  double nonconvex_threshold = 0.0;
   // Whether to take a step with the most violating pair of a group when one coordinate has had the
   // smallest right derivative of the group for many steps.
-  bool tidy = false;
+  bool force_extreme_pair = false;
   const float* hessian32 = nullptr;  // used instead of `hessian` if not null
 };
 
@@ -188,7 +191,7 @@ class GreedyRun {
   virtual StopReason run(double threshold, Index max_iter, InterruptCheck& interrupt) = 0;
   // Work of the steps since the last Newton phase (or since the start), as a multiple of the work
   // of a Newton phase.
-  virtual double tries_forgone() const = 0;
+  virtual double work_in_newton_phases() const = 0;
 
   Index iterations = 0;
   double value = 0.0, violation = 0.0;
@@ -206,9 +209,9 @@ struct Asymmetry {
 };
 
 // The position of a coordinate relative to its bounds and its breakpoint. The shifts are what the
-// L1 term adds to the gradient to give the left and the right derivative; they are -inf and +inf if
-// a bound prevents a decrease or an increase. The other two are the distances to the next bound or
-// breakpoint.
+// L1 term adds to the gradient to give the left and the right derivative. The left shift is -inf if
+// a bound prevents a decrease, and the right shift is +inf if a bound prevents an increase.
+// max_decrease and max_increase are the distances to the next bound or breakpoint.
 struct Position {
   double left_shift, right_shift, max_decrease, max_increase;
 

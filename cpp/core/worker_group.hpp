@@ -17,11 +17,11 @@ namespace pairstep {
 // The result does not depend on which thread does a part.
 class WorkerGroup {
  public:
-  // Threads, including the leader. The loops are too short for more: every worker adds to the time
-  // for offering the parts.
+  // Most threads, including the leader. The loops are too short for more: every worker adds to the
+  // time that the leader needs to offer the parts.
   static constexpr Index MAX_THREADS = 4;
-  // Positions in a part. Handing over a smaller part takes as long as computing it.
-  static constexpr Index MIN_PART = 768;
+  // Fewest elements in a part. Handing over a smaller part takes as long as computing it.
+  static constexpr Index MIN_ELEMENTS_PER_PART = 768;
 
   using Job = void (*)(void* context, Index part, Index begin, Index end);
 
@@ -31,10 +31,10 @@ class WorkerGroup {
 
   Index size() const { return size_; }
 
-  // Run job(context, part, begin, end) for parts that cover the positions [0, n) and return when
-  // all are done. Returns the number of parts.
+  // Run job(context, part, begin, end) for parts that cover the elements [0, n). Return the number
+  // of parts when all are done.
   Index run(Index n, Job job, void* context) {
-    const Index parts = std::min(size_, n / MIN_PART);
+    const Index parts = std::min(size_, n / MIN_ELEMENTS_PER_PART);
     if (parts < 2) {
       job(context, 0, 0, n);
       return 1;
@@ -97,10 +97,13 @@ class WorkerGroup {
     void run(Index part) const { job(context, part, bound(part), bound(part + 1)); }
   };
 
-  // Spins (pause instructions) between two yields to other threads. Interrupts are polled as often.
+  // Spins (pause instructions) between two yields to other threads, and between two polls of the
+  // interrupt check. Fewer would slow down the response to an offer. More would keep the core from
+  // other threads for longer.
   static constexpr Index SPINS_PER_YIELD = 1 << 10;
-  // Spins after which a worker sleeps between its checks, so that a leader with no loops to run
-  // does not keep other cores busy, and how long it sleeps.
+  // Spins without an offer after which a worker sleeps between its checks, so that it does not keep
+  // a core busy while the leader runs no loops; and how long it sleeps each time. A sleeping worker
+  // misses the loops that the leader finishes alone in the meantime.
   static constexpr Index SPINS_BEFORE_SLEEP = 1 << 16;
   static constexpr std::chrono::microseconds SLEEP{50};
 

@@ -26,14 +26,17 @@ struct Batch {
   char* solved;       // count: 0 for problems that the time limit left unsolved
 };
 
-// Solve all problems. The problems of a chunk are solved in order, each from the better of `start`
-// and the solution before it. Chunks do not depend on the number of threads, and so results do not.
+// Solve all problems, in chunks of consecutive problems. The problems of a chunk are solved in
+// order, each from `start` or from the previous solution, whichever has the lower objective. The
+// chunks do not depend on the number of threads, so the results do not either.
 void solve_batch(const Batch& batch, InterruptCheck& interrupt);
 
-// Numbers of columns for which least squares with few columns is compiled. Numbers in between are
-// padded with columns of zeros whose variables stay 0.
-constexpr std::array<int, 13> WIDTHS{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32};
-constexpr Index MAX_FEW_COLUMNS = WIDTHS.back();  // the largest number of columns
+// Numbers of columns for which least squares with few columns is compiled. A matrix with a number
+// in between is padded with columns of zeros, whose variables stay 0. More entries would mean less
+// padding, but a larger library and longer compilation.
+constexpr std::array<int, 13> COMPILED_COLUMN_COUNTS{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32};
+// Most columns of a problem for solve_few_columns.
+constexpr Index MAX_FEW_COLUMNS = COMPILED_COLUMN_COUNTS.back();
 
 // Least squares with one matrix of few columns: min |Ax - b|^2/2 + ridge'x^2/2, sum(x) = total, for
 // each column b of B.
@@ -48,12 +51,14 @@ struct FewColumns {
   double most_squares;  // columns b with a larger sum of squares are invalid
   int threads;
   double* x;                          // n x count
-  double *value, *violation, *bound;  // count; computed from the residual at x
+  double *value, *violation, *bound;  // count; computed from the residual Ax - b
   Index* iterations;                  // count
   char* state;                        // count
   std::uint8_t* optimal;              // count
 };
 
+// Solve the problem of each column of B with the active-set method of isa/lanes.hpp, one problem
+// per vector lane.
 void solve_few_columns(const FewColumns& problem, InterruptCheck& interrupt);
 
 }  // namespace pairstep

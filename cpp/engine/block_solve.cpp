@@ -38,7 +38,8 @@ double two_coordinate_constant(const float* hessian, Index q) {
 void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
 void set_hessian(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
 
-// Step size of the rules that need one: 1 / L2, or 1 / L1 = 2 / L2 for rules of the 1-norm.
+// Step size of the rules that need one: 1 / L2, or 1 / L1 = 2 / L2 for rules that measure steps in
+// the 1-norm (paper.tex, section "GS-1 Rule").
 template <class Real>
 double step_size(const Real* hessian, Index q, const Rule& rule) {
   if (!rule.uses_alpha && !rule.weighted) return 1.0;
@@ -108,8 +109,8 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   task.step = StepLength::exact;
   task.patience = NumericalPolicy::patience(Index(q));
   task.newton_phase = effort.newton_phase;
-  task.enough = effort.enough;
-  task.tidy = rule.curved;
+  task.nonconvex_threshold = effort.nonconvex_threshold;
+  task.force_extreme_pair = rule.curved;
   const auto run = [&] {
     const std::unique_ptr<GreedyRun> solver = isa().greedy(task, Index(q));
     solver->begin(small, 0.0);
@@ -118,10 +119,10 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
     outcome.decrease = -solver->value;
     outcome.least_curvature = solver->least_curvature;
     outcome.ray = solver->ray;
-    outcome.newton_attempts_lost =
-        outcome.stop == StopReason::max_iter ? solver->tries_forgone() : 0.0;
+    outcome.lost_newton_phases =
+        outcome.stop == StopReason::max_iter ? solver->work_in_newton_phases() : 0.0;
   };
-  if (pool.size() > 1 && Index(q) >= 2 * WorkerGroup::MIN_PART)
+  if (pool.size() > 1 && Index(q) >= 2 * WorkerGroup::MIN_ELEMENTS_PER_PART)
     with_worker_group(pool, [&](WorkerGroup& worker_group) {
       task.choice.worker_group = &worker_group;
       run();

@@ -26,7 +26,7 @@ StopReason BlockSolver::run(double tol, Index max_iter, Index rounds, ThreadPool
     interrupt.poll();
     update_candidates(progress().set_size);
     if (violation <= goal()) {
-      if (levels_.size() > 1) {  // the variables left out may still violate
+      if (levels_.size() > 1) {  // variables left out may still violate optimality
         unshrink();
         continue;
       }
@@ -88,7 +88,8 @@ bool BlockSolver::are_checks_exhausted() const {
          failed_checks_in_all_ > Settings::max_failed_checks_in_all;
 }
 
-// Count the rounds without a halved violation, and try harder after many of them.
+// Count the rounds without a halved violation. After many of them, allow Newton's method and add
+// the free variables to the working set.
 void BlockSolver::record_progress() {
   Progress& now = progress();
   if (violation < 0.5 * halved_violation_) {
@@ -99,13 +100,13 @@ void BlockSolver::record_progress() {
   if (violation < 0.5 * now.halved_violation) {
     now.halved_violation = violation;
     now.rounds_since_halved = 0;
-    now.newton_attempts_lost = 0.0;
+    now.lost_newton_phases = 0.0;
     return;
   }
   ++now.rounds_since_halved;
   now.newton_phase |=
-      now.newton_attempts_lost > (task_.explicit_hessian ? Settings::newton_attempts_lost_explicit
-                                                         : Settings::newton_attempts_lost);
+      now.lost_newton_phases > (task_.explicit_hessian ? Settings::max_lost_newton_phases_explicit
+                                                       : Settings::max_lost_newton_phases);
   with_free_ |= now.newton_phase || now.rounds_since_halved > Settings::rounds_before_free;
 }
 
@@ -129,13 +130,15 @@ bool BlockSolver::is_stuck() {
     return true;
   if (noise == 0.0 || now.rounds_since_halved <= Settings::rounds_in_noise) return false;
   const bool for_long = now.rounds_since_halved > Settings::rounds_above_noise;
-  return ((for_long || is_tolerance_below_noise()) && violation < Settings::noise_limit * noise) ||
-         (for_long && violation < std::min(Settings::late_phase * now.first_violation,
-                                           Settings::far_above_noise * noise));
+  return ((for_long || is_tolerance_below_noise()) &&
+          violation < Settings::max_noise_multiple * noise) ||
+         (for_long && violation < std::min(Settings::late_violation_fraction * now.first_violation,
+                                           Settings::max_noise_multiple_late * noise));
 }
 
-// If there are many free variables, the oracle may be able to solve the whole problem at once.
-// Return whether it gave a point. If the violation is not smaller there, x is restored.
+// Let the oracle solve the whole problem at once, if it can and if that is cheaper than more
+// rounds. Return whether it found a point. If the violation is not smaller there, restore x and
+// attempt no further direct solves.
 bool BlockSolver::try_direct_solve() {
   const bool many_rounds = rounds_ - last_direct_solve_ > Settings::rounds_between_direct_solves;
   if (!with_free_ || direct_solves_ == Settings::max_direct_solves ||
@@ -162,8 +165,9 @@ bool BlockSolver::try_direct_solve() {
   return true;
 }
 
-// Continue without the variables on a bound or breakpoint that no step would improve: they rarely
-// change again. They are checked when the shrink is undone.
+// Continue without the variables on a bound or breakpoint with which no step would decrease f: they
+// rarely change again. They are checked when the shrink is undone. Return whether any were left
+// out.
 bool BlockSolver::try_to_shrink() {
   const Index left = oracle_.shrink(intervals_);
   if (left == 0) return false;
@@ -182,7 +186,7 @@ double BlockSolver::target_fraction(Index q) const {
   if (q == point_.n) return Settings::target_of_whole_problem;
   if (task_.eager) return Settings::target_of_cheap_block;
   if (!with_free_) return Settings::target_without_free;
-  const bool costly_copy = task_.explicit_hessian && q > Settings::costly_copy;
+  const bool costly_copy = task_.explicit_hessian && q > Settings::costly_copy_members;
   return costly_copy ? Settings::target_of_costly_copy : Settings::target_with_free;
 }
 
@@ -196,7 +200,7 @@ Index BlockSolver::step_limit(Index q, bool may_be_rounding) const {
 }
 
 StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
-  // Newton's method factorizes a copy in float64. Without it, only the block itself needs memory.
+  // A float32 block needs 4 bytes per entry, unless Newton's method factorizes a copy in float64.
   const std::size_t entry =
       oracle_.is_single() && !progress().newton_phase ? sizeof(float) : sizeof(double);
   set_.max_free = std::clamp<Index>(Index(std::sqrt(double(task_.block_bytes / entry))),
@@ -204,11 +208,11 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
   choose_members(point_, candidates_, intervals_, progress().set_size / 2, with_free_, set_);
   const Index q = Index(set_.members.size());
   const bool may_be_rounding =
-      is_tolerance_below_noise() && violation < Settings::noise_limit * candidates_.noise;
+      is_tolerance_below_noise() && violation < Settings::max_noise_multiple * candidates_.noise;
   const Effort effort{
       .threshold = std::max(target_fraction(q) * violation, Settings::target_of_goal * goal()),
       .max_iter = std::min(step_limit(q, may_be_rounding), max_iter - iterations),
-      .enough = tolerance(),
+      .nonconvex_threshold = tolerance(),
       .newton_phase = progress().newton_phase && !may_be_rounding};
   const BlockOutcome outcome =
       oracle_.is_single() ? solve_in<float>(effort, pool) : solve_in<double>(effort, pool);
@@ -221,13 +225,14 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
   }
   total_decrease_ += outcome.decrease;
   Progress& now = progress();
-  now.newton_attempts_lost += outcome.newton_attempts_lost;
+  now.lost_newton_phases += outcome.lost_newton_phases;
   const bool decreased = outcome.decrease > Settings::min_relative_decrease * total_decrease_;
   now.rounds_without_decrease = decreased ? 0 : now.rounds_without_decrease + 1;
   move_to(set_.members, outcome.x);
   if (moved > 0) {
-    const Index usual = point_.n < Settings::large_problem ? Settings::set_size
-                                                           : Settings::set_size_of_large_problem;
+    const Index usual = point_.n < Settings::large_problem_variables
+                            ? Settings::set_size
+                            : Settings::set_size_of_large_problem;
     now.set_size = std::max(usual, with_free_ ? q / Settings::members_per_violating : 0);
     return StopReason::paused;
   }
@@ -249,8 +254,8 @@ template <class Real>
 BlockOutcome BlockSolver::solve_in(const Effort& effort, ThreadPool& pool) {
   const std::size_t q = set_.members.size();
   const auto hessian = static_cast<Real*>(memory().fit(q * q * sizeof(Real)));
-  // With the free variables in the block, rounding of its entries could give directions of almost
-  // no curvature a wrong sign.
+  // Request accurate entries if the free variables are in the block: rounding could make the
+  // curvature of almost flat directions negative.
   if constexpr (std::is_same_v<Real, float>) oracle_.block(set_.members, hessian);
   else oracle_.block(set_.members, with_free_, hessian);
   return solve_block(point_, set_, hessian, *task_.rule, effort, pool);
@@ -271,7 +276,8 @@ void BlockSolver::move_to(const std::vector<Index>& coordinates, const std::vect
   if (moved > 0) oracle_.update_gradient(changed, delta);
 }
 
-// Correct the sums for rounding by small changes of free variables, which update the gradient too.
+// Remove the rounding error of the sums by small changes of free variables, and update the
+// gradient.
 void BlockSolver::restore_all_sums() {
   std::vector<double> restored(point_.x, point_.x + point_.n);
   restore_sums(restored.data(), point_.lower, point_.upper,

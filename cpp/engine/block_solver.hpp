@@ -18,7 +18,8 @@
 
 namespace pairstep {
 
-// Constants of the block solver. They trade the cost of rounds against the cost of blocks.
+// Constants of the block solver. Most of them balance the cost of a round, which updates the
+// gradient of all variables, against the cost of solving a block.
 struct BlockSolverSettings {
   // Working set: number of most violating variables, half of them with large left derivatives and
   // half with small right ones. The first set is smaller because many of its Hessian rows are not
@@ -26,79 +27,93 @@ struct BlockSolverSettings {
   static constexpr Index first_set_size = 128;
   static constexpr Index set_size = 256;
   static constexpr Index set_size_of_large_problem = 512;
-  static constexpr Index large_problem = 20'000;  // variables
-  // With free variables in the set, the most violating ones are at least 1 / this of the set.
+  static constexpr Index large_problem_variables = 20'000;
+  // With free variables in the set, the next set has at least one most violating variable per this
+  // many members of the last set.
   static constexpr Index members_per_violating = 4;
   static constexpr Index max_free_members = 8000;  // bounds the O(q^2) memory and time of a block
 
-  // Free variables join every working set after this many rounds without a halved violation.
+  // Free variables join every working set after this many rounds without a halved violation. Fewer
+  // rounds would make blocks large in problems that do not need it; more would prolong the slow
+  // phase of those that do.
   static constexpr int rounds_before_free = 10;
 
   // Newton's method may solve a block once coordinate steps that left their blocks unsolved have
-  // cost this many Newton attempts since the violation was last halved. Counting in attempts makes
-  // large blocks, whose factorizations are expensive, wait longer. An explicit Hessian needs no
-  // computation for another attempt, so that it waits less.
-  static constexpr double newton_attempts_lost = 20;
-  static constexpr double newton_attempts_lost_explicit = 2;
+  // cost as much as this many Newton phases since the violation was last halved. In this unit,
+  // large blocks, whose factorizations are expensive, wait longer. The entries of an explicit
+  // Hessian need not be computed, so Newton's method is tried earlier.
+  static constexpr double max_lost_newton_phases = 20;
+  static constexpr double max_lost_newton_phases_explicit = 2;
 
   // Accuracy of a block: its violation is reduced to this fraction of the violation of the round. A
-  // block is solved well if it is the whole problem or costs little, and if copying it takes as
-  // long as solving it. Otherwise more rounds are better than an accurate solution for derivatives
-  // that other variables will change.
+  // block is solved accurately in three cases: it is the whole problem, solving it costs little, or
+  // copying it takes as long as solving it. Otherwise an accurate solution is not worth its cost,
+  // because the steps of other variables will change the derivatives again.
   static constexpr double target_of_whole_problem = 0.0;
   static constexpr double target_of_cheap_block = 0.02;
   static constexpr double target_of_costly_copy = 0.03;
   static constexpr double target_with_free = 0.3;
   static constexpr double target_without_free = 0.1;
-  static constexpr Index costly_copy = 1000;  // members above which copying is as slow as solving
-  static constexpr double target_of_goal = 0.5;  // never below this fraction of the final goal
+  static constexpr Index costly_copy_members = 1000;  // above this, copying is as slow as solving
+  static constexpr double target_of_goal = 0.5;  // never aim below this fraction of the final goal
 
-  // Limit on the steps in a block: base + per member.
+  // Limit on the steps in a block: base + per member. More steps solve the block more accurately,
+  // but for derivatives that the next rounds change again.
   static constexpr Index base_steps_of_cheap_block = 10'000;
   static constexpr Index steps_per_member_of_cheap_block = 100;
   static constexpr Index steps_per_member_with_free = 50;
   static constexpr Index steps_per_member_without_free = 10;
   static constexpr Index steps_per_member_in_noise = 2;  // more would only spread rounding errors
 
-  // Shrinking is tried at this interval, for problems with more variables than the minimum.
+  // Shrinking is tried at this interval, for problems with more variables than the minimum. More
+  // frequent attempts would leave out variables that change again. In smaller problems, a round is
+  // so cheap that shrinking saves little.
   static constexpr Index rounds_between_shrinks = 50;
   static constexpr Index min_variables_to_shrink = 4000;
 
-  // Rounding: a violation below noise_limit times the gradient's rounding error may be rounding if
-  // it does not fall. One above far_above_noise times that error is not, however slowly it falls.
-  static constexpr double noise_limit = 10;
-  static constexpr double far_above_noise = 1000;
-  // Rounds without a halved violation before rounding is suspected: if the tolerance is below the
-  // rounding error, and otherwise.
+  // Largest violation that may be rounding error, in multiples of the estimated rounding error of
+  // the gradient. The second limit applies in the late phase after many rounds. A violation above
+  // it is never taken for rounding error, however slowly it decreases.
+  static constexpr double max_noise_multiple = 10;
+  static constexpr double max_noise_multiple_late = 1000;
+  // Rounds without a halved violation after which it may be rounding error: the first number if the
+  // tolerance is below the estimated rounding error, and the second one otherwise.
   static constexpr int rounds_in_noise = rounds_before_free + 2;
   static constexpr int rounds_above_noise = 100;
-  // Below this fraction of the first violation the set of free variables is nearly final.
-  static constexpr double late_phase = 0.01;
+  // The late phase begins at this fraction of the first violation. By then the set of free
+  // variables hardly changes.
+  static constexpr double late_violation_fraction = 0.01;
 
-  // Iteration limit for functions that turn out not to be convex, in total and per variable. They
-  // may decrease very slowly for an unknown distance.
+  // Iteration limit for functions that turn out not to be convex: a constant plus a multiple of the
+  // number of variables. Such functions may decrease very slowly for a very long time, so a
+  // larger limit would mostly prolong solves that do not converge.
   static constexpr Index max_iterations_nonconvex = 200'000;
   static constexpr Index max_iterations_nonconvex_per_variable = 200;
 
-  // Limits on the work since the violation was last halved: iterations in total and per variable,
-  // and rounds. They bound a solve whose oracle understates its rounding errors, or whose Hessian
-  // is so ill-conditioned that steps make almost no progress. Fits that converge halve their
-  // violation many times within them (a9a with C = 100 takes 0.8 million iterations in all).
+  // Limits on the work since the violation was last halved: iterations (a constant plus a multiple
+  // of the number of variables) and rounds. They bound a solve whose oracle understates its
+  // rounding errors, or whose Hessian is so ill-conditioned that steps make almost no progress.
+  // Fits that converge halve their violation many times within them (a9a with C = 100 takes 0.8
+  // million iterations in all).
   static constexpr Index max_iterations_since_halved = 300'000;
   static constexpr Index max_iterations_since_halved_per_variable = 300;
   static constexpr Index max_rounds_since_halved = 5'000;
 
-  // Stagnation: recomputed gradients that did not halve the smallest verified violation, in one
-  // call of run() and in all calls with one tolerance; and rounds in which the objective did not
-  // decrease by more than min_relative_decrease of its total decrease, which is rounding.
+  // Limits on stagnation. Larger ones spend more time on solves that have reached the precision of
+  // the oracle; smaller ones may end a solve that would still make progress. A check recomputes the
+  // gradient; it fails if it does not halve the smallest violation that was verified before. The
+  // limits on failed checks in a row are for one call of run() and for all calls with the same
+  // tolerance.
   static constexpr int max_failed_checks = 3;
   static constexpr int max_failed_checks_in_all = 20;
-  static constexpr int max_rounds_without_decrease = 20;
+  // A round makes no progress if the objective decreases by less than this fraction of its total
+  // decrease so far, which may be rounding error. The limit is on such rounds in a row.
   static constexpr double min_relative_decrease = 1e-13;
+  static constexpr int max_rounds_without_decrease = 20;
 
-  // Direct solves: their number, and the rounds that must pass between two of them. The same number
-  // of rounds without one counts as many (`many_rounds` of Oracle::solve_directly): problems with
-  // sparse solutions need fewer.
+  // Limit on the direct solves, and rounds that must pass between two of them. `many_rounds` of
+  // Oracle::solve_directly says whether this many rounds have passed since the last direct solve,
+  // or since the start: problems with sparse solutions are usually solved by then.
   static constexpr int max_direct_solves = 3;
   static constexpr Index rounds_between_direct_solves = 10;
 
@@ -125,7 +140,7 @@ class BlockSolver {
 
   // Run until the violation, verified by a recomputed gradient, is at most `tol` times the oracle's
   // scale, until `iterations` reaches `max_iter`, or for `rounds` rounds. A later call continues.
-  // The pool's threads share the steps in large blocks.
+  // In large blocks, the pool's threads share the work of each step.
   StopReason run(double tol, Index max_iter, Index rounds, ThreadPool& pool);
 
   // Make the sums exact and recompute the violation of the whole problem.
@@ -133,8 +148,8 @@ class BlockSolver {
 
   Index iterations = 0;
   Index moved = 0;               // variables that changed in the last round
-  double violation = 0.0;        // by the last candidates
-  double scale = 1.0;            // of the last candidates
+  double violation = 0.0;        // computed from the last candidates
+  double scale = 1.0;            // Candidates::scale of the last candidates
   double least_curvature = 0.0;  // most negative relative curvature along any step
   Step ray;  // after StopReason::unbounded: the direction along which f seems to be unbounded
 
@@ -147,9 +162,9 @@ class BlockSolver {
     double first_violation = -1.0;       // negative before the first candidates
     double halved_violation = INFINITY;  // the violation when it was last halved
     int rounds_since_halved = 0;
-    double newton_attempts_lost = 0.0;  // cost of unsuccessful steps since the last halving
-    int rounds_without_decrease = 0;    // of the objective
-    bool newton_phase = false;          // whether Newton's method may solve a block
+    double lost_newton_phases = 0.0;  // cost of unsuccessful steps since the last halving
+    int rounds_without_decrease = 0;  // of the objective
+    bool newton_phase = false;        // whether Newton's method may solve a block
   };
 
   double tolerance() const {
@@ -185,7 +200,7 @@ class BlockSolver {
   const Point point_;
   const BlockTask task_;
   Candidates candidates_;
-  std::vector<MultiplierInterval> intervals_;  // of each group, by the last candidates
+  std::vector<MultiplierInterval> intervals_;  // of each group, from the last candidates
   WorkingSet set_;
   Arena block_;                   // the Hessian of a working set
   std::vector<Progress> levels_;  // the whole problem, then one level per shrink

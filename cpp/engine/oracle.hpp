@@ -1,6 +1,6 @@
 // The interface between the block solver and a problem. An oracle keeps the gradient of a quadratic
-// function whose Hessian may be too large to store: kernel matrices, A'A, explicit
-// matrices, Python objects, matrices spread over a cluster or held on a GPU.
+// function whose Hessian may be too large to store: kernel matrices, A'A, explicit matrices, Python
+// objects, and matrices that are spread over a cluster or held on a GPU.
 //
 // An oracle has nine virtual functions.
 //
@@ -62,14 +62,15 @@ class Oracle {
 
   // Optional. Continue with the variables that can still improve the objective: those with a left
   // derivative above min_right or a right derivative below max_left of their group. Return their
-  // number, or 0 if nothing changed because too few variables would be dropped.
+  // number, or 0 if nothing was changed because too few variables would be left out.
   virtual Index shrink(const std::vector<MultiplierInterval>& /*intervals*/) { return 0; }
-  // Undo the last shrink and bring the gradient of the variables it dropped up to date.
+  // Undo the last shrink and bring the gradient of the variables it left out up to date.
   virtual void unshrink() {}
 
   // Optional. Set x to a point near the optimum of the whole problem. `free` is the number of free
-  // variables and `many_rounds` says whether the solver has made many rounds since the last call:
-  // both help to decide whether the direct solve is cheaper than more rounds.
+  // variables. `many_rounds` says whether many rounds have passed since the last call that was not
+  // declined, or since the start. Both help to decide whether a direct solve is cheaper than more
+  // rounds.
   virtual DirectSolve solve_directly(Index /*free*/, bool /*many_rounds*/, const double* /*totals*/,
                                      std::vector<double>& /*x*/) {
     return DirectSolve::declined;

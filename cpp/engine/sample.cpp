@@ -21,11 +21,12 @@ std::uint64_t hash_of(Index row) {
   return z ^ (z >> 31);
 }
 
-// A dual over a random sample of the rows, with the same groups and totals.
+// A dual over a random sample of the rows, with the same groups and totals. The bounds are
+// multiplied by the ratio of the numbers of rows.
 class Sample {
  public:
-  // Take one row in `one_in`. The choice depends on a hash of the row, so larger samples contain
-  // smaller ones.
+  // Take about one row in `one_in`. The choice depends only on a hash of the row number, so larger
+  // samples contain smaller ones.
   Sample(const Dual& whole, double one_in) : starts_{0} {
     const Point& of = whole.point;
     const double limit = std::ldexp(1.0, 64) / one_in;

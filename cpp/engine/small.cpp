@@ -15,24 +15,29 @@ namespace pairstep {
 namespace {
 
 struct SmallSettings {
-  static constexpr double large = 1e100;  // products of larger numbers may overflow
-  static constexpr Index max_iterations_per_variable = 100;  // takes milliseconds
-  // Solver runs. The tolerance depends on the solution, so the first run may aim at a wrong one.
+  // Limit on the size of every number of the problem. x'Qx multiplies three of them, and the
+  // product must stay below the largest double, 1.8e308.
+  static constexpr double max_input = 1e100;
+  // Limits the solve to milliseconds. Problems that need more are left to the general solver, which
+  // can be interrupted.
+  static constexpr Index max_iterations_per_variable = 100;
+  // Maximum number of solver runs. The tolerance depends on the solution, so the first run may aim
+  // at a wrong tolerance.
   static constexpr int max_runs = 3;
 };
 
 // Return whether the problem is feasible and symmetric, with numbers that cannot overflow.
 bool is_ordinary(const Small& problem, InterruptCheck& interrupt) {
   const auto [hessian, linear, lower, upper, n, total, tol] = problem;
-  const auto ordinary = [](double v) { return std::abs(v) < SmallSettings::large; };
+  const auto ordinary = [](double v) { return std::abs(v) < SmallSettings::max_input; };
   if (n < 1 || n > MAX_SMALL_VARIABLES || !ordinary(total) || !(tol >= 0)) return false;
   if (!std::all_of(linear, linear + n, ordinary) || !std::all_of(lower, lower + n, ordinary))
     return false;
-  if (first_invalid_bound(lower, upper, n, SmallSettings::large) >= 0) return false;
+  if (first_invalid_bound(lower, upper, n, SmallSettings::max_input) >= 0) return false;
   const SumRange range = range_of_sum(lower, upper, n, total, total);
   if (!(range.least <= total && total <= range.most)) return false;
   const Asymmetry checked = asymmetry(hessian, n, 1, interrupt);
-  return checked.difference == 0.0 && checked.largest < SmallSettings::large;
+  return checked.difference == 0.0 && checked.largest < SmallSettings::max_input;
 }
 
 // Set the gradient and return the value.

@@ -1,5 +1,5 @@
-// Small dense quadratic programs, x'Qx/2 + c'x with one sum and bounds, solved in a single call. A
-// few calls from Python would take longer than the solve itself.
+// Small dense quadratic programs, x'Qx/2 + c'x with one sum and bounds, solved in a single call,
+// because several calls from Python would take longer than the solve itself.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,8 @@ struct SmallAnswer {
   Index iterations;
 };
 
-// The largest n for solve_small, which checks the convexity of the whole of Q in O(n^3).
+// The largest n for solve_small, which checks the convexity of the whole of Q in O(n^3). For larger
+// problems this check may take longer than the solve.
 constexpr Index MAX_SMALL_VARIABLES = 300;
 
 // Return the optimum if it is found and verified. Return nothing for every problem that needs more

@@ -28,10 +28,13 @@ class Pivoting {
   }
 
   Found run() {
-    // Factorizations in a row that may leave no fewer misplaced variables than the best one.
+    // Give up after this many factorizations in a row without a new smallest number of misplaced
+    // variables. The method may cycle, so a limit is needed; a larger one would cost more
+    // factorizations in that case.
     constexpr int MAX_IDLE_ROUNDS = 3;
-    // Below this fraction of the first scale, the terms of the gradient vanish at the solution. The
-    // tolerance must then be scaled by another point.
+    // If the size of the terms of the gradient falls below this fraction of its largest value so
+    // far, the terms vanish at the solution. A tolerance relative to their size there would be too
+    // small, so the solve must start at another point.
     constexpr double VANISHING_SCALE = 1e-4;
     // If the first round misplaces more than half of the variables, other starts are better.
     Index fewest = n_ / 2 + 1;
@@ -46,7 +49,7 @@ class Pivoting {
       }
       minimize();
       const Index wrong = exchange();
-      if (wrong == 0 && scale_ < VANISHING_SCALE * first_scale_) break;
+      if (wrong == 0 && scale_ < VANISHING_SCALE * largest_scale_) break;
       if (wrong == 0) return Found::minimum;
       if (round == 0 && wrong >= fewest) break;
       idle = wrong < fewest ? 0 : idle + 1;
@@ -56,13 +59,13 @@ class Pivoting {
   }
 
  private:
-  // Minimize over the free variables, with the sum that the others leave to them.
+  // Minimize over the free variables, without their bounds, while the others stay fixed.
   void minimize() {
     const Index first = free_[0], size = Index(free_.size()) - 1;
     const double missing = problem_.total - std::accumulate(x_, x_ + n_, 0.0);
     for (const Index i : free_) x_[i] += missing / double(size + 1);
     update_gradient();
-    first_scale_ = std::max(first_scale_, scale_);
+    largest_scale_ = std::max(largest_scale_, scale_);
     step_.resize(size);
     for (Index a = 0; a < size; ++a) step_[a] = gradient_[first] - gradient_[free_[a + 1]];
     reduced_.solve(step_.data());
@@ -74,12 +77,14 @@ class Pivoting {
 
   // Move misplaced variables to a bound or into the free set, and return their number.
   Index exchange() {
-    // Fraction of the tolerance within which the sign of a derivative does not matter.
-    constexpr double MARGIN = 0.1;
+    // A variable at a bound becomes free only if its derivative differs from the multiplier by more
+    // than this fraction of the tolerance. Without a margin, rounding errors would free variables.
+    // It is well below 1, so that the result satisfies the tolerance.
+    constexpr double MARGIN_PER_TOLERANCE = 0.1;
     update_gradient();
     double multiplier = 0.0;
     for (const Index i : free_) multiplier += gradient_[i] / double(free_.size());
-    const double margin = MARGIN * problem_.tol * scale_;
+    const double margin = MARGIN_PER_TOLERANCE * problem_.tol * scale_;
     std::vector<Index> free;
     Index wrong = 0;
     auto member = free_.begin();
@@ -112,14 +117,15 @@ class Pivoting {
   const Small& problem_;
   Index n_;
   double* x_;
-  double scale_ = 0.0, first_scale_ = 0.0;  // size of the terms that cancel in the gradient
+  // Size of the terms that cancel in the gradient: now, and the largest so far.
+  double scale_ = 0.0, largest_scale_ = 0.0;
   std::vector<double> gradient_, step_;
   std::vector<Index> free_;
   Reduced reduced_;
 };
 
-// Raise the variables from their lower bounds in the order of their gradient, until the sum is
-// reached. At most one variable ends between its bounds.
+// Raise the variables from their lower bounds until the sum is reached, those with the smallest
+// cost per unit first (see `fill`). At most one variable ends between its bounds.
 void fill_smallest_first(const Small& problem, double* x) {
   const Index n = problem.n, starts[] = {0, n};
   std::vector<double> gradient(n), curvature(n);

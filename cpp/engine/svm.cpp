@@ -17,21 +17,25 @@ namespace {
 
 struct SvmSettings {
   // A dual with at most this many variables fits in one working set. It is solved in float64 and,
-  // if Dual::closely, to tol / extra_accuracy: coefficients then agree to many digits between
-  // runs, which costs a tenth to a quarter of a fit this short.
+  // if Dual::closely, to tol / extra_accuracy. Coefficients then agree to many digits between runs.
+  // This costs a tenth to a quarter of the time of such a short fit.
   static constexpr Index max_small_variables = 128;
   static constexpr double extra_accuracy = 1e4;
 
-  // The kernel matrix of all rows is computed up to this many rows. For a single dual: base + per
-  // stored entry of a row, at most max. Wider rows make blocks, and the float64 values that verify
-  // a solution, more expensive, so that the whole matrix pays for more rows. Duals that share rows
-  // would compute the same values several times, so that it pays for many more.
+  // Most rows for which the whole kernel matrix is computed: base + per stored entry of a row. If
+  // the duals do not share rows, the limit is at most max_matrix_rows. The more entries a row has,
+  // the more expensive are the kernel values of blocks and of the float64 verification, so the
+  // matrix is worthwhile for more rows. Duals that share rows would compute the same values several
+  // times, so for them it is worthwhile for many more rows.
   static constexpr double matrix_rows = 200, matrix_rows_per_entry = 5, max_matrix_rows = 512;
   static constexpr double shared_matrix_rows = 2000, shared_matrix_rows_per_entry = 6;
-  // The kernel matrix may take 1 / cache_per_matrix of the cache.
+  // The kernel matrix may take up at most 1 / cache_per_matrix of the cache. The rest is left to
+  // the blocks.
   static constexpr std::size_t cache_per_matrix = 2;
 
-  // The Hessian of a working set takes 1 / cache_per_block of the cache, kernel rows the rest.
+  // The Hessian of a working set may take 1 / cache_per_block of the cache, and kernel rows the
+  // rest. More memory for the Hessian allows more free variables in a working set; more memory for
+  // rows avoids computing them again.
   static constexpr std::size_t cache_per_block = 4;
 };
 
@@ -60,8 +64,8 @@ void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
   std::copy_n(oracle.gradient(), dual.point.n, dual.point.gradient);
 }
 
-// The rows that occur in some duals, in the order of their first appearance, which keeps the rows
-// of a class together.
+// The rows that occur in at least one dual, in the order of their first appearance, which keeps the
+// rows of a class together.
 struct UsedRows {
   std::vector<Index> rows;
   std::vector<std::vector<Index>> places;  // for each dual, the index into `rows` of each variable
@@ -82,9 +86,10 @@ struct UsedRows {
   }
 };
 
-// Return whether to compute the kernel matrix of all used rows. It pays if duals share rows, and
-// the more a kernel value costs. A precomputed kernel is copied if the rows of a dual are scattered
-// over it, because contiguous rows are read faster.
+// Return whether to compute the kernel matrix of all used rows. It is worthwhile if duals share
+// rows or if there are few rows, and more so the more a kernel value costs. A precomputed kernel is
+// copied if duals share rows and the rows of the first dual are scattered over it, because
+// contiguous rows are read faster.
 bool should_compute_matrix(const SvmTask& task, const std::vector<Dual>& duals,
                            const std::vector<Index>& used) {
   const Index rows = Index(used.size());

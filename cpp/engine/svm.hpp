@@ -34,11 +34,12 @@ struct SvmTask {
   std::size_t cache_bytes;
   bool single;  // whether to begin with kernel values in float32
   const Rule* rule;
-  bool cold;           // whether the starting point carries no information
-  bool convex = true;  // whether the kernel is positive semidefinite; an indefinite one is not
-                       // solved more accurately than tol
+  bool cold;  // whether the starting point carries no information
+  // Whether the kernel is positive semidefinite. The duals of an indefinite kernel are not solved
+  // more accurately than tol.
+  bool convex = true;
   Arenas* arenas = nullptr;  // memory that is reused by later calls, or null
-  Arena* memory = nullptr;   // for the Hessian of a working set, or null
+  Arena* memory = nullptr;   // reused for the Hessian of a working set, or null
 };
 
 // Progress that other threads may read while duals are being solved.
@@ -50,7 +51,8 @@ struct SvmProgress {
 // Solve one dual, without a certificate.
 void solve_svm_dual(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgress& progress);
 
-// Solve duals over rows of one matrix, in parallel if there are several, and certify them.
+// Solve duals over rows of one matrix and certify them. They are solved in parallel if there are at
+// least as many as threads; otherwise one after the other, each with all threads.
 void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
                      InterruptCheck& interrupt, SvmProgress& progress);
 

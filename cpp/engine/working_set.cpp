@@ -28,8 +28,8 @@ void choose_members(const Point& point, const Candidates& candidates,
                     const std::vector<MultiplierInterval>& intervals, Index count, bool with_free,
                     WorkingSet& set) {
   struct Ranked {
-    double excess;  // of its derivative over the best derivative on the other side
-    std::size_t k;  // among the candidates
+    double excess;  // difference from the best derivative on the other side, or from the multiplier
+    std::size_t k;  // index among the candidates
   };
   // Ties go to the smaller index, so that the choice does not depend on the candidates' order.
   const auto better = [&](const Ranked& a, const Ranked& b) {

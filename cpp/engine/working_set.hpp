@@ -11,19 +11,20 @@ namespace pairstep {
 struct WorkingSet {
   std::vector<Index> members;    // ascending
   std::vector<double> gradient;  // one entry for each member
-  Index max_free;                // limit on the free variables that are added as such
+  Index max_free;                // limit on the members that are added because they are free
 };
 
 // Set the multiplier interval of each group from the candidates, and return the violation: the
-// largest difference between a left and a right derivative of variables that can exchange, within a
-// group or, for nested groups, across them.
+// largest difference between the left derivative of one variable and the right derivative of
+// another that can form a pair step with it, within a group or, for nested groups, across groups.
 double violation_of(const Point& point, const Candidates& candidates,
                     std::vector<MultiplierInterval>& intervals);
 
 // Choose members among the candidates. From each group (or from all groups together if they are
 // nested), take the `count` variables with the largest left derivatives and the `count` with the
-// smallest right derivatives, as far as a step with them decreases f. If `with_free`, add the free
-// variables; if there are more than set.max_free, those furthest from their group's multiplier.
+// smallest right derivatives, but only those with which some step decreases f. If `with_free`, add
+// the free variables; if there are more than set.max_free, add those whose derivatives are furthest
+// from their group's multiplier.
 void choose_members(const Point& point, const Candidates& candidates,
                     const std::vector<MultiplierInterval>& intervals, Index count, bool with_free,
                     WorkingSet& set);

@@ -208,7 +208,7 @@ class Greedy final : public GreedyRun {
     }
   }
 
-  double tries_forgone() const override {
+  double work_in_newton_phases() const override {
     const double free_set = double(std::max(interior_, newton_plan_.max_entering));
     return newton_plan_.work / cost_of_newton(free_set, double(point_.n));
   }
@@ -345,7 +345,7 @@ class Greedy final : public GreedyRun {
       };
       const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
       const TableView here = inside ? view.slice(begin, end) : cross_group_.view();
-      if (inside && task_.tidy && extreme_persists(group)) {
+      if (inside && task_.force_extreme_pair && extreme_persists(group)) {
         best_pair_step(here, ends.down.index, ends.up.index,
                        curvature.template operator()<double>(ends.down.index, ends.up.index), 1.0,
                        step_);
@@ -403,7 +403,7 @@ class Greedy final : public GreedyRun {
       curved[1] = step_.index[1];
     }
     // Along negative curvature there is no minimum nearby, so a smaller violation has no benefit.
-    enough_ = negative && violation <= task_.enough;
+    enough_ = negative && violation <= task_.nonconvex_threshold;
     if (enough_) return false;
     double length = 1.0;
     if (task_.step != StepLength::model) {

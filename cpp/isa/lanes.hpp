@@ -452,9 +452,12 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
 
 template <std::size_t... K>
 void few_columns_of(std::index_sequence<K...>, const FewColumns& problem, Index begin, Index end) {
-  ((problem.width == WIDTHS[K] ? few_columns<WIDTHS[K]>(problem, begin, end) : void()), ...);
+  ((problem.width == COMPILED_COLUMN_COUNTS[K]
+        ? few_columns<COMPILED_COLUMN_COUNTS[K]>(problem, begin, end)
+        : void()),
+   ...);
 }
 
 inline void solve_few_columns(const FewColumns& problem, Index begin, Index end) {
-  few_columns_of(std::make_index_sequence<WIDTHS.size()>(), problem, begin, end);
+  few_columns_of(std::make_index_sequence<COMPILED_COLUMN_COUNTS.size()>(), problem, begin, end);
 }

@@ -1,4 +1,4 @@
-// The Python module `pairstep._core`: types, constants and functions over arrays. Python validates
+// The Python module `pairstep._core`: types, constants and functions of arrays. Python validates
 // the input and explains errors to users. The checks here only guard memory safety.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -237,13 +237,13 @@ double bare_pass(const std::vector<In>& arrays) {
 double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices& indices) {
   const Index n = Index(gradient.shape(0));
   require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
-  constexpr double AMOUNT = 1e-9;  // of each step: small, so that the gradient stays finite
+  constexpr double STEP_AMOUNT = 1e-9;  // small, so that the gradient stays finite
   double sum = 0.0;
   for (std::size_t k = 0; k + 1 < indices.shape(0); k += 2) {
     require(indices(k) >= 0 && indices(k) < n && indices(k + 1) >= 0 && indices(k + 1) < n,
             "index must be in range(n)");
-    sum +=
-        isa().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1), AMOUNT);
+    sum += isa().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1),
+                             STEP_AMOUNT);
   }
   return sum;
 }
@@ -265,7 +265,8 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const In& d
   std::vector<double> violation(count), bound(count);
   std::vector<std::uint8_t> optimal(count);
   run_native([&](InterruptCheck& interrupt, WithoutGil&) {
-    constexpr Index ROWS_PER_JOB = 256;  // enough to make up for starting the job
+    // Smaller jobs would spend a larger share of their time on being started.
+    constexpr Index ROWS_PER_JOB = 256;
     const Index jobs = (Index(count) + ROWS_PER_JOB - 1) / ROWS_PER_JOB;
     ThreadPool pool(int(std::min<Index>(threads, jobs)), interrupt);
     pool.run(jobs, [&](Index job) {
@@ -302,7 +303,7 @@ Columns columns_of(const Strided& matrix) {
           matrix.stride(1)};
 }
 
-// Allocated by NumPy, which uses huge pages.
+// Return an uninitialized matrix. NumPy allocates it, because NumPy requests huge pages.
 InOutMatrix new_matrix(Index rows, Index columns) {
   return nb::cast<InOutMatrix>(
       nb::module_::import_("numpy").attr("empty")(nb::make_tuple(rows, columns)));
@@ -436,8 +437,10 @@ void register_policy(nb::module_& m) {
   policy.attr("sum_rounding") = NumericalPolicy::sum_rounding;
   policy.attr("vanishing_scale") = NumericalPolicy::vanishing_scale;
   policy.attr("base_patience") = NumericalPolicy::base_patience;
-  policy.def_static("patience", &NumericalPolicy::patience, "n"_a,
-                    "Return the iterations without progress after which a guided rule gives up.");
+  policy.def_static(
+      "patience", &NumericalPolicy::patience, "n"_a,
+      "Return the number of iterations without progress after which coordinate descent gives "
+      "up, for rules that use the gradient.");
 }
 
 void register_types(nb::module_& m) {
@@ -456,7 +459,8 @@ void register_types(nb::module_& m) {
       .value("unbounded", StopReason::unbounded, "The objective seems to be unbounded below.")
       .value("paused", StopReason::paused, "The requested rounds are done; call `run` again.")
       .value("solved_directly", StopReason::solved_directly,
-             "Paused after a direct solve that left a violation, possibly rounding error.");
+             "Paused after a direct solve. x is its result, with a violation that may be rounding "
+             "error, or x is unchanged because the result was worse.");
   nb::enum_<Convex>(m, "Convex", "Whether a quadratic is convex on a subspace.")
       .value("no", Convex::no)
       .value("but_for_rounding", Convex::but_for_rounding)
@@ -479,7 +483,7 @@ void register_types(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-  m.doc() = "Native core of pairstep: functions over arrays, and solves that can be paused.";
+  m.doc() = "Native core of pairstep: functions of arrays, and solvers that can be paused.";
   nb::set_leak_warnings(false);  // a daemon thread may hold a solve during shutdown
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Shutdown::begin));
   register_policy(m);

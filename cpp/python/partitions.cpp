@@ -36,7 +36,7 @@ void require_within(const Indices& indices, Index limit) {
     require(indices(k) >= 0 && indices(k) < limit, "indices must be in range");
 }
 
-// Rows received from other processes, and the kernel matrix of some of them.
+// Rows received from other processes. Computes kernel matrices of some of them.
 class Library {
  public:
   Library(const KernelFunction& kernel, std::optional<In> center)

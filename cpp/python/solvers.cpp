@@ -379,10 +379,10 @@ const double* take_symmetric(nb::handle given, std::size_t& n) {
   return rows ? rows : take(MatrixByColumns());
 }
 
-nb::handle numpy_empty;  // stored, because looking it up takes longer than calling it
+nb::handle numpy_empty;  // numpy.empty, stored because looking it up takes longer than calling it
 
-// Copy few numbers into a new NumPy array. This is faster than `to_numpy`, which has to set up an
-// owner for the memory it passes on.
+// Copy numbers into a new NumPy array. For a few numbers, this is faster than `to_numpy`, which has
+// to create an object that owns the memory.
 nb::object copied(const std::vector<double>& values) {
   nb::object array = numpy_empty(values.size());
   Py_buffer memory;
@@ -450,8 +450,7 @@ void register_solvers(nb::module_& m) {
   m.def("gram_oracle", &gram_oracle, "A"_a, "b"_a, "ridge"_a, "c"_a, "point"_a, "threads"_a,
         "weight"_a.none() = nb::none(),
         "Return the oracle of weight'(Ax - b)^2/2 + ridge'x^2/2 + c'x. A sparse A is given by the "
-        "rows "
-        "of its transpose and cannot have weights.");
+        "rows of its transpose and cannot have weights.");
   m.def("matrix_oracle", &matrix_oracle, "Q"_a, "linear"_a, "point"_a, "threads"_a,
         "Return the oracle of x'Qx/2 + linear'x, with Q dense or sparse by rows.");
   nb::class_<BlockSolve>(m, "BlockSolve",
@@ -461,8 +460,7 @@ void register_solvers(nb::module_& m) {
            "block_bytes"_a = BlockTask{}.block_bytes)
       .def("run", &BlockSolve::run, "tol"_a, "max_iter"_a, "rounds"_a, "seconds"_a,
            "Iterate until the violation of a recomputed gradient is within the tolerance or a "
-           "limit is "
-           "reached.")
+           "limit is reached.")
       .def("conclude", &BlockSolve::conclude,
            "Restore the sums exactly and recompute the gradient.")
       .def_prop_ro("iterations", [](BlockSolve& s) { return s.solver().iterations; })
@@ -477,17 +475,21 @@ void register_solvers(nb::module_& m) {
         "tol"_a, "max_iter"_a, "seconds"_a, "threads"_a,
         "Solve many quadratics with one Hessian. Return (x, iterations, solved), one row per "
         "problem.");
-  m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
-        "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
-        "threads"_a,
-        "Least squares for each column of B, few of A: (x, value, iterations, state, violation, "
-        "bound, optimal).");
+  m.def(
+      "few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
+      "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
+      "threads"_a,
+      "Solve a least-squares problem for each column of B; A has at most MAX_FEW_COLUMNS columns. "
+      "Return (x, value, iterations, state, violation, bound, optimal), one column or entry per "
+      "problem.");
   m.attr("MAX_FEW_COLUMNS") = MAX_FEW_COLUMNS;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);
   m.attr("MAX_SMALL_VARIABLES") = MAX_SMALL_VARIABLES;
   m.def("small_start", &small_start, "hessian"_a, "linear"_a, "lower"_a, "upper"_a, "total"_a,
-        "tol"_a, "Where `small` begins; None where the Hessian is not convex along the sum.");
+        "tol"_a,
+        "Return the point from which `small` starts, or None if the quadratic is not convex along "
+        "steps that keep the sum.");
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
         "Solve a small dense quadratic in one call. Return (x, gradient, value, iterations, "

@@ -39,7 +39,7 @@ struct DualArrays {
   PointArrays point;
   In totals;
   InOut gradient;
-  bool known, closely;  // closely: whether to solve a small dual beyond the tolerance
+  bool known, closely;  // closely: whether to solve a small dual more accurately than tol
 
   DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known,
              bool closely)
@@ -266,7 +266,7 @@ void add_kernel_(const KernelFunction& function, const nb::object& support,
   });
 }
 
-// Support vectors as Python holds them. Their packed form is made at the first use and then kept.
+// Support vectors as Python holds them. Their packed form is created at the first use and reused.
 struct SupportVectorsOf {
   nb::object support;  // keeps the memory alive
   SupportVectors vectors;
@@ -377,7 +377,7 @@ void register_svm(nb::module_& m) {
         "Return the decisions of all pairs of classes, positive for the first class, from the sums "
         "of each class.");
   m.def("vote", &vote_, "pairs"_a, "classes"_a, "threads"_a,
-        "Return the class with the most votes in each row, the first one if several have as many.");
+        "Return the class with the most votes in each row, and the first such class in a tie.");
   m.def("one_vs_rest", &one_vs_rest_, "pairs"_a, "classes"_a, "threads"_a,
         "Return one decision per class from those of all pairs, as scikit-learn does.");
   nb::class_<Arenas>(m, "Arenas", "Memory that solves reuse one after the other.")
@@ -458,8 +458,7 @@ void register_svm(nb::module_& m) {
       },
       "kernel"_a, "square"_a,
       "Return the largest error of a kernel value in float32 between points of this squared norm, "
-      "or "
-      "None if it is too large even for the first phase of a solve.");
+      "or None if it is too large even for the first phase of a solve.");
   m.def("exponentials", &exponentials<float>, nb::arg("x").noconvert());
   m.def("exponentials", &exponentials<double>, nb::arg("x").noconvert());
   m.def(
