@@ -21,7 +21,12 @@ struct Segment {
 template <class Visit>
 void for_segments(const Point& p, Index i, double rounding, Visit visit) {
   double x = p.x[i];
-  if (p.l1 && std::abs(x - p.breakpoint[i]) <= rounding)
+  if (!p.l1) {
+    if (x > p.lower[i]) visit(false, Segment{p.gradient[i], x - p.lower[i]});
+    if (x < p.upper[i]) visit(true, Segment{p.gradient[i], p.upper[i] - x});
+    return;
+  }
+  if (std::abs(x - p.breakpoint[i]) <= rounding)
     x = std::clamp(p.breakpoint[i], p.lower[i], p.upper[i]);
   const Position here = position_at(p, i, x);
   const double lowest = floor_at(p, i, x), highest = ceiling_at(p, i, x);
@@ -220,8 +225,9 @@ struct ExtremeDerivatives {
   }
 };
 
+// `known` is the certificate of the same point, if it has been computed.
 template <class Allowance>
-Excess excess_with(const Point& point, Allowance allowance) {
+Excess excess_with(const Point& point, const Certificate* known, Allowance allowance) {
   Excess excess;
   double violation = -INFINITY;
   // In `relaxed` every derivative is moved by its allowance so that the violation shrinks; `plain`
@@ -246,8 +252,9 @@ Excess excess_with(const Point& point, Allowance allowance) {
     // Subtract the middle of the group's multiplier interval first: a small allowance would
     // otherwise be lost in the rounding of large derivatives. Nested groups are compared with each
     // other, so they keep a common base of 0.
-    const double base =
-        point.nested() ? 0.0 : multiplier_of(interval_of(point, begin, end, rounding));
+    const double base = point.nested() ? 0.0
+                        : known        ? known->multiplier[group]
+                                       : multiplier_of(interval_of(point, begin, end, rounding));
     ExtremeDerivatives relaxed, plain;
     for (Index i = begin; i < end; ++i) {
       const double own = allowance(i, group);
@@ -267,26 +274,44 @@ Excess excess_with(const Point& point, Allowance allowance) {
 }
 
 // The allowance of a coordinate is half of `relative` times the largest term that cancels in its
-// derivative. linear_size(linear[i], group) returns the size of the linear term for this purpose.
+// derivative. linear_size(linear, group) is the size that its linear term counts with, and
+// `largest` the largest term of any coordinate apart from Q_ii x_i.
 template <class LinearSize>
-Excess excess_of_terms(const Point& point, const Quadratic& quadratic, double relative,
-                       LinearSize linear_size) {
+Excess excess_of_terms(const Point& point, const Quadratic& quadratic, const Certificate& known,
+                       double relative, double largest, LinearSize linear_size) {
   const auto [linear, diagonal] = quadratic;
-  const double largest = terms_of(point, linear).gradient;
-  return excess_with(point, [&](Index i, Index group) {
-    const double size =
-        std::max({std::abs(point.gradient[i] - linear[i]), linear_size(linear[i], group),
-                  std::min(diagonal[i] * std::abs(point.x[i]), largest)});
+  return excess_with(point, &known, [&](Index i, Index group) {
+    double size = std::max(std::abs(point.gradient[i] - linear[i]), linear_size(linear[i], group));
+    if (diagonal) size = std::max(size, std::min(diagonal[i] * std::abs(point.x[i]), largest));
     return 0.5 * relative * (point.l1 ? std::max(size, point.l1[i]) : size);
   });
 }
 
 // Whether the violation is within the rounding error of the gradient. The common part of the linear
 // term counts here, because it is rounded like the rest.
-bool is_within_rounding(const Point& point, const Quadratic& quadratic) {
-  return excess_of_terms(point, quadratic, NumericalPolicy::gradient_rounding,
+bool is_within_rounding(const Point& point, const Quadratic& quadratic, const Certificate& known,
+                        double largest) {
+  return excess_of_terms(point, quadratic, known, NumericalPolicy::gradient_rounding, largest,
                          [](double linear, Index) { return std::abs(linear); })
              .violation <= 0;
+}
+
+Terms terms_with(const Point& point, const double* linear, const std::vector<SharedCost>& shared) {
+  Terms terms;
+  if (point.l1)
+    for (Index i = 0; i < point.n; ++i) terms.gradient = std::max(terms.gradient, point.l1[i]);
+  double cost = 0.0;
+  for (Index g = 0; g < point.n_groups; ++g)
+    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
+      const double product_i = point.gradient[i] - linear[i];  // (Qx)_i
+      terms.gradient =
+          std::max({terms.gradient, std::abs(product_i), shared[g].size_of(linear[i])});
+      terms.curvature += point.x[i] * product_i;
+      cost += point.x[i] * (linear[i] - shared[g].level);
+      terms.constant += point.x[i] * shared[g].level;
+    }
+  terms.objective = std::max(0.5 * std::abs(terms.curvature), std::abs(cost));
+  return terms;
 }
 
 }  // namespace
@@ -315,47 +340,35 @@ std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
 }
 
 Terms terms_of(const Point& point, const double* linear) {
+  if (linear) return terms_with(point, linear, shared_costs(point, linear));
   Terms terms;
-  if (point.l1)
-    for (Index i = 0; i < point.n; ++i) terms.gradient = std::max(terms.gradient, point.l1[i]);
-  if (!linear) {
-    for (Index i = 0; i < point.n; ++i)
-      terms.gradient = std::max(terms.gradient, std::abs(point.gradient[i]));
-    return terms;
-  }
-  const std::vector<SharedCost> shared = shared_costs(point, linear);
-  double product = 0.0, cost = 0.0;
-  for (Index g = 0; g < point.n_groups; ++g)
-    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
-      const double product_i = point.gradient[i] - linear[i];  // (Qx)_i
-      terms.gradient =
-          std::max({terms.gradient, std::abs(product_i), shared[g].size_of(linear[i])});
-      product += point.x[i] * product_i;
-      cost += point.x[i] * (linear[i] - shared[g].level);
-      terms.constant += point.x[i] * shared[g].level;
-    }
-  terms.objective = std::max(0.5 * std::abs(product), std::abs(cost));
+  for (Index i = 0; i < point.n; ++i)
+    terms.gradient =
+        std::max({terms.gradient, std::abs(point.gradient[i]), point.l1 ? point.l1[i] : 0.0});
   return terms;
 }
 
 Excess excess_over(const Point& point, const double* allowance) {
-  return excess_with(point, [&](Index i, Index) { return allowance[i]; });
+  return excess_with(point, nullptr, [&](Index i, Index) { return allowance[i]; });
 }
 
-Excess excess_over(const Point& point, const Quadratic& quadratic, double tol) {
+Assessment assess(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
+                  double tol) {
   const std::vector<SharedCost> shared = shared_costs(point, quadratic.linear);
-  return excess_of_terms(point, quadratic, tol,
-                         [&](double linear, Index group) { return shared[group].size_of(linear); });
+  const Terms terms = terms_with(point, quadratic.linear, shared);
+  return {terms, excess_of_terms(
+                     point, quadratic, certificate, tol, terms.gradient,
+                     [&](double linear, Index group) { return shared[group].size_of(linear); })};
 }
 
 Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
                    double value, double tol) {
-  const Excess excess = excess_over(point, quadratic, tol);
-  const Terms terms = terms_of(point, quadratic.linear);
+  const auto [terms, excess] = assess(point, quadratic, certificate, tol);
   const double size = std::max(terms.objective, std::abs(value - terms.constant));
   const double allowed_gain = NumericalPolicy::gain_per_tol * tol * size;
   const bool optimal = excess.violation <= 0 && certificate.residual <= allowed_gain &&
-                       (certificate.nearby <= allowed_gain || is_within_rounding(point, quadratic));
+                       (certificate.nearby <= allowed_gain ||
+                        is_within_rounding(point, quadratic, certificate, terms.gradient));
   return {optimal, optimal ? excess.tolerance : excess.allowed};
 }
 

@@ -56,7 +56,8 @@ std::vector<SharedCost> shared_costs(const Point& point, const double* linear);
 // and the size of the objective is unknown (0).
 struct Terms {
   double gradient = 0.0, objective = 0.0;
-  double constant = 0.0;  // what the common part of c adds to the objective
+  double constant = 0.0;   // what the common part of c adds to the objective
+  double curvature = 0.0;  // x'Qx, for a quadratic
 };
 Terms terms_of(const Point& point, const double* linear);
 
@@ -68,14 +69,21 @@ struct Excess {
   double tolerance = 0.0;  // the same of the pair with the largest violation without allowances
 };
 Excess excess_over(const Point& point, const double* allowance);
-// The same with the tolerance of a quadratic as allowance: half of `tol` times the largest term
-// that cancels in the coordinate's own derivative, |(Qx)_i|, |c_i|, k_i or |Q_ii x_i|. The last one
-// counts up to the largest term of any other kind. Large terms of other coordinates do not loosen
-// the tolerance.
+
+// The linear term and the diagonal of Q of a quadratic; the diagonal is null if it is unknown.
 struct Quadratic {
   const double *linear, *diagonal;
 };
-Excess excess_over(const Point& point, const Quadratic& quadratic, double tol);
+// The sizes of the terms at a point of a quadratic, and the excess with its tolerance as allowance:
+// half of `tol` times the largest term that cancels in the coordinate's own derivative, |(Qx)_i|,
+// |c_i|, k_i or |Q_ii x_i|. The last one counts up to the largest term of any other kind. Large
+// terms of other coordinates do not loosen the tolerance.
+struct Assessment {
+  Terms terms;
+  Excess excess;
+};
+Assessment assess(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
+                  double tol);
 
 // Whether a point of a quadratic is certainly optimal. Python's `Task.is_optimal` also decides the
 // remaining cases, in which terms vanish or the tolerance is below the rounding error.

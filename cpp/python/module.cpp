@@ -76,11 +76,15 @@ double scale(const PointArrays& point, const In& gradient, const std::optional<I
   return terms_of(at, linear_of(linear, at)).gradient;
 }
 
+void require_totals(const In& totals, const Point& at) {
+  require(Index(totals.shape(0)) == (at.nested() ? 1 : at.n_groups),
+          "totals must have one entry per group, or one entry if the groups are nested");
+}
+
 nb::tuple certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear,
                    const std::optional<In>& totals) {
   const Point at = point.with(gradient);
-  require(!totals || Index(totals->shape(0)) == (at.nested() ? 1 : at.n_groups),
-          "totals must have one entry per group, or one entry if the groups are nested");
+  if (totals) require_totals(*totals, at);
   const double* constant = linear_of(linear, at);
   Certificate certificate;
   Terms terms;
@@ -94,16 +98,50 @@ nb::tuple certify_(const PointArrays& point, const In& gradient, const std::opti
                         to_numpy(std::move(certificate.multiplier)), certificate.residual);
 }
 
-nb::tuple shared_costs_(const PointArrays& point, const In& linear) {
-  const Point at = point.with(linear);
-  const std::vector<SharedCost> shared = shared_costs(at, linear.data());
-  std::vector<double> levels(std::size_t(at.n)), sizes(std::size_t(at.n));
-  for (Index g = 0; g < at.n_groups; ++g)
-    for (Index i = at.starts[g]; i < at.starts[g + 1]; ++i) {
-      levels[i] = shared[g].level;
-      sizes[i] = shared[g].size_of(linear.data()[i]);
-    }
-  return nb::make_tuple(to_numpy(std::move(levels)), to_numpy(std::move(sizes)));
+nb::tuple certify_quadratic(const PointArrays& point, const In& gradient, const In& linear,
+                            const std::optional<In>& diagonal, const In& totals, double tol) {
+  const Point at = point.with(gradient);
+  require_totals(totals, at);
+  for (const In* each : {&linear, diagonal ? &*diagonal : &linear})
+    require(Index(each->shape(0)) == at.n, "linear and diagonal must have the length of x");
+  Certificate certificate;
+  Assessment assessment;
+  {
+    const WithoutGil without;
+    certificate = certify(at, totals.data());
+    assessment =
+        assess(at, {linear.data(), diagonal ? diagonal->data() : nullptr}, certificate, tol);
+  }
+  const auto& [terms, excess] = assessment;
+  return nb::make_tuple(
+      certificate.violation, certificate.bound, certificate.nearby, terms.gradient, terms.objective,
+      to_numpy(std::move(certificate.multiplier)), certificate.residual, excess.violation,
+      excess.allowed, excess.tolerance, terms.constant, terms.curvature);
+}
+
+// Return an upper bound of |(Q_ij x_j)| summed over j, for every i: by the Cauchy-Schwarz
+// inequality, |Q_ij| <= sqrt(Q_ii Q_jj) for a positive semidefinite Q.
+double largest_product(const In& diagonal, const In& x) {
+  require(diagonal.shape(0) == x.shape(0), "diagonal must have the length of x");
+  double largest = 0.0, sum = 0.0;
+  for (std::size_t i = 0; i < x.shape(0); ++i) {
+    const double root = std::sqrt(std::abs(diagonal.data()[i]));
+    largest = std::max(largest, root);
+    sum += root * std::abs(x.data()[i]);
+  }
+  return largest * sum;
+}
+
+// Return the largest size of an entry; NaN if one is NaN.
+double largest_size(const In& x) {
+  double largest = 0.0;
+  bool is_number = true;
+  for (std::size_t i = 0; i < x.shape(0); ++i) {
+    const double size = std::abs(x.data()[i]);
+    largest = std::max(largest, size);
+    is_number &= size == size;
+  }
+  return is_number ? largest : NAN;
 }
 
 nb::tuple excess_(const PointArrays& point, const In& gradient, const In& allowance) {
@@ -496,9 +534,10 @@ NB_MODULE(_core, m) {
       "the index of a coordinate that is outside its bounds or not finite, or -1.");
   m.def("moving", &moving_, "point"_a, "gradient"_a, "multiplier"_a, "violation"_a,
         "Return the coordinates that are likely to change in the next steps.");
-  m.def("shared_costs", &shared_costs_, "point"_a, "linear"_a,
-        "Return the common part of a linear term and the sizes of the entries without it, one "
-        "number each per coordinate.");
+  m.def("largest_product", &largest_product, "diagonal"_a, "x"_a,
+        "Return an upper bound of sum_j |Q_ij x_j| for every i, given the diagonal of a positive "
+        "semidefinite Q.");
+  m.def("largest_size", &largest_size, "x"_a, "Return max |x_i|, or NaN if an entry is NaN.");
   m.def("excess", &excess_, "point"_a, "gradient"_a, "allowance"_a,
         "Return the KKT violation if each derivative may be wrong by its allowance, the allowances "
         "of the pair with this violation, and those of the pair with the largest violation without "
@@ -510,6 +549,12 @@ NB_MODULE(_core, m) {
       "terms that cancel in the gradient and in the objective, the multipliers (of the groups; "
       "for nested groups, that of the total first), and the effect of the rounding of the sums on "
       "the objective.");
+  m.def("certify_quadratic", &certify_quadratic, "point"_a, "gradient"_a, "linear"_a,
+        "diagonal"_a.none(), "totals"_a, "tol"_a,
+        "Return what `certify` returns; then the KKT violation beyond the tolerance, the tolerance "
+        "of "
+        "the pair with it, and the tolerance of the pair with the largest violation; then what the "
+        "common part of the linear term adds to the objective, and x'Qx.");
   m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
         "Return the size of the terms that cancel in the gradient.");
   m.def(

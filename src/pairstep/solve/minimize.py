@@ -246,7 +246,7 @@ def _report(
 ) -> Result:
     """Compute everything that is reported from the problem at the final point."""
     layout, status, remark = task.layout, outcome.status, outcome.remark
-    if not np.abs(task.z).max() < LARGE:  # or NaN
+    if not _core.largest_size(task.z) < LARGE:  # or NaN
         task.z[:] = layout.within_range(task.z)
         outcome = Outcome(Status.UNBOUNDED, OUT_OF_RANGE)
         status, remark = outcome.status, outcome.remark

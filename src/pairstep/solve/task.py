@@ -63,6 +63,8 @@ class Evaluation(NamedTuple):
     excess: float  # the violation beyond the tolerance of the two variables that attain it
     allowed: float  # the tolerance of those two variables
     tolerance: float  # the tolerance of the two variables with the largest violation
+    constant: float = 0.0  # the part of the value that a number shared by all costs contributes
+    curvature: float = 0.0  # x'Qx, for a quadratic
 
 
 @dataclass
@@ -172,16 +174,19 @@ class Task:
 
     def evaluation_from(self, value: float, gradient: Array) -> Evaluation:
         """Compute the certificates at z, given value and gradient."""
-        linear, totals = self._constant_gradient, self.layout.totals
-        certificate = _core.certify(self.point, gradient, linear, totals)
-        if self.objective.linear is None:
+        objective, totals = self.objective, self.layout.totals
+        if objective.linear is None:
+            known = constant_gradient(objective)
+            certificate = _core.certify(self.point, gradient, known, totals)
             violation, _, _, scale, *_ = certificate
             tolerance = self.tol * max(scale, self.least_scale)
-            judged = violation - tolerance, tolerance, tolerance
+            excess = violation - tolerance, tolerance, tolerance
+            current = Evaluation(value, gradient, *certificate, *excess)
         else:
-            terms = self._terms(gradient, self._shared_costs[1])
-            judged = _core.excess(self.point, gradient, 0.5 * self.tol * terms)
-        current = Evaluation(value, gradient, *certificate, *judged)
+            certificates = _core.certify_quadratic(
+                self.point, gradient, objective.linear, objective.lipschitz, totals, self.tol
+            )
+            current = Evaluation(value, gradient, *certificates)
         if self.time_limit < math.inf:
             self.last_evaluation = self.z.copy(), current
         return current
@@ -207,26 +212,11 @@ class Task:
             self.rows.append(np.array([row]))
         return Outcome(Status.TIME_LIMIT, remark, current)
 
-    @property
-    def _constant_gradient(self) -> Array | None:
-        """The part of the gradient that does not depend on x, if known."""
-        return constant_gradient(self.objective)
-
-    @kept
-    def _shared_costs(self) -> tuple[Array, Array]:
-        """The part of c that all entries of a sum share, and the sizes of the rest.
-
-        If the sum is fixed, adding a number to all entries of c adds a constant to the objective,
-        so it must not increase the tolerance.
-        """
-        assert self.objective.linear is not None
-        return _core.shared_costs(self.point, self.objective.linear)
-
-    def _terms(self, gradient: Array, linear_sizes: Array) -> Array:
+    def _terms(self, gradient: Array) -> Array:
         """Return the size of the terms that cancel in each derivative of a quadratic."""
         linear, l1_terms = self.objective.linear, self.objective.l1_terms
         assert linear is not None
-        terms = np.maximum(np.abs(gradient - linear), linear_sizes)
+        terms = np.maximum(np.abs(gradient - linear), np.abs(linear))
         if l1_terms is not None:
             terms = np.maximum(terms, l1_terms[0])
         if self.objective.lipschitz is None:
@@ -247,7 +237,9 @@ class Task:
         is used instead, and at least a small fraction of the largest derivative elsewhere, because
         the gradient may be 0 at the optimum.
         """
-        self.first_value, self.first_largest = value, float(np.abs(self.z).max())
+        self.first_value, self.first_largest = value, _core.largest_size(self.z)
+        known = constant_gradient(self.objective)
+        scale = _core.scale(self.point, gradient, known)
         if self.objective.linear is None:
             if value == math.inf:
                 raise ValueError(
@@ -255,11 +247,10 @@ class Task:
                 )
             if self.time_limit < math.inf:  # the limit may interrupt the next gradient
                 self.evaluation_from(value, gradient)
-            scale = _core.scale(self.point, gradient, self._constant_gradient)
             scale = max(scale, self._scale_elsewhere(gradient))
             self.least_scale = ELSEWHERE * scale
             return self.tol * scale
-        return self.threshold_at(self.evaluation_from(value, gradient))
+        return self._threshold(scale, gradient)
 
     def _scale_elsewhere(self, gradient: Array) -> float:
         spread = self.layout.project(np.zeros(self.layout.n))
@@ -271,8 +262,13 @@ class Task:
 
     def threshold_at(self, current: Evaluation) -> float:
         """Return the violation to aim at, not below the rounding error of the gradient."""
-        aim = self.strictness * self.tol * max(current.scale, self.least_scale)
-        return max(aim, self._least_aim(current)) if aim < self._largest_rounding(current) else aim
+        return self._threshold(current.scale, current.gradient)
+
+    def _threshold(self, scale: float, gradient: Array) -> float:
+        aim = self.strictness * self.tol * max(scale, self.least_scale)
+        if aim < self._largest_rounding(scale):
+            return max(aim, self._least_aim(scale, gradient))
+        return aim
 
     def is_optimal(self, current: Evaluation) -> bool:
         """Return whether a point is optimal, judging by its derivatives."""
@@ -294,7 +290,7 @@ class Task:
             return _core.excess(self.point, current.gradient, self._last_bits(current))[2]
         return min(current.allowed, current.tolerance)
 
-    def _rounding(self, current: Evaluation) -> Array:
+    def _rounding(self, scale: float, gradient: Array) -> Array:
         """Return a bound of the rounding error of each derivative.
 
         The terms of a derivative may all vanish at the optimum, as for a riskless portfolio, or
@@ -307,26 +303,25 @@ class Task:
             least, errors = self.least_scale, rounding_errors(self.objective, self.z)
             if errors is not None:  # known errors replace the scale of the gradient elsewhere
                 least = min(least, float(errors[1].max()) / relative_error)
-            return np.full(self.layout.n, relative_error * max(current.scale, least))
-        terms = self._terms(current.gradient, np.abs(self.objective.linear))
+            return np.full(self.layout.n, relative_error * max(scale, least))
+        terms = self._terms(gradient)
         sizes = products(self.objective, self.z)
         return relative_error * (terms if sizes is None else np.maximum(terms, sizes))
 
-    def _largest_rounding(self, current: Evaluation) -> float:
+    def _largest_rounding(self, scale: float) -> float:
         """Return a cheap upper bound of the rounding error, by the Cauchy-Schwarz inequality."""
         constants = self.objective.lipschitz
         if self.objective.linear is None or constants is None:
             return 0.0
-        roots = np.sqrt(np.abs(constants))
-        products = float(roots.max()) * _core.dot(roots, np.abs(self.z))
-        return 10 * ROUNDING * max(current.scale, products)
+        return 10 * ROUNDING * max(scale, _core.largest_product(constants, self.z))
 
-    def _least_aim(self, current: Evaluation) -> float:
+    def _least_aim(self, scale: float, gradient: Array) -> float:
         """Return the smallest violation that rounding errors allow to aim at."""
-        return 0.3 * _core.excess(self.point, current.gradient, self._rounding(current))[1]
+        return 0.3 * _core.excess(self.point, gradient, self._rounding(scale, gradient))[1]
 
     def _is_within_rounding(self, current: Evaluation) -> bool:
-        return _core.excess(self.point, current.gradient, self._rounding(current))[0] <= 0
+        rounding = self._rounding(current.scale, current.gradient)
+        return _core.excess(self.point, current.gradient, rounding)[0] <= 0
 
     def _is_within_last_bits(self, current: Evaluation) -> bool:
         """Return whether the last bits of the largest variable hide all remaining gain.
@@ -342,18 +337,21 @@ class Task:
         A sum is exact only up to these bits. So variables that vanish at the optimum, such as risky
         assets beside a riskless one, may keep that much.
         """
-        rounding, constants = self._rounding(current), self.objective.lipschitz
+        rounding = self._rounding(current.scale, current.gradient)
+        constants = self.objective.lipschitz
         if self.objective.linear is None or constants is None:
             return rounding
         return rounding + np.finfo(float).eps * self._largest * np.abs(constants)
 
     def _sums_are_exact_enough(self, current: Evaluation) -> bool:
         """Return whether the rounding errors of the sums are small relative to the objective."""
-        return current.residual <= max(self.gain_allowed(current), self._least_cost)
+        return (
+            current.residual <= self.gain_allowed(current) or current.residual <= self._least_cost
+        )
 
     @property
     def _largest(self) -> float:
-        return max(float(np.abs(self.z).max()), self.first_largest)
+        return max(_core.largest_size(self.z), self.first_largest)
 
     @property
     def _least_cost(self) -> float:
@@ -397,8 +395,7 @@ class Task:
         if self.objective.linear is None:
             size = max(current.size, abs(current.value), abs(self.first_value - current.value))
         else:
-            constant = _core.dot(self._shared_costs[0], self.z)
-            size = max(current.size, abs(current.value - constant))
+            size = max(current.size, abs(current.value - current.constant))
         # If x is 0 at the optimum, derivatives and variables are both rounding errors.
         return max(GAIN * self.tol * size, ROUNDING**2 * abs(self.first_value))
 
@@ -408,7 +405,8 @@ class Task:
         Either the variables that decide have smaller terms than others, and so a smaller tolerance,
         or the remaining gain is too large.
         """
-        aimed, least = self.threshold_at(current), self._least_aim(current)
+        aimed = self.threshold_at(current)
+        least = self._least_aim(current.scale, current.gradient)
         if aimed <= least:
             return not self._is_within_rounding(current)
         if current.nearby == 0 and current.excess <= 0:
@@ -466,13 +464,14 @@ class Task:
         A product with Q is needed only if the curvature along z is nearly 0.
         """
         linear, constants = self.objective.linear, self.objective.lipschitz
-        if linear is None or constants is None:
+        if linear is None or constants is None or has_minimum(self.objective):
             return None
-        if np.isfinite(self.layout.lower).all() and np.isfinite(self.layout.upper).all():
+        flat = abs(current.curvature) <= FLAT * _core.dot(np.abs(constants) * self.z, self.z)
+        if not flat or (
+            np.isfinite(self.layout.lower).all() and np.isfinite(self.layout.upper).all()
+        ):
             return None
-        curvature = _core.dot(current.gradient - linear, self.z)
-        flat = abs(curvature) <= FLAT * _core.dot(np.abs(constants) * self.z, self.z)
-        return self.direction_of_fall(self.z) if flat else None
+        return self.direction_of_fall(self.z)
 
     def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
