@@ -39,8 +39,8 @@ struct Lower {
   Index count() const { return (n + STRIP - 1) / STRIP; }
 };
 
-// Call f(line, column, first, last) for each line and the same entries of the matrix, of which
-// those in [first, last) belong to the lower triangle.
+// Call f(line, column, first, last) for each line of the strips. `column` points to the same
+// entries in the matrix; those in [first, last) belong to the lower triangle.
 template <class Line>
 inline void for_each_line(const Lower& lower, double* matrix, Index stride, Line f) {
   for (Index s = 0; s < lower.count(); ++s) {

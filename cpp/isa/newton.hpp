@@ -36,7 +36,7 @@ struct NewtonSettings {
   static constexpr std::array<double, 2> CLIPPED_FRACTIONS{1.0, 0.3};
   // The iteration ends when a step decreases the objective by less than this fraction of what the
   // steps before it achieved. A smaller value takes more steps that hardly decrease the objective.
-  static constexpr double MIN_DECREASE = 1e-3;
+  static constexpr double MIN_RELATIVE_DECREASE = 1e-3;
   // Rounding error of a sum of changes, relative to the sum of their absolute values.
   static constexpr double SUM_ROUNDING = 1e-12;
   // Number of Newton steps by which remove_curved_part corrects a direction of zero curvature. Each
@@ -315,7 +315,7 @@ class Newton {
         if (remove(stuck)) continue;
         break;
       }
-      const bool last = decrease < NewtonSettings::MIN_DECREASE * total_decrease;
+      const bool last = decrease < NewtonSettings::MIN_RELATIVE_DECREASE * total_decrease;
       total_decrease += decrease;
       add_multiple(1.0, response_.data(), derivative_.data(), size);
       const auto at_end = [&](Index a) { return step_[a] <= low_[a] || step_[a] >= high_[a]; };

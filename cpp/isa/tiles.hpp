@@ -152,7 +152,7 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
 }
 
 // Inner products of ROWS packed queries with VECTORS vectors of columns of a dense panel, or their
-// squared distances as sums of squared differences.
+// squared distances as sums of squared differences. `out` has rows of PANEL values.
 template <class Real, int ROWS, int VECTORS, bool DISTANCES>
 inline void dense_dots(const Real* queries, const Real* panel, Index features, Real* out) {
   using V = typename Vector<Real>::type;

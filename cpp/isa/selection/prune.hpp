@@ -158,8 +158,8 @@ BestPair prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
   Partner down{max_left, least, found[2].value / ends.gap()};
   Partner up{-min_right, least, found[3].value / ends.gap()};
 
-  // Returns scores that are positive if a coordinate is kept, as one that decreases and as one that
-  // increases.
+  // Returns two scores of a coordinate. The first is positive if the coordinate is kept among those
+  // that decrease, the second if it is kept among those that increase.
   const auto keep_scores = [&] {
     const double threshold = known.decrease * PruneSettings::THRESHOLD_FACTOR,
                  per_constant = 2.0 * threshold / alpha;
