@@ -15,10 +15,11 @@ namespace {
 struct ProductSettings {
   // Most numbers that are packed at once: 2 MiB, which stay in the cache while they are multiplied.
   static constexpr Index packed_numbers = 1 << 18;
-  // A product with at most SIDE columns is split by rows. Each part has a separate n x n result
-  // that must be added to the others. More parts than max_row_parts would need too much memory, and
-  // with fewer rows than min_rows_per_part the addition would cost more than the split saves.
-  static constexpr Index max_row_parts = 16, min_rows_per_part = 2 * DEPTH;
+  // A product with at most BLOCK_COLUMNS columns is split by rows. Each part has a separate n x n
+  // result that must be added to the others. More parts than max_row_parts would need too much
+  // memory, and with fewer rows than min_rows_per_part the addition would cost more than the split
+  // saves.
+  static constexpr Index max_row_parts = 16, min_rows_per_part = 2 * BLOCK_DEPTH;
   // Jobs per thread in a product of two matrices: several, to balance the load.
   static constexpr Index jobs_per_thread = 4;
   // Columns per job of a transposed product: 32 KiB of sums, which stay in the second-level cache.
@@ -28,15 +29,16 @@ struct ProductSettings {
 // Number of parts of size `part` that cover `whole`.
 Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
 
-// A range of rows of a matrix, packed into blocks of SIDE columns and DEPTH rows.
+// A range of rows of a matrix, packed into blocks of BLOCK_COLUMNS columns and BLOCK_DEPTH rows.
 class Packed {
  public:
   explicit Packed(const Columns& columns, Index at_once = ProductSettings::packed_numbers)
       : set(isa()),
         columns_(columns),
-        blocks_(parts(columns.count, SIDE)),
-        width_(blocks_ == 1 ? parts(columns.count, SIDE / 4) * (SIDE / 4) : SIDE),
-        depth_(std::min(columns.rows, DEPTH)),
+        blocks_(parts(columns.count, BLOCK_COLUMNS)),
+        width_(blocks_ == 1 ? parts(columns.count, BLOCK_COLUMNS / 4) * (BLOCK_COLUMNS / 4)
+                            : BLOCK_COLUMNS),
+        depth_(std::min(columns.rows, BLOCK_DEPTH)),
         chunks_(std::clamp(at_once / (blocks_ * width_ * depth_), Index(1),
                            parts(columns.rows, depth_))),
         memory_(chunks_ * blocks_ * width_ * depth_) {}
@@ -54,7 +56,7 @@ class Packed {
     pool.run(chunks() * blocks_, [&](Index k) {
       const WithoutSubnormals flush(columns_.scale);
       const Index begin = first_ + k / blocks_ * depth_, block = k % blocks_;
-      set.pack(columns_, block * SIDE, size(block), begin, std::min(begin + depth_, last_),
+      set.pack(columns_, block * BLOCK_COLUMNS, size(block), begin, std::min(begin + depth_, last_),
                memory_.data() + k * width_ * depth_);
     });
   }
@@ -65,7 +67,9 @@ class Packed {
     return memory_.data() + (chunk * blocks_ + block) * width_ * depth_;
   }
   // Number of columns in a block.
-  Index size(Index block) const { return std::min(SIDE, columns_.count - block * SIDE); }
+  Index size(Index block) const {
+    return std::min(BLOCK_COLUMNS, columns_.count - block * BLOCK_COLUMNS);
+  }
 
  private:
   const Columns columns_;
@@ -110,14 +114,14 @@ void gram_by_blocks(Columns columns, const double* left, const double* right, do
     pool.run(Index(pairs.size()), [&](Index k) {
       const WithoutSubnormals flush(left || right);
       const auto [i, j] = pairs[k];
-      double* block = out + i * SIDE * n + j * SIDE;
+      double* block = out + i * BLOCK_COLUMNS * n + j * BLOCK_COLUMNS;
       for (Index chunk = 0; chunk < packed.chunks(); ++chunk)
         packed.set.multiply({packed.block(chunk, i), other.block(chunk, j), packed.size(i),
                              packed.size(j), packed.depth_of(chunk), block, n,
                              packed.begin_of(chunk) > 0, i == j});
       if (last < columns.rows) return;
-      for (Index c = j * SIDE; c < j * SIDE + packed.size(j); ++c)
-        for (Index r = i * SIDE; r < std::min(i * SIDE + packed.size(i), c); ++r)
+      for (Index c = j * BLOCK_COLUMNS; c < j * BLOCK_COLUMNS + packed.size(j); ++c)
+        for (Index r = i * BLOCK_COLUMNS; r < std::min(i * BLOCK_COLUMNS + packed.size(i), c); ++r)
           out[c * n + r] = out[r * n + c];
     });
   }
@@ -157,7 +161,7 @@ void gram(const Columns& columns, const double* left, const double* right, doubl
   if (columns.rows == 0 || n == 0) return std::fill(out, out + n * n, 0.0);
   const Index n_parts =
       std::min(columns.rows / ProductSettings::min_rows_per_part, ProductSettings::max_row_parts);
-  if (n > SIDE || n_parts < 2) return gram_by_blocks(columns, left, right, out, pool);
+  if (n > BLOCK_COLUMNS || n_parts < 2) return gram_by_blocks(columns, left, right, out, pool);
   gram_by_rows(columns, left, right, out, n_parts, pool);
 }
 
@@ -165,21 +169,22 @@ void inner(const Columns& left, const Columns& right, double* out, ThreadPool& p
   if (left.rows == 0 || left.count == 0 || right.count == 0)
     return std::fill(out, out + left.count * right.count, 0.0);
   Packed packed(left);
-  const Index blocks = parts(right.count, SIDE),
+  const Index blocks = parts(right.count, BLOCK_COLUMNS),
               jobs = std::min(blocks, ProductSettings::jobs_per_thread * pool.size());
   for (Index first = 0; first < left.rows; first += packed.rows_at_once()) {
     packed.pack_rows(first, std::min(first + packed.rows_at_once(), left.rows), pool);
     pool.run(jobs, [&](Index job) {
-      Aligned packed_right(SIDE * std::min(left.rows, DEPTH));
+      Aligned packed_right(BLOCK_COLUMNS * std::min(left.rows, BLOCK_DEPTH));
       for (Index j = job * blocks / jobs; j < (job + 1) * blocks / jobs; ++j) {
-        const Index size = std::min(SIDE, right.count - j * SIDE);
+        const Index size = std::min(BLOCK_COLUMNS, right.count - j * BLOCK_COLUMNS);
         for (Index chunk = 0; chunk < packed.chunks(); ++chunk) {
           const Index begin = packed.begin_of(chunk), depth = packed.depth_of(chunk);
-          packed.set.pack(right, j * SIDE, size, begin, begin + depth, packed_right.data());
+          packed.set.pack(right, j * BLOCK_COLUMNS, size, begin, begin + depth,
+                          packed_right.data());
           for (Index i = 0; i < packed.blocks(); ++i)
             packed.set.multiply({packed.block(chunk, i), packed_right.data(), packed.size(i), size,
-                                 depth, out + i * SIDE * right.count + j * SIDE, right.count,
-                                 begin > 0, false});
+                                 depth, out + i * BLOCK_COLUMNS * right.count + j * BLOCK_COLUMNS,
+                                 right.count, begin > 0, false});
         }
       }
     });

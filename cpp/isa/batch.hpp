@@ -2,10 +2,11 @@
 // once per instruction set.
 
 struct BatchSettings {
-  // Runs of the solver per problem. The gradient is recomputed before each run, because the updated
-  // gradient accumulates rounding error. A run without iterations confirms the solution.
+  // Maximum number of runs of the solver per problem. The gradient is recomputed before each run,
+  // because the updated gradient accumulates rounding error. A run without iterations confirms the
+  // solution, so usually there are fewer runs.
   static constexpr int MAX_RUNS = 4;
-  // The solver aims at this fraction of the tolerance.
+  // The solver aims at this fraction of the tolerance, which leaves the rest for rounding error.
   static constexpr double TOL_FRACTION = 0.5;
 };
 
@@ -25,7 +26,7 @@ inline void solve_chunk(const Batch& batch, Index begin, Index end, InterruptChe
   for (Index k = begin; k < end; ++k) {
     double* x = batch.x + k * n;
     const double* linear = batch.linear + k * n;
-    // Start at the solution before, if its value is lower than that of the common start.
+    // Start at the previous solution if its value is lower than that of the common start.
     const double* from = batch.start;
     const double* from_product = at_start.data();
     if (k > begin && value_of(x - n, product.data(), linear, n) <

@@ -1,8 +1,8 @@
-// Cholesky factorization of a symmetric matrix, and solves with the factor. Both are blocked and
-// use the strips of strips.hpp. Included once per instruction set.
+// Cholesky factorization of a symmetric matrix (left-looking), and solves with the factor. Both are
+// blocked and use the strips of strips.hpp. Included once per instruction set.
 
-// Up to this size, the plain algorithm is used: copying the matrix into strips would cost more than
-// the strips save.
+// Up to this number of rows, the plain algorithm is used: copying the matrix into strips would cost
+// more than the strips save.
 constexpr Index MAX_UNBLOCKED_CHOLESKY = 28;
 
 // Uninitialized memory, for numbers that are written before they are read. Clearing it would cost
@@ -39,8 +39,8 @@ struct Lower {
   Index count() const { return (n + STRIP - 1) / STRIP; }
 };
 
-// Call f(line, column, first, last) for each line and the same entries of the matrix, of which
-// those in [first, last) belong to the lower triangle.
+// Call f(line, column, first, last) for each line of the strips. `column` points to the same
+// entries in the matrix; those in [first, last) belong to the lower triangle.
 template <class Line>
 inline void for_each_line(const Lower& lower, double* matrix, Index stride, Line f) {
   for (Index s = 0; s < lower.count(); ++s) {
@@ -131,12 +131,14 @@ inline bool factorize_own(const Lower& lower, Index s, Index begin, Index end) {
 // strip.
 inline bool factorize(const Lower& lower) {
   const auto rows = [&](Index s) { return std::min(STRIP, lower.n - s * STRIP); };
-  for (Index begin = 0; begin < lower.n; begin += SIDE) {
-    const auto end = [&](Index s) { return std::min({begin + SIDE, lower.n, (s + 1) * STRIP}); };
-    for (Index k = 0; k < begin; k += DEPTH)
+  for (Index begin = 0; begin < lower.n; begin += BLOCK_COLUMNS) {
+    const auto end = [&](Index s) {
+      return std::min({begin + BLOCK_COLUMNS, lower.n, (s + 1) * STRIP});
+    };
+    for (Index k = 0; k < begin; k += BLOCK_DEPTH)
       for (Index s = begin / STRIP; s < lower.count(); ++s)
         with_vectors(rows(s), [&](auto vectors) {
-          subtract_earlier<vectors()>(lower, s, begin, end(s), k, std::min(DEPTH, begin - k));
+          subtract_earlier<vectors()>(lower, s, begin, end(s), k, std::min(BLOCK_DEPTH, begin - k));
         });
     for (Index s = begin / STRIP; s < lower.count(); ++s)
       if (!with_vectors(rows(s), [&](auto vectors) {
@@ -222,8 +224,8 @@ void cholesky_solve(const double* factor, Index n, Index stride, double* b, Inde
         store_tile(tile, to, STRIP);
       });
   };
-  for (Index begin = 0; begin < padded; begin += SIDE) {
-    const Index end = std::min(begin + SIDE, padded);
+  for (Index begin = 0; begin < padded; begin += BLOCK_COLUMNS) {
+    const Index end = std::min(begin + BLOCK_COLUMNS, padded);
     for (Index r = begin; r < padded; r += GROUP) {
       const Index known = std::min(r, end);
       for (Index k = begin; k < std::min(r + GROUP, end); ++k)

@@ -28,10 +28,11 @@ struct FewColumns;
 struct Columns;
 struct RowSum;
 
-// Matrix products work on blocks of SIDE columns and DEPTH rows. A packed block (192 KiB) stays in
-// the second-level cache while other blocks are streamed. SIDE / 4 is a multiple of the strip width
-// of every instruction set.
-constexpr Index SIDE = 96, DEPTH = 256;
+// Matrix products work on blocks of BLOCK_COLUMNS columns and BLOCK_DEPTH rows, the inner dimension
+// of the product. A packed block (192 KiB) stays in the second-level cache while other blocks are
+// streamed. BLOCK_COLUMNS / 4, to which narrow matrices are padded, is a multiple of the strip
+// width of every instruction set.
+constexpr Index BLOCK_COLUMNS = 96, BLOCK_DEPTH = 256;
 
 // out = left' right, or out += left' right if `add`, for packed blocks with `rows` and `columns`
 // columns. The rows of out are `stride` apart. If `upper`, only its upper triangle is needed.
@@ -43,9 +44,9 @@ struct BlockProduct {
   bool add, upper;
 };
 
-// A matrix is compared with its transpose in blocks of SQUARE x SQUARE entries, which fit into the
-// first-level cache (32 KiB).
-constexpr Index SQUARE = 64;
+// A matrix is compared with its transpose in blocks of SYMMETRY_BLOCK x SYMMETRY_BLOCK entries. The
+// transposed copy of a block of doubles takes 32 KiB, the size of a typical first-level cache.
+constexpr Index SYMMETRY_BLOCK = 64;
 
 // The functions of one instruction set.
 struct InstructionSet {

@@ -1,41 +1,52 @@
 // The coordinate-descent solver for quadratics whose whole Hessian is stored. Each iteration
 // chooses a step by a selection rule, takes it, and updates the gradient. The pass that updates the
 // gradient also finds the extremes for the next choice. From time to time a Newton phase
-// (newton.hpp) minimizes over the free coordinates. Section 2 of the paper describes the basic
-// method. Included once per instruction set.
+// (newton.hpp) minimizes over the free coordinates. Sections 2 and 3 of the paper describe the
+// basic method without and with bounds. Included once per instruction set.
 
 struct GreedySettings {
   // Prefetch distance in entries of a Hessian row: rows come from main memory, and successive rows
-  // are far apart, so the hardware does not prefetch them early enough.
+  // are far apart, so the hardware does not prefetch them early enough. A shorter distance would
+  // not hide the latency of memory; a longer one would evict entries before they are used.
   static constexpr Index PREFETCH_AHEAD = 384;
   static constexpr Index CACHE_LINE_BYTES = 64;
   // Iterations between two checks for interrupts and the time limit. Checking more often would slow
-  // down small problems, whose iterations are short.
-  static constexpr Index CHECK_EVERY = 32;
+  // down small problems, whose iterations are short; checking less often would delay the response
+  // to an interrupt of large problems.
+  static constexpr Index ITERATIONS_PER_CHECK = 32;
   // Number of iterations for which a coordinate may have the smallest right derivative of its group
-  // before a step is taken with it; see extreme_persists.
+  // before a step is taken with it; see extreme_persists. A smaller number takes more steps that
+  // hardly decrease the objective; a larger one keeps the violation large for longer.
   static constexpr Index MAX_ITERATIONS_AS_EXTREME = 16;
-  // A decrease that is smaller than this, relative to the objective, is rounding error.
+  // A decrease that is smaller than this, relative to the objective, is rounding error: about half
+  // of the machine epsilon.
   static constexpr double VALUE_ROUNDING = 1e-16;
   // Curvature below this, relative to the diagonal, counts as zero.
   static constexpr double ZERO_CURVATURE = NewtonSettings::ZERO_CURVATURE;
-  // Curvature below minus this, relative to the diagonal, is certainly negative.
+  // Curvature below minus this, relative to the diagonal, counts as negative. With a smaller value,
+  // rounding error of the Hessian could pass for negative curvature; with a larger one, slightly
+  // nonconvex problems would not be detected.
   static constexpr double NEGATIVE_CURVATURE = 1e-9;
-  // A violation below this fraction of the smallest one so far counts as progress.
+  // A violation below this fraction of the smallest one so far counts as progress. Closer to 1,
+  // rounding would count as progress and a stalled solve would end later.
   static constexpr double VIOLATION_PROGRESS = 0.999;
   // If the true curvature along a step is twice the assumed one, the step ends at the value where
   // it began. Above this ratio a Lipschitz step would hardly decrease the objective.
   static constexpr double MAX_CURVATURE_RATIO = 1.999999;
 
-  // Work of a step besides its passes over n entries, in multiply-adds of such a pass.
+  // Work of a step besides its passes over n entries, in multiply-adds of such a pass. It only
+  // matters for small n: a larger value makes Newton phases more frequent there.
   static constexpr double WORK_PER_STEP = 200.0;
   // A Newton phase is due when the steps since the last one have cost this fraction of its cost.
   // The fraction is multiplied by SUCCESS_FACTOR if the Newton phase was more efficient than the
-  // steps, and by FAILURE_FACTOR if it did not decrease the objective.
+  // steps, and by FAILURE_FACTOR if it did not decrease the objective. With MAX_FRACTION = 1,
+  // phases that fail about double the work. Stronger factors adapt sooner, but react more to
+  // chance.
   static constexpr double FIRST_FRACTION = 1.0 / 16, MIN_FRACTION = 1.0 / 256, MAX_FRACTION = 1.0;
   static constexpr double SUCCESS_FACTOR = 0.25, FAILURE_FACTOR = 2.0;
   // Number of coordinates at a bound or breakpoint that may enter the free set at once. It adapts,
-  // from MIN_ENTERING up to EXTRA_ENTERING more than the number of interior coordinates.
+  // from MIN_ENTERING up to EXTRA_ENTERING more than the number of interior coordinates. More of
+  // them need fewer Newton phases if they are right, and larger factorizations if they are not.
   static constexpr Index FIRST_ENTERING = 8, MIN_ENTERING = 2, EXTRA_ENTERING = 16;
 };
 
@@ -157,7 +168,8 @@ class Greedy final : public GreedyRun {
     renew(point, value_there);
   }
 
-  // Continue at the same point with a recomputed gradient. The point is in the history already.
+  // Continue with a recomputed gradient, and with an x whose sums may have been restored. The point
+  // is in the history already.
   void renew(const Point& point, double value_there) override {
     point_ = point;
     value = value_there;
@@ -173,7 +185,7 @@ class Greedy final : public GreedyRun {
       interior_ += is_interior(point_, i);
       largest = std::max(largest, std::abs(point_.x[i]));
     }
-    grain_ = std::numeric_limits<double>::epsilon() * largest;
+    sum_rounding_ = std::numeric_limits<double>::epsilon() * largest;
     min_right_.assign(std::size_t(point_.n_groups), {-1, 0});
     best_violation_ = INFINITY;
     idle_ = 0;
@@ -187,7 +199,7 @@ class Greedy final : public GreedyRun {
       if (violation <= threshold) return StopReason::optimal;
       if (iterations >= max_iter) return StopReason::max_iter;
       if (idle_ > task_.patience) return StopReason::stalled;
-      if (after_newton_ || iterations % GreedySettings::CHECK_EVERY == 0) {
+      if (after_newton_ || iterations % GreedySettings::ITERATIONS_PER_CHECK == 0) {
         interrupt.poll();
         if (interrupt.stopped()) return StopReason::stopped;
       }
@@ -377,7 +389,7 @@ class Greedy final : public GreedyRun {
   bool take_step() {
     moved_ = Index(step_.index.size());
     newton_plan_.work += GreedySettings::WORK_PER_STEP + double((moved_ + 2) * point_.n);
-    if (moved_ == 2 && task_.step != StepLength::model) {  // the length below is the amount
+    if (moved_ == 2 && task_.step != StepLength::model) {  // make `length` below the amount
       step_.delta[0] = std::copysign(1.0, step_.delta[0]);
       step_.delta[1] = -step_.delta[0];
     }
@@ -442,8 +454,10 @@ class Greedy final : public GreedyRun {
       // A step that uses the whole distance ends exactly on the bound or breakpoint.
       double& x = point_.x[i];
       x = before + delta;
-      if (delta < 0 && (-delta >= table_.max_decrease[i] || x <= lowest + grain_)) x = lowest;
-      if (delta > 0 && (delta >= table_.max_increase[i] || x >= highest - grain_)) x = highest;
+      if (delta < 0 && (-delta >= table_.max_decrease[i] || x <= lowest + sum_rounding_))
+        x = lowest;
+      if (delta > 0 && (delta >= table_.max_increase[i] || x >= highest - sum_rounding_))
+        x = highest;
       interior_ += is_interior(point_, i);
       table_.update(point_, i);
       changed |= x != before;
@@ -509,17 +523,17 @@ class Greedy final : public GreedyRun {
   std::vector<Extremes> ends_;
   std::vector<double> delta_;
   Step step_, candidate_;
-  Index interior_ = 0;  // coordinates strictly between their bounds
-  Index moved_ = 0;     // coordinates that the last step changed
-  Index idle_ = 0;      // iterations since the last progress
+  Index interior_ = 0;  // number of coordinates strictly between their bounds
+  Index moved_ = 0;     // number of coordinates that the last step changed
+  Index idle_ = 0;      // number of iterations since the last progress
   Index seen_ = -1;     // the last iteration in the history
   double threshold_ = 0.0, best_violation_ = INFINITY;
-  double grain_ = 0.0;  // rounding error of the sums
+  double sum_rounding_ = 0.0;  // rounding error of the sums
   bool after_newton_ = false, unbounded_ = false, enough_ = false;
   struct MinRight {
-    Index coordinate, since;
+    Index coordinate, since;  // `since` is an iteration
   };
-  std::vector<MinRight> min_right_;  // of each group, and since which iteration
+  std::vector<MinRight> min_right_;  // the coordinate with the smallest right derivative per group
 };
 
 inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {

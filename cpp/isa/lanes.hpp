@@ -4,8 +4,9 @@
 // set.
 
 struct LanesSettings {
-  // A pivot of the factorization below this, relative to the diagonal, is too inaccurate. All
-  // problems are left to `solve_batch` then.
+  // If a pivot of the factorization is below this, relative to the diagonal, it has lost too many
+  // digits to cancellation, and all problems are left to `solve_batch`. A smaller value would give
+  // inaccurate steps; a larger one would leave more problems to the slower method.
   static constexpr double MIN_PIVOT = 1e-9;
   // Maximum number of rounds per variable. Two nearly always suffice.
   static constexpr int MAX_ROUNDS_PER_VARIABLE = 8;
@@ -17,7 +18,8 @@ struct LanesSettings {
   static constexpr double START_FRACTION = 0.5 * NumericalPolicy::vanishing_scale;
   // Maximum number of corrections of a sum. The first one leaves at most a rounding error.
   static constexpr int MAX_SUM_CORRECTIONS = 2;
-  // Prefetch distance, in panels of two vectors of columns.
+  // Prefetch distance, in panels of two vectors of columns. A shorter distance would not hide the
+  // latency of memory; a longer one would evict columns before they are used.
   static constexpr Index PREFETCH_PANELS = 2;
 };
 
@@ -55,7 +57,7 @@ class ActiveSet {
     Masks free = movable();
     for (int i = 0; i < N; ++i) x[i] = all<Lanes>(problem_.start[i]);
     Lanes steps = all<Lanes>(0.0), first_scale = steps;
-    Mask solved = steps > 0.0, at_best = solved;  // at_best: x is optimal on its free set
+    Mask solved = steps > 0.0, optimal_on_free = solved;
     const Index rounds =
         std::min<Index>(LanesSettings::MAX_ROUNDS_PER_VARIABLE * N, problem_.max_iter + 1);
     for (Index round = 0; round < rounds; ++round) {
@@ -84,11 +86,11 @@ class ActiveSet {
       if (!any(~solved)) break;
       // If x is optimal on its free set, free the pair with the largest gap.
       for (int i = 0; i < N; ++i)
-        free[i] |= at_best & (((gradient[i] == max_left) & (x[i] > lower(i))) |
-                              ((gradient[i] == min_right) & (x[i] < upper(i))));
+        free[i] |= optimal_on_free & (((gradient[i] == max_left) & (x[i] > lower(i))) |
+                                      ((gradient[i] == min_right) & (x[i] < upper(i))));
       const Rows step =
           round == 0 ? full_.step(gradient, free) : Factor(definite_, free).step(gradient, free);
-      at_best = take_step(x, free, step, solved);
+      optimal_on_free = take_step(x, free, step, solved);
       steps = solved ? steps : steps + 1.0;
     }
     return {steps, solved};
@@ -202,8 +204,8 @@ Lanes deficit_of(const std::array<Lanes, N>& x, double total) {
   return (total - high) - low;
 }
 
-// Correct the rounding error of the sums, as `restore_sums` does: add it to the largest variable
-// that stays strictly between its bounds. Returns the lanes whose sum is correct then.
+// Correct the rounding error of the sums, as `restore_sums` does: add the deficit to the largest
+// variable that stays strictly between its bounds. Returns the lanes whose sum is correct now.
 template <int N>
 Mask restore_lane_sums(std::array<Lanes, N>& x, const FewColumns& problem) {
   Lanes deficit = deficit_of<N>(x, problem.total);
@@ -286,8 +288,9 @@ struct Certificates {
   }
 
  private:
-  // The largest decrease of the linear model with these limits on the changes, by duality: the
-  // minimum over the multiplier of the sum. It is attained at one of the derivatives, so try all.
+  // The largest decrease of the linear model with these limits on the changes. By duality, it is a
+  // minimum over the multiplier of the sum. One of the derivatives attains that minimum, so try
+  // each of them as the multiplier.
   static Lanes suboptimality(const Rows& derivative, const Rows& down, const Rows& up) {
     Rows decrease = {};
     for (int i = 0; i < N; ++i)
@@ -436,9 +439,9 @@ void few_columns(const FewColumns& problem, Index begin, Index end) {
       Lanes value = with_residual.squares[v];
       for (int j = 0; j < N; ++j) {
         x[j] = points[j][v];
-        const Lanes pull = problem.ridge[j] * points[j][v];
-        value = multiply_add(pull, points[j][v], value);
-        gradient[j] = valid[v] ? with_residual.with_A[j][v] + pull : all<Lanes>(0.0);
+        const Lanes from_ridge = problem.ridge[j] * points[j][v];
+        value = multiply_add(from_ridge, points[j][v], value);
+        gradient[j] = valid[v] ? with_residual.with_A[j][v] + from_ridge : all<Lanes>(0.0);
       }
       const Certificates<N> certificates(gradient, linear[v], x, 0.5 * value, problem);
       store_lanes(0.5 * value, lanes, problem.value + first);

@@ -40,30 +40,32 @@ inline double two_coordinate_constant(const double* hessian, Index n) {
   return largest;
 }
 
-// For the rows [begin, end) from the diagonal on, and the same columns: the largest |H_ij - H_ji|
-// and its position, the largest |H_ij| (NaN if an entry is not finite), and the smallest curvature
-// H_ii + H_jj - 2 H_ij of a pair, all in one pass. `begin` is a multiple of SQUARE.
+// For the entries of the rows [begin, end) from the diagonal on, and for the transposed entries:
+// the largest |H_ij - H_ji| and its position, the largest |H_ij| (NaN if an entry is not finite),
+// and the smallest curvature H_ii + H_jj - 2 H_ij of a pair, all in one pass. `begin` is a multiple
+// of SYMMETRY_BLOCK.
 template <class Real>
 Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index begin, Index end) {
   using V = typename Vector<Real>::type;
   constexpr Index width = Vector<Real>::width;
   Asymmetry result;
-  Real mirrored[SQUARE * SQUARE];  // the block below the diagonal, transposed
-  Real own[SQUARE];                // diagonal entries of its columns
-  V sum{};                         // NaN if an entry is not finite
+  Real mirrored[SYMMETRY_BLOCK * SYMMETRY_BLOCK];  // the block below the diagonal, transposed
+  Real own[SYMMETRY_BLOCK];                        // diagonal entries of its columns
+  V sum{};                                         // NaN if an entry is not finite
   double rest = 0.0;
-  for (Index row = begin; row < end; row += SQUARE)
-    for (Index column = row; column < n; column += SQUARE) {
-      const Index rows = std::min(SQUARE, end - row), columns = std::min(SQUARE, n - column);
+  for (Index row = begin; row < end; row += SYMMETRY_BLOCK)
+    for (Index column = row; column < n; column += SYMMETRY_BLOCK) {
+      const Index rows = std::min(SYMMETRY_BLOCK, end - row),
+                  columns = std::min(SYMMETRY_BLOCK, n - column);
       for (Index c = 0; c < columns; ++c) {
         own[c] = Real(diagonal[column + c]);
         for (Index r = 0; r < rows; ++r)
-          mirrored[r * SQUARE + c] = matrix[(column + c) * n + row + r];
+          mirrored[r * SYMMETRY_BLOCK + c] = matrix[(column + c) * n + row + r];
       }
       Real difference = 0, largest = 0, least = 0;
       V apart{}, size{}, curvature{};
       for (Index r = 0; r < rows; ++r) {
-        const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SQUARE;
+        const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SYMMETRY_BLOCK;
         const Real row_diagonal = Real(diagonal[row + r]);
         Index c = 0;
         for (; c + width <= columns; c += width) {
@@ -92,7 +94,7 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
       result.difference = difference;
       for (Index r = rows; r-- > 0;)
         for (Index c = columns; c-- > 0;)
-          if (std::abs(matrix[(row + r) * n + column + c] - mirrored[r * SQUARE + c]) ==
+          if (std::abs(matrix[(row + r) * n + column + c] - mirrored[r * SYMMETRY_BLOCK + c]) ==
               difference) {
             result.i = row + r;
             result.j = column + c;
@@ -110,7 +112,7 @@ inline void times(const double* matrix, const double* x, Index n, double* produc
   std::fill_n(product, n, 0.0);
   for (Index i = 0; i < n; ++i) {
     if (x[i] == 0.0) continue;
-    if (first < 0) {  // two rows at a time halve the memory traffic of the product
+    if (first < 0) {  // two rows at a time halve the accesses to `product`
       first = i;
       by_first = x[i];
       continue;
@@ -123,8 +125,8 @@ inline void times(const double* matrix, const double* x, Index n, double* produc
     for (Index p = 0; p < n; ++p) product[p] += by_first * matrix[first * n + p];
 }
 
-// The largest sum across the arrays. The reference cost of a rule: it reads each element once and
-// does hardly more.
+// The largest sum across the arrays, without the last few elements if n is not a multiple of
+// 2 WIDTH. This is the reference cost of a rule: it reads each element once and does hardly more.
 inline double bare_pass(const double* const* arrays, Index count, Index n) {
   Lanes best = all<Lanes>(-INFINITY), also = best;
   Index p = 0;

@@ -4,37 +4,44 @@
 // call to the next. Included once per instruction set.
 
 struct NewtonSettings {
-  // Curvature below this, relative to the diagonal, is rounding error of zero curvature.
+  // The curvature d'Hd of a direction counts as zero up to this fraction of sum_i |H_ii| d_i^2,
+  // because rounding alone can cause it. A smaller value could mistake rounding error for
+  // curvature; a larger one could report a weakly curved problem as unbounded.
   static constexpr double ZERO_CURVATURE = 1e-13;
 
-  // Ridge, relative to the diagonal. It is a little above rounding error, so that the step on a
-  // singular free set is a proximal step: short where the objective is flat, Newton's elsewhere. If
-  // the factorization fails, the ridge grows by RIDGE_FACTOR up to MAX_RIDGE.
+  // Ridge that is added to the diagonal, relative to it. It is a little above rounding error, so
+  // that a singular Hessian gives a finite step: a long one along directions that have a slope but
+  // no curvature, and nearly a Newton step along all others. If the factorization fails, the ridge
+  // is multiplied by RIDGE_FACTOR as long as it is below MAX_RIDGE.
   static constexpr double RIDGE = 1e-12, RIDGE_FACTOR = 100.0, MAX_RIDGE = 1e-5;
-  // Fraction of the largest diagonal entry that the ridge is relative to, for coordinates without
-  // curvature of their own.
+  // For coordinates without curvature, and for all coordinates once the ridge has grown, this
+  // fraction of the largest diagonal entry is added to the entry that the ridge is relative to.
   static constexpr double RIDGE_SCALE = 1e-3;
-  // Constant that is added to all entries if the Hessian is only positive definite with fixed sums,
-  // as a multiple of the largest entry. A larger one would make more matrices positive definite,
-  // but would lose more digits.
+  // Constant that is added to all entries if the Hessian is positive definite only for steps that
+  // keep the sums, as a multiple of the largest entry. A larger one would make more matrices
+  // positive definite, but would lose more digits.
   static constexpr double SHIFT = 100.0;
 
-  // The factor is updated, not recomputed, if fewer than 1 / MAX_UPDATED_PART of the coordinates
-  // change, or if there are at most SMALL_SET of them.
-  static constexpr Index MAX_UPDATED_PART = 3, SMALL_SET = 32;
-  // More right-hand sides than this are solved by the blocked solver, which reads the factor less
-  // often.
+  // The factor is updated, not recomputed, if there are more than MIN_COORDINATES_PER_CHANGE
+  // coordinates for each one that enters or leaves, or if there are at most MAX_ALWAYS_UPDATED
+  // coordinates. A lower limit per change would make updates that cost more than a factorization.
+  static constexpr Index MIN_COORDINATES_PER_CHANGE = 3, MAX_ALWAYS_UPDATED = 32;
+  // More right-hand sides than this are solved by the blocked solver. It reads the factor less
+  // often, but has to copy the right-hand sides first.
   static constexpr Index MAX_UNBLOCKED_SOLVES = 16;
 
-  // If a bound shortens the Newton step, these parts of the full step are also tried, cut off at
-  // the bounds: they can meet many bounds at once.
-  static constexpr std::array<double, 2> CUT_STEPS{1.0, 0.3};
-  // The iteration ends when a step decreases the objective by less than this fraction of the total.
-  static constexpr double MIN_DECREASE = 1e-3;
-  // Rounding error of a sum of changes, relative to their sizes.
+  // If a bound shortens the Newton step, the full step is also tried with each coordinate clipped
+  // to its bounds, which can reach many bounds at once. If nothing has decreased the objective yet,
+  // the same is tried with the second fraction of the step.
+  static constexpr std::array<double, 2> CLIPPED_FRACTIONS{1.0, 0.3};
+  // The iteration ends when a step decreases the objective by less than this fraction of what the
+  // steps before it achieved. A smaller value takes more steps that hardly decrease the objective.
+  static constexpr double MIN_RELATIVE_DECREASE = 1e-3;
+  // Rounding error of a sum of changes, relative to the sum of their absolute values.
   static constexpr double SUM_ROUNDING = 1e-12;
-  // Newton steps that remove the curved part of a direction of zero curvature.
-  static constexpr int PURIFY_STEPS = 2;
+  // Number of Newton steps by which remove_curved_part corrects a direction of zero curvature. Each
+  // costs one solve; with too few, the reported ray keeps some curvature.
+  static constexpr int CURVATURE_CORRECTIONS = 2;
 };
 
 // Uses eight partial sums for every vector width, so that all instruction sets give the same bits.
@@ -72,7 +79,7 @@ class Factor {
   const std::vector<Index>& coordinates() const { return coordinates_; }
 
   // Change to these coordinates. False if the Hessian is not positive definite on them, even with
-  // the largest ridge.
+  // the largest ridge or a constant added to all entries.
   bool set(const std::vector<Index>& coordinates) {
     for (const Index i : coordinates) wanted_[i] = 1;
     const Index common = std::count_if(coordinates_.begin(), coordinates_.end(),
@@ -80,8 +87,8 @@ class Factor {
     const Index changes = size() + Index(coordinates.size()) - 2 * common;
     bool done = false;
     if (ridge_ == Settings::RIDGE &&
-        (Settings::MAX_UPDATED_PART * changes < Index(coordinates.size()) ||
-         Index(coordinates.size()) <= Settings::SMALL_SET)) {
+        (Settings::MIN_COORDINATES_PER_CHANGE * changes < Index(coordinates.size()) ||
+         Index(coordinates.size()) <= Settings::MAX_ALWAYS_UPDATED)) {
       for (Index r = size(); r-- > 0;)
         if (!wanted_[coordinates_[r]]) drop(r);
       for (const Index i : coordinates_) wanted_[i] = 0;
@@ -92,8 +99,8 @@ class Factor {
     return done || rebuild(coordinates);
   }
 
-  // The change of the coordinate in row r that changes its own derivative by 1.
-  double softness(Index r) const { return 1.0 / ridged(coordinates_[r]); }
+  // The reciprocal of the diagonal entry in row r, including the ridge.
+  double inverse_diagonal(Index r) const { return 1.0 / ridged(coordinates_[r]); }
 
   // b := (H + ridge)^-1 b, for `count` vectors that follow each other in memory. All vectors
   // advance together, because each of them is a chain of dependent divisions.
@@ -124,8 +131,7 @@ class Factor {
   }
 
   // The diagonal entry of coordinate i with the ridge. The ridge is relative to the entry itself,
-  // so that coordinates may have different scales. A part of the largest entry is added for
-  // coordinates without curvature.
+  // so that coordinates may have different scales; see RIDGE_SCALE for the exceptions.
   double ridged(Index i) const {
     const double own = diagonal_[i] + shift_;
     const bool flat = !(own > 0) || ridge_ > Settings::RIDGE;
@@ -285,19 +291,20 @@ class Newton {
       reach = std::min(reach, max_multiple(free_set, d_));
       if (reach == INFINITY && flat_and_steep(threshold)) {
         unbounded = true;
-        purify();
+        remove_curved_part();
         return 0.0;
       }
       reach = std::min(reach, 1.0);
       for (Index a = 0; a < size; ++a) step_[a] = std::clamp(reach * d_[a], low_[a], high_[a]);
       double decrease = decrease_along(step_, response_);
-      for (const double part : NewtonSettings::CUT_STEPS) {
-        if (reach == 1.0 || (part < 1.0 && decrease > 0)) break;
-        cut(free_set, part);
-        if (const double other = decrease_along(cut_step_, cut_response_); other > decrease) {
+      for (const double fraction : NewtonSettings::CLIPPED_FRACTIONS) {
+        if (reach == 1.0 || (fraction < 1.0 && decrease > 0)) break;
+        clip(free_set, fraction);
+        if (const double other = decrease_along(clipped_step_, clipped_response_);
+            other > decrease) {
           decrease = other;
-          step_.swap(cut_step_);
-          response_.swap(cut_response_);
+          step_.swap(clipped_step_);
+          response_.swap(clipped_response_);
         }
       }
       if (!(decrease > 0)) {
@@ -308,7 +315,7 @@ class Newton {
         if (remove(stuck)) continue;
         break;
       }
-      const bool last = decrease < NewtonSettings::MIN_DECREASE * total_decrease;
+      const bool last = decrease < NewtonSettings::MIN_RELATIVE_DECREASE * total_decrease;
       total_decrease += decrease;
       add_multiple(1.0, response_.data(), derivative_.data(), size);
       const auto at_end = [&](Index a) { return step_[a] <= low_[a] || step_[a] >= high_[a]; };
@@ -353,7 +360,7 @@ class Newton {
       ++members_[row_[a]];
     }
     free_.assign(size, 1);
-    for (auto* v : {&d_, &low_, &high_, &step_, &response_, &cut_step_, &cut_response_})
+    for (auto* v : {&d_, &low_, &high_, &step_, &response_, &clipped_step_, &clipped_response_})
       v->assign(size, 0.0);
   }
 
@@ -408,7 +415,7 @@ class Newton {
   }
 
   // Fix the sums that move towards a limit and have reached it, up to a `tolerance` relative to
-  // their change. Each becomes a fixed sum of its own. Returns whether there are any.
+  // their change. Each of them becomes a separate fixed sum. Returns whether there are any.
   bool fix_sums(const FreeSet& free_set, const std::vector<double>& step, double tolerance) {
     bool any = false;
     for_loose(free_set, step, [&](Index g, double, double slack) {
@@ -428,7 +435,7 @@ class Newton {
   }
 
   // Solve [H E; E' 0] [d; -lambda] = [-derivative; 0], where the columns of E are the indicators of
-  // the fixed sums.
+  // the fixed sums. False if the system is singular or the solution is not finite.
   bool direction() {
     const Index k = factor_.size(), groups = Index(members_.size());
     const auto place = [&](Index r) { return place_[factor_.coordinates()[r]]; };
@@ -461,32 +468,32 @@ class Newton {
       add_multiple(-small_[g * columns + groups] / small_[g * columns + g],
                    solved_.data() + (g + 1) * k, solved_.data(), k);
     // Rounding, and the ridge on an ill-conditioned free set, leave the sums slightly different
-    // from 0. Correct them where that changes the derivatives least.
+    // from 0. Distribute the correction in proportion to the inverse of the diagonal.
     sums_.assign(groups, 0.0);
-    softness_.assign(groups, 0.0);
+    inverse_diagonal_sums_.assign(groups, 0.0);
     for (Index r = 0; r < k; ++r) {
       sums_[row_[place(r)]] += solved_[r];
-      softness_[row_[place(r)]] += factor_.softness(r);
+      inverse_diagonal_sums_[row_[place(r)]] += factor_.inverse_diagonal(r);
     }
     std::fill(d_.begin(), d_.end(), 0.0);
     bool finite = true;
     for (Index r = 0; r < k; ++r) {
       const Index a = place(r), g = row_[a];
-      d_[a] = sums_[g] * (factor_.softness(r) / softness_[g]) - solved_[r];
+      d_[a] = sums_[g] * (factor_.inverse_diagonal(r) / inverse_diagonal_sums_[g]) - solved_[r];
       finite &= std::isfinite(d_[a]);
     }
     return finite;
   }
 
-  // The ridge mixes a small part of curved directions into a direction of zero curvature. A Newton
-  // step on the remaining curvature removes this part.
-  void purify() {
+  // The ridge mixes a small part of curved directions into the direction of zero curvature. Remove
+  // it by Newton steps whose right-hand side is the product of the Hessian with the direction.
+  void remove_curved_part() {
     const Index size = Index(d_.size());
-    for (int k = 0; k < NewtonSettings::PURIFY_STEPS; ++k) {
-      cut_step_ = d_;
-      times(block_.data(), cut_step_.data(), size, derivative_.data());
+    for (int k = 0; k < NewtonSettings::CURVATURE_CORRECTIONS; ++k) {
+      clipped_step_ = d_;
+      times(block_.data(), clipped_step_.data(), size, derivative_.data());
       if (!direction()) d_.assign(size, 0.0);
-      add_multiple(1.0, cut_step_.data(), d_.data(), size);
+      add_multiple(1.0, clipped_step_.data(), d_.data(), size);
     }
   }
 
@@ -503,23 +510,23 @@ class Newton {
            -2.0 * dot(d_.data(), derivative_.data(), size) > threshold * length;
   }
 
-  // A part of the direction, cut off at the bounds. For each fixed sum, the larger of the total
-  // decrease and the total increase is then scaled down to the other.
-  void cut(const FreeSet& free_set, double part) {
+  // Set clipped_step_ to a fraction of the direction, clipped to the bounds. For each fixed sum,
+  // scale the larger of the total decrease and the total increase down to the other.
+  void clip(const FreeSet& free_set, double fraction) {
     const Index size = Index(d_.size());
     decrease_.assign(members_.size(), 0.0);
     increase_.assign(members_.size(), 0.0);
     for (Index a = 0; a < size; ++a) {
-      cut_step_[a] = std::clamp(part * d_[a], low_[a], high_[a]);
-      (cut_step_[a] < 0 ? decrease_ : increase_)[row_[a]] += std::abs(cut_step_[a]);
+      clipped_step_[a] = std::clamp(fraction * d_[a], low_[a], high_[a]);
+      (clipped_step_[a] < 0 ? decrease_ : increase_)[row_[a]] += std::abs(clipped_step_[a]);
     }
     for (Index a = 0; a < size; ++a) {
       const double down = decrease_[row_[a]], up = increase_[row_[a]];
-      const double own = cut_step_[a] < 0 ? down : up;
-      if (own > 0) cut_step_[a] *= std::min(down, up) / own;
+      const double own = clipped_step_[a] < 0 ? down : up;
+      if (own > 0) clipped_step_[a] *= std::min(down, up) / own;
     }
-    if (const double most = max_multiple(free_set, cut_step_); most < 1)
-      for (double& step : cut_step_) step *= most;
+    if (const double most = max_multiple(free_set, clipped_step_); most < 1)
+      for (double& step : clipped_step_) step *= most;
   }
 
   // The decrease of the objective along a step. `response` receives the change of the derivatives.
@@ -546,7 +553,7 @@ class Newton {
   std::vector<char> loose_;
   std::vector<double> change_;
   // Working memory.
-  std::vector<double> d_, low_, high_, step_, response_, cut_step_, cut_response_, decrease_,
-      increase_;
-  std::vector<double> solved_, small_, sums_, softness_;
+  std::vector<double> d_, low_, high_, step_, response_, clipped_step_, clipped_response_,
+      decrease_, increase_;
+  std::vector<double> solved_, small_, sums_, inverse_diagonal_sums_;
 };

@@ -5,15 +5,16 @@
 // polynomial for log(1 + f) = 2s + 2/3 s^3 + ... The error is below one unit in the last place.
 inline Lanes logarithm(Lanes x) {
   typedef std::int64_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
-  constexpr std::int64_t ROOT_OF_HALF = 0x3FE6A09E667F3BCD, FRACTION = 0xFFFFFFFFFFFFF;
+  // The bits of sqrt(1/2), and the mask of the fraction bits.
+  constexpr std::int64_t ROOT_OF_HALF_BITS = 0x3FE6A09E667F3BCD, FRACTION_MASK = 0xFFFFFFFFFFFFF;
   // 1.5 * 2^52: the low bits of MAGIC + k are those of the integer k.
   constexpr double MAGIC = 6755399441055744.0;
   constexpr std::int64_t MAGIC_BITS = 0x4338000000000000;
   Bits bits;
   std::memcpy(&bits, &x, sizeof bits);
-  bits -= ROOT_OF_HALF;
+  bits -= ROOT_OF_HALF_BITS;
   const Bits power = bits >> 52;
-  bits = (bits & FRACTION) + ROOT_OF_HALF;
+  bits = (bits & FRACTION_MASK) + ROOT_OF_HALF_BITS;
   Lanes reduced, k;
   std::memcpy(&reduced, &bits, sizeof reduced);
   const Bits shifted = power + MAGIC_BITS;
@@ -29,8 +30,8 @@ inline Lanes logarithm(Lanes x) {
   return k * 6.93147180369123816490e-01 - ((half - (rest + k * 1.90821492927058770002e-10)) - f);
 }
 
-// A function value, its derivative, and the square root of its second derivative. The root neither
-// overflows nor underflows if the numbers of a row are tiny.
+// A function value, its derivative, and the square root of its second derivative. The second
+// derivative itself could overflow or underflow if the numbers of a row are tiny.
 struct Jet {
   Lanes value, slope, root;
 };
@@ -38,20 +39,20 @@ struct Jet {
 // -log(u + rest), where `rest` is the rounding error of u.
 [[gnu::always_inline]] inline Jet minus_log(Lanes u, Lanes rest) {
   const Lanes inverse = 1.0 / u, one = all<Lanes>(1.0);
-  // Near u = 1 the logarithm can be as small as `rest`.
+  // The correction by `rest` matters near u = 1, where the logarithm can be as small as `rest`.
   const Lanes value = -(logarithm(u > 0 ? u : one) + rest * inverse);
   return {u > 0 ? value : all<Lanes>(INFINITY), -inverse, inverse};
 }
 
 // log(1 + exp(-u)).
 [[gnu::always_inline]] inline Jet logistic(Lanes u, Lanes) {
-  const Lanes zero = {}, far = u < 0 ? u : -u,
-              small = exponential(far);  // exp(-|u|) cannot overflow
-  const Lanes whole = 1.0 + small, inverse = 1.0 / whole;
-  const Lanes miss = u > 0 ? small * inverse : inverse;  // 1 / (1 + exp(u))
-  // log(1 + small), corrected for the rounding error of the sum.
-  const Lanes log_of_whole = logarithm(whole) + (small - (whole - 1.0)) * inverse;
-  return {log_of_whole + (u < 0 ? -u : zero), -miss, square_root(small) * inverse};
+  const Lanes zero = {}, minus_size = u < 0 ? u : -u,
+              power = exponential(minus_size);  // exp(-|u|) cannot overflow
+  const Lanes whole = 1.0 + power, inverse = 1.0 / whole;
+  const Lanes minus_slope = u > 0 ? power * inverse : inverse;  // 1 / (1 + exp(u))
+  // log(1 + power), corrected for the rounding error of the sum.
+  const Lanes log_of_whole = logarithm(whole) + (power - (whole - 1.0)) * inverse;
+  return {log_of_whole + (u < 0 ? -u : zero), -minus_slope, square_root(power) * inverse};
 }
 
 // sums_over_lanes returns a vector whose k-th lane is the sum over the lanes of sums[k]. Each round
@@ -134,20 +135,21 @@ inline void add_weighted(const double* const* rows, const double* weights, Index
 template <class Phi>
 double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
                double* root, Phi phi) {
-  // Rows are processed in chunks of at most MAX_CACHED numbers (128 KiB). These stay in the
-  // second-level cache between the inner products and the sum of the gradient. MAX_ROWS limits the
-  // arrays on the stack.
-  constexpr Index MAX_CACHED = 1 << 14, MAX_ROWS = 128;
-  static_assert(MAX_ROWS % WIDTH == 0);
-  const Index n = sum.n, at_once = std::clamp(MAX_CACHED / n / WIDTH * WIDTH, WIDTH, MAX_ROWS);
+  // Rows are processed in chunks of at most MAX_CHUNK_NUMBERS numbers (128 KiB), but at least WIDTH
+  // rows. A chunk stays in the second-level cache between the inner products and the sum of the
+  // gradient. MAX_CHUNK_ROWS limits the arrays on the stack.
+  constexpr Index MAX_CHUNK_NUMBERS = 1 << 14, MAX_CHUNK_ROWS = 128;
+  static_assert(MAX_CHUNK_ROWS % WIDTH == 0);
+  const Index n = sum.n,
+              at_once = std::clamp(MAX_CHUNK_NUMBERS / n / WIDTH * WIDTH, WIDTH, MAX_CHUNK_ROWS);
   double ending[WIDTH] = {};
   for (Index k = 0; n >= WIDTH && k < n % WIDTH; ++k) ending[WIDTH - 1 - k] = x[n - 1 - k];
-  const double* rows[MAX_ROWS];
-  double slopes[MAX_ROWS];
+  const double* rows[MAX_CHUNK_ROWS];
+  double slopes[MAX_CHUNK_ROWS];
   Lanes value = {};
   for (Index first = begin; first < end; first += at_once) {
     const Index count = std::min(at_once, end - first);
-    for (Index k = 0; k < at_once; ++k)  // pad with the last row, which has no weight
+    for (Index k = 0; k < at_once; ++k)  // pad with the last row; the padding gets weight 0
       rows[k] = sum.matrix + std::min(first + k, end - 1) * n;
     for (Index k = 0; k < count; k += WIDTH) {
       const Index i = first + k, members = end - i;

@@ -3,7 +3,8 @@
 // the size of its vectors.
 //
 // A score is a generic lambda `score<T>(p)`. With T = double it returns the score at position p,
-// with T = Lanes those at WIDTH positions from p on. So a rule is written once, without intrinsics.
+// with T = Lanes the scores at the WIDTH positions from p on. So a rule is written once, without
+// intrinsics.
 
 // For lambdas in inner loops. Without inlining, every call would load the captured values again.
 #define INLINED __attribute__((always_inline))
@@ -36,6 +37,7 @@ inline void store(double* p, T value) {
   std::memcpy(p, &value, sizeof(T));
 }
 
+// A T in which every lane is `value`.
 template <class T>
 inline T all(double value) {
   return value - T{};  // compilers fold x - 0, but not x + 0, which differs for x = -0
@@ -51,7 +53,8 @@ inline T minimum(T a, T b) {
   return a < b ? a : b;
 }
 
-// The same as one instruction. Compilers only find it if neither side is a constant.
+// The same for vectors, as a single instruction. Compilers generate it from the expressions above
+// only if neither argument is a constant.
 #if defined(__x86_64__)
 inline Lanes maximum(Lanes a, Lanes b) {
 #if PAIRSTEP_BYTES == 64
@@ -190,12 +193,15 @@ struct Found {
 };
 
 struct SearchSettings {
-  // Positions per block of argmax. A block ends with a reduction over lanes, and the block with the
-  // largest score is scanned again: short enough for the second, long enough for the first.
+  // Positions per block of argmax. Each block ends with a reduction over lanes, and the block with
+  // the largest score is scanned again. Shorter blocks take more reductions; longer ones make the
+  // second scan longer.
   static constexpr Index ARGMAX_BLOCK = 256;
-  // Up to this number of wanted positions, `top` keeps a heap.
-  static constexpr Index MAX_HEAP = 32;
-  // Vectors that `top` compares with its threshold at once. Most chunks are skipped.
+  // Up to this number of wanted positions, `top` keeps a heap; the comment there has the trade-off.
+  static constexpr Index MAX_HEAP_ENTRIES = 32;
+  // Vectors that `top` compares with its threshold at once. Most of these chunks are skipped.
+  // Longer chunks need fewer comparisons, but more scores are computed again if a chunk is not
+  // skipped.
   static constexpr Index CHUNK_VECTORS = 8;
 };
 
@@ -348,9 +354,9 @@ inline void top(Index n, Index count, std::array<std::vector<Index>*, K> out, Sc
   };
   // If few positions are wanted, keep them in a heap with the smallest score on top. This gives the
   // highest threshold, so the fewest chunks are scanned again. If many are wanted, collect twice as
-  // many and drop the smaller half, which is less work.
+  // many and then drop the half with the smaller scores, which is less work than updating a heap.
   const std::size_t wanted = std::size_t(count);
-  const bool use_heap = count <= SearchSettings::MAX_HEAP;
+  const bool use_heap = count <= SearchSettings::MAX_HEAP_ENTRIES;
   std::array<std::vector<Entry>, K> best_of;
   std::array<double, K> threshold;
   threshold.fill(-INFINITY);

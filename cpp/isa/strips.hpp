@@ -9,7 +9,7 @@
 constexpr Index VECTORS = PAIRSTEP_BYTES == 16 ? 2 : 3;
 constexpr Index STRIP = VECTORS * WIDTH;
 constexpr Index GROUP = PAIRSTEP_BYTES == 64 ? 8 : 4;
-static_assert(STRIP % GROUP == 0 && SIDE / 4 % STRIP == 0);
+static_assert(STRIP % GROUP == 0 && BLOCK_COLUMNS / 4 % STRIP == 0);
 
 // One line per member of a group, one column per member of the first V vectors of a strip.
 template <Index V>
@@ -71,23 +71,23 @@ template <Index V>
   return a;
 }
 
-// The numbers at some offsets from p.
+// The numbers p[at[0]], p[at[1]], ... in one vector.
 template <Index... LANE>
 [[gnu::always_inline]] inline Lanes gather(const double* p, const Index* at,
                                            std::integer_sequence<Index, LANE...>) {
   return Lanes{p[at[LANE]]...};
 }
 
-// Copy the rows [begin, end) of `count` columns from `first` on to consecutive strips, with
-// scaling. Columns that pad the last tile are 0.
+// Copy the rows [begin, end) of the columns [first, first + count) to consecutive strips, scaled by
+// `columns.scale`. Columns that pad the last tile are 0.
 void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
   constexpr Index PADDING = std::max(GROUP, WIDTH);
   const Index depth = end - begin, filled = (count + PADDING - 1) / PADDING * PADDING;
   const double* from = columns.data + begin * columns.down;
   const auto scale_of = [&](Index k) { return columns.scale ? columns.scale[begin + k] : 1.0; };
   // Padding columns read the last column again, and `counts` masks them.
-  Index at[SIDE], place[SIDE];
-  double counts[SIDE];
+  Index at[BLOCK_COLUMNS], place[BLOCK_COLUMNS];
+  double counts[BLOCK_COLUMNS];
   for (Index j = 0; j < filled; ++j) {
     const Index column = first + std::min(j, count - 1);
     at[j] = (columns.which ? columns.which[column] : column) * columns.across;

@@ -1,21 +1,24 @@
 // Kernel values, computed tile by tile; see Tiles in oracles/points.hpp. A tile is a few queries
 // times a panel of columns: their inner products or squared distances, then the kernel function
-// while the tile is in the first-level cache, then the sums or copies that the job wants. Included
-// once per instruction set.
+// while the tile is in the first-level cache, then the sums or copies that the job asks for.
+// Included once per instruction set.
 
 struct TileSettings {
   // Queries per register tile of dense products. With three vectors of columns the accumulators fit
   // into the vector registers: 32 with AVX-512, 16 otherwise.
   static constexpr int DENSE_ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
   static constexpr int DENSE_VECTORS = 3;
-  // Queries per tile of sparse products.
+  // Queries per tile of sparse products: the width of the buffer that they are scattered into.
   static constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;
-  // Queries per register tile of sums with several outputs.
+  // Queries per register tile of sums with several outputs. Their accumulators, a vector of weights
+  // and a broadcast value fit into 16 vector registers. Fewer queries would load each vector of
+  // weights more often.
   static constexpr Index OUTPUT_ROWS = 8;
 };
 
 // exp(x) = 2^n exp(r) with |r| <= log(2)/2. Adding 1.5 * 2^(mantissa bits) rounds x / log(2) to the
-// integer n and leaves n in the low bits. A shift then moves n into the exponent.
+// integer n and leaves n in the low bits. A shift then moves n into the exponent. MAGIC is that
+// constant.
 inline Floats exponential(Floats x) {
   typedef std::int32_t Bits __attribute__((vector_size(PAIRSTEP_BYTES)));
   // Below SMALLEST the result is 0, and above LARGEST it is that of LARGEST: both are near the
@@ -67,20 +70,21 @@ inline Doubles exponential(Doubles x) {
   return x < SMALLEST ? zero : value;
 }
 
-// tanh by exp or, below SERIES where the difference would cancel, by its power series.
+// tanh from exp or, below MAX_SERIES_ARGUMENT where 1 - power would cancel, from its power series.
+// The first term that is left out there is below 1e-16 of the result.
 template <class V>
 inline V hyperbolic_tangent(V x) {
   using Real = std::remove_cvref_t<decltype(x[0])>;
-  constexpr Real SERIES = Real(0.15);
+  constexpr Real MAX_SERIES_ARGUMENT = Real(0.15);
   const V size = x < 0 ? -x : x;
   const V power = exponential(-2 * size);
-  const V far = (1 - power) / (1 + power);
+  const V from_exp = (1 - power) / (1 + power);
   const V square = x * x;
   V series = V{};
   for (const double c : {-929569.0 / 638512875, 21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835,
                          -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0})
     series = multiply_add(series, square, V{} + Real(c));
-  return size < SERIES ? x * series : (x < 0 ? -far : far);
+  return size < MAX_SERIES_ARGUMENT ? x * series : (x < 0 ? -from_exp : from_exp);
 }
 
 template <class Real>
@@ -122,7 +126,7 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
   switch (kernel.name) {
     case KernelName::rbf:
       if (kernel.differences) {
-        each([&](V apart, V) { return exponential(-gamma * apart); });
+        each([&](V squared, V) { return exponential(-gamma * squared); });
         break;
       }
       each([&](V dot, V other) { return exponential(-gamma * distance(dot, other)); });
@@ -148,7 +152,7 @@ inline void apply_kernel(const KernelFunction& kernel, Real square, const Real* 
 }
 
 // Inner products of ROWS packed queries with VECTORS vectors of columns of a dense panel, or their
-// squared distances as sums of squared differences.
+// squared distances as sums of squared differences. `out` has rows of PANEL values.
 template <class Real, int ROWS, int VECTORS, bool DISTANCES>
 inline void dense_dots(const Real* queries, const Real* panel, Index features, Real* out) {
   using V = typename Vector<Real>::type;
@@ -165,8 +169,8 @@ inline void dense_dots(const Real* queries, const Real* panel, Index features, R
       const V query = V{} + queries[k * BLOCK + r];
       for (int v = 0; v < VECTORS; ++v) {
         if constexpr (DISTANCES) {
-          const V apart = query - column[v];
-          sum[r][v] = multiply_add(apart, apart, sum[r][v]);
+          const V difference = query - column[v];
+          sum[r][v] = multiply_add(difference, difference, sum[r][v]);
         } else {
           sum[r][v] = multiply_add(query, column[v], sum[r][v]);
         }
@@ -259,10 +263,10 @@ inline void sparse_distances(const Points<Real>& queries, Index first, Index cou
       while (a < a_end || b < b_end) {
         const std::int32_t left = a < a_end ? queries.columns()[a] : NONE,
                            right = b < b_end ? points.columns()[b] : NONE;
-        Real apart = 0;
-        if (left <= right) apart = queries.values()[a++];
-        if (right <= left) apart -= points.values()[b++];
-        sum += apart * apart;
+        Real difference = 0;
+        if (left <= right) difference = queries.values()[a++];
+        if (right <= left) difference -= points.values()[b++];
+        sum += difference * difference;
       }
       out[r * PANEL + c - begin] = sum;
     }
@@ -337,7 +341,7 @@ inline void add_totals(const Tiles<Real>& job, Index first, Index count, Index p
   }
 }
 
-// Apply the kernel function to a tile, and add or copy the values as the job wants. `values` has a
+// Apply the kernel function to a tile, and add or copy the values as the job says. `values` has a
 // row of PANEL columns per query.
 template <class Real>
 inline void finish_tile(const Tiles<Real>& job, Index first, Index count, Index panel,
@@ -419,7 +423,7 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   }
 }
 
-// exp(-gamma distance), computed in float64 whatever the type of the distances.
+// exp(-gamma d) of squared distances d, computed in float64 whatever their type.
 template <class Real>
 void rbf_of_distances(const Real* distances, double gamma, Index n, Real* out) {
   constexpr Index WIDE = Vector<double>::width;

@@ -164,7 +164,7 @@ class Noise {
     double sum = 0.0;
     for (Index i = 0; i < point.n; ++i) sum += std::abs(point.x[i]) * roots_[i];
     const double most = std::numeric_limits<double>::epsilon() * largest_ * sum;
-    if (most <= NEGLIGIBLE) return most;
+    if (most <= NEGLIGIBLE_ERROR) return most;
     struct Extreme {
       double derivative;
       Index coordinate;
@@ -187,8 +187,9 @@ class Noise {
   }
 
  private:
-  // Far below any useful tolerance, so that the upper bound need not be refined.
-  static constexpr double NEGLIGIBLE = 1e-9;
+  // Error of a derivative that is far below any useful tolerance: an upper bound of at most this is
+  // not refined.
+  static constexpr double NEGLIGIBLE_ERROR = 1e-9;
 
   std::vector<double> roots_;
   double largest_ = 0.0;

@@ -12,16 +12,22 @@ namespace pairstep {
 namespace {
 
 struct DualNewtonSettings {
-  static constexpr int max_steps = 12;  // with the problem's own ridge; usually about five suffice
+  // Maximum number of Newton steps with the ridge of the problem. Usually about five suffice.
+  static constexpr int max_steps = 12;
   static constexpr double usual_steps = 5.0;  // for the estimate of the cost
-  // If these fail: start with first_ridge times the ridge and multiply by ridge_factor each time.
+  // If max_steps do not suffice, start again with first_ridge times the ridge, and multiply this by
+  // ridge_factor after each maximization. A factor closer to 1 needs more maximizations, but each
+  // starts closer to its solution.
   static constexpr double first_ridge = 1e6, ridge_factor = 0.1;
   static constexpr int max_steps_per_ridge = 40;
-  static constexpr int refinements = 3;  // Newton steps in x that remove the rounding of the dual
-  static constexpr double final_slope = 0.01;  // ends a line search, relative to the first slope
+  // Newton steps in x that remove the rounding error of the dual. Each costs one solve.
+  static constexpr int refinements = 3;
+  // A line search ends at this slope, relative to the slope at its start. A smaller value evaluates
+  // more slopes per step; a larger one takes more steps.
+  static constexpr double final_slope = 0.01;
   static constexpr double slope_rounding = 1e-14;  // relative rounding error of a slope
-  // Diagonal entry of a group without free variables, relative to the entry with all of them free.
-  // It keeps the Hessian of the dual positive definite.
+  // Added to the diagonal entry of each group, relative to the entry if all variables were free. It
+  // keeps the Hessian of the dual positive definite if a group has no free variables.
   static constexpr double least_diagonal = 1e-12;
 };
 
@@ -50,22 +56,23 @@ bool solve_indefinite(double* matrix, Index n, double* b) {
   return true;
 }
 
-// Find where a decreasing function is within `close` of 0, to the right of 0, by regula falsi with
-// the Illinois modification. `at_0` is its value at 0. The first trial, 1, is the root if the set
-// of free variables does not change on the way.
+// Find a positive argument at which a decreasing function is within `tolerance` of 0, by regula
+// falsi with the Illinois modification. `at_0` is the value of the function at 0. The first trial,
+// 1, is the root if the set of free variables does not change on the way.
 template <class Function>
-double root_of(const Function& function, double at_0, double close) {
-  constexpr double FURTHEST = 1 << 20;  // end of the search for a negative value
-  constexpr int ROUNDS = 40;            // as many as bisection needs for 12 digits
+double root_of(const Function& function, double at_0, double tolerance) {
+  constexpr double MAX_ARGUMENT = 1 << 20;  // the search for a negative value doubles 20 times
+  constexpr int MAX_ROUNDS = 40;            // as many as bisection needs for 12 digits
   double low = 0.0, high = 1.0, above = at_0, below = function(high);
-  while (below > close && high < FURTHEST) {
+  while (below > tolerance && high < MAX_ARGUMENT) {
     low = high;
     above = below;
     high *= 2.0;
     below = function(high);
   }
   double at = high, value = below;
-  for (int round = 0, side = 0; round < ROUNDS && std::abs(value) > close && below < 0; ++round) {
+  for (int round = 0, side = 0; round < MAX_ROUNDS && std::abs(value) > tolerance && below < 0;
+       ++round) {
     at = (low * below - high * above) / (below - above);
     value = function(at);
     const int now = value > 0 ? 1 : -1;
@@ -273,18 +280,20 @@ class Dual {
         std::inner_product(dual_gradient_.begin(), dual_gradient_.end(), direction_.begin(), 0.0);
     std::vector<double> along(x_.size());
     set_slopes(direction_, {direction_.begin() + m, direction_.end()}, along);
-    double fixed = 0.0, bend = 0.0;  // slope and curvature of the terms that do not depend on x
-    double size = 0.0;               // of the terms that depend on x
+    // Slope and curvature of the terms that do not depend on x.
+    double fixed_slope = 0.0, curvature = 0.0;
+    double size = 0.0;  // of the terms that depend on x
     for (Index p = 0; p < m; ++p) {
-      fixed -= direction_[p] * (problem_.b[p] + inverse_weight(p) * y_[p]);
-      bend += direction_[p] * inverse_weight(p) * direction_[p];
+      fixed_slope -= direction_[p] * (problem_.b[p] + inverse_weight(p) * y_[p]);
+      curvature += direction_[p] * inverse_weight(p) * direction_[p];
     }
-    for (Index g = 0; g < point_.n_groups; ++g) fixed += direction_[m + g] * problem_.totals[g];
+    for (Index g = 0; g < point_.n_groups; ++g)
+      fixed_slope += direction_[m + g] * problem_.totals[g];
     for (Index i = 0; i < point_.n; ++i) size += std::abs(along[i] * x_[i]);
-    const double rounding = DualNewtonSettings::slope_rounding * (size + std::abs(fixed));
+    const double rounding = DualNewtonSettings::slope_rounding * (size + std::abs(fixed_slope));
     if (!problem_.weight && first <= rounding) return 0.0;
     const auto slope = [&](double length) {
-      double sum = fixed - length * bend;
+      double sum = fixed_slope - length * curvature;
       for (Index i = 0; i < point_.n; ++i)
         sum += along[i] * within_bounds(i, -(slopes_[i] + length * along[i]) / ridge(i));
       return sum;

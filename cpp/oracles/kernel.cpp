@@ -10,11 +10,12 @@ namespace pairstep {
 namespace {
 
 struct KernelOracleSettings {
-  // Shrink only if at most this fraction of the variables is left. A new level copies their points
-  // and begins with an empty cache.
+  // Shrink only if at most this fraction of the variables remains. A new level copies their points
+  // and begins with an empty cache, so a larger fraction would save less than that costs.
   static constexpr double max_active = 0.7;
-  // Recompute the gradient of variables within this many times the largest known error of the
-  // extreme derivatives.
+  // Recompute the gradient of a variable if its derivative differs from the extreme of its group by
+  // at most this multiple of the largest known error. A larger multiple recomputes more variables
+  // at once; a smaller one needs more rounds and may overlook a larger error.
   static constexpr double error_margin = 8;
 };
 
@@ -91,9 +92,10 @@ void KernelOracle<Real>::update_gradient(const std::vector<Index>& moved,
       [&](Index p) { return here.derivatives.is_free(p); }, pool());
 }
 
-// Recompute the variables whose derivatives are close to the extremes of their group: closer than
-// a multiple of the largest error found so far, and of the error that the largest single x could
-// cause. If errors are large, that may be all of them.
+// Recompute the gradient of the variables whose derivatives are close to the extremes of their
+// group. The margin is the largest of `tol`, a multiple of the error that the largest single x
+// could cause, and a multiple of the largest error found so far. If errors are large, all variables
+// may be recomputed.
 template <class Real>
 void KernelOracle<Real>::recompute_gradient() {
   const Support support(whole_);

@@ -41,7 +41,7 @@ class KernelOracle final : public LocalOracle {
   std::vector<Index> rows_of(const std::vector<Index>& coordinates) const;
 
   const KernelDual dual_;
-  const Point whole_;  // x is the solver's own; its gradient is not used
+  const Point whole_;  // points to the solver's x; its gradient is not used
   ShrinkableGradient<Real> gradient_;
   std::unique_ptr<const Noise> noise_;  // of float64
   double rounding_ = 0.0;               // bound on the rounding error of a kernel value

@@ -17,7 +17,10 @@ namespace pairstep {
 template <class Real, class Value>
 void kernel_block(const KernelFunction& kernel, const Points<Real>& some, Value* values,
                   Index stride, ThreadPool& pool) {
-  constexpr Index PANEL = Points<Real>::PANEL, ROWS = 4 * PANEL;  // at a time
+  constexpr Index PANEL = Points<Real>::PANEL;
+  // More rows at a time might leave the cache before they are copied; fewer would read each panel
+  // of columns more often.
+  constexpr Index ROWS_AT_ONCE = 4 * PANEL;
   const Index q = some.count();
   const std::vector<Real> blocks = some.blocks();
   over_panels(some, pool, [&](Index first, Index last) {
@@ -36,13 +39,14 @@ void kernel_block(const KernelFunction& kernel, const Points<Real>& some, Value*
     }
     std::unique_ptr<Real[]> buffer;
     if (!in_place) {
-      buffer = std::make_unique_for_overwrite<Real[]>(std::size_t(ROWS * width));
+      buffer = std::make_unique_for_overwrite<Real[]>(std::size_t(ROWS_AT_ONCE * width));
       job.first_column = begin;
-      for (Index r = begin; r < q; ++r) lines[r] = buffer.get() + (r - begin) % ROWS * width;
+      for (Index r = begin; r < q; ++r)
+        lines[r] = buffer.get() + (r - begin) % ROWS_AT_ONCE * width;
     }
-    for (Index top = begin; top < q; top += ROWS) {
+    for (Index top = begin; top < q; top += ROWS_AT_ONCE) {
       pool.interrupt().poll();  // one job may take more than a second
-      const Index bottom = std::min(top + ROWS, q);
+      const Index bottom = std::min(top + ROWS_AT_ONCE, q);
       job.first_query = top;
       job.last_query = bottom;
       isa().of<Real>().tiles(job, first, last);

@@ -25,19 +25,21 @@ struct KernelBounds {
 };
 template <class Real>
 KernelBounds kernel_bounds(const KernelFunction& kernel, double square) {
-  const double grain = 4.0 * double(std::numeric_limits<Real>::epsilon());
-  // Products that underflow have an error of their own size, however small the points are.
-  const double size = square + double(std::numeric_limits<Real>::min()) / grain;
+  // Relative rounding error of the operations on a value: a few times the machine epsilon.
+  const double relative_error = 4.0 * double(std::numeric_limits<Real>::epsilon());
+  // Products that underflow have an absolute error that does not shrink with the points.
+  const double size = square + double(std::numeric_limits<Real>::min()) / relative_error;
   const double gamma = std::abs(kernel.gamma), coef0 = std::abs(kernel.coef0);
   switch (kernel.name) {
     case KernelName::rbf:
-      if (kernel.differences) return {grain, 1.0};
-      return {grain * (1.0 + gamma * size), 1.0};
-    case KernelName::sigmoid: return {grain * (1.0 + gamma * size + coef0), 1.0};
-    case KernelName::linear: return {grain * size, square};
+      if (kernel.differences) return {relative_error, 1.0};
+      return {relative_error * (1.0 + gamma * size), 1.0};
+    case KernelName::sigmoid: return {relative_error * (1.0 + gamma * size + coef0), 1.0};
+    case KernelName::linear: return {relative_error * size, square};
     case KernelName::poly:
-      return {grain * (1.0 + kernel.degree) * std::pow(gamma * size + coef0, kernel.degree),
-              std::pow(gamma * square + coef0, kernel.degree)};
+      return {
+          relative_error * (1.0 + kernel.degree) * std::pow(gamma * size + coef0, kernel.degree),
+          std::pow(gamma * square + coef0, kernel.degree)};
     default: return {0.0, 1.0};
   }
 }
@@ -47,21 +49,25 @@ KernelBounds kernel_bounds(const KernelFunction& kernel, double square) {
 // the absolute weights.
 inline bool needs_differences(const KernelFunction& kernel, double square, double weight,
                               double allowed) {
-  // Up to this value, the rounding of gamma times a squared norm is no larger than that of the
-  // exponential itself.
-  constexpr double NEAR = 8.0;
-  return kernel.name == KernelName::rbf && !(std::abs(kernel.gamma) * square <= NEAR) &&
+  // Limit on gamma times a squared norm. Up to it, differences would reduce the bound on the error
+  // by less than a factor of ten (see kernel_bounds), which is not worth their cost.
+  constexpr double MAX_SCALED_SQUARE = 8.0;
+  return kernel.name == KernelName::rbf &&
+         !(std::abs(kernel.gamma) * square <= MAX_SCALED_SQUARE) &&
          !(kernel_bounds<double>(kernel, square).error * weight <= allowed);
 }
 
 // Whether no intermediate result of a kernel value overflows in float32.
 inline bool fits_single(const KernelFunction& kernel, double square) {
-  constexpr double LARGEST = 1e30;  // leaves a margin for sums below the 3e38 of float32
-  return !kernel.differences && square < LARGEST && std::abs(kernel.gamma) < LARGEST &&
-         std::abs(kernel.coef0) < LARGEST && kernel_bounds<float>(kernel, square).largest < LARGEST;
+  // The largest float32 is 3e38. The rest is a margin for sums and products with small factors.
+  constexpr double MAX_SINGLE = 1e30;
+  return !kernel.differences && square < MAX_SINGLE && std::abs(kernel.gamma) < MAX_SINGLE &&
+         std::abs(kernel.coef0) < MAX_SINGLE &&
+         kernel_bounds<float>(kernel, square).largest < MAX_SINGLE;
 }
 
-// Whether kernel values in float32 have enough digits, about four, to begin a solve with them.
+// Whether kernel values in float32 are accurate to about four digits, which suffices to begin a
+// solve with them.
 inline bool single_will_do(const KernelFunction& kernel, double square) {
   if (kernel.name == KernelName::precomputed) return false;
   constexpr double MAX_RELATIVE_ERROR = 1e-4;

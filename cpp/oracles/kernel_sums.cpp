@@ -49,16 +49,17 @@ void add_kernel(const KernelFunction& kernel, const DataMatrix& query_data,
     });
     return;
   }
-  // Queries and columns that are packed at a time, which bounds the memory of the packed points.
-  constexpr Index QUERIES = 4096, COLUMNS = 4 * QUERIES;
+  // Queries and columns that are packed at a time. Larger numbers would need more memory for the
+  // packed points; smaller ones would pack the queries more often.
+  constexpr Index QUERIES_AT_ONCE = 4096, COLUMNS_AT_ONCE = 4 * QUERIES_AT_ONCE;
   std::vector<double> padded;
-  for (Index first = 0; first < Index(columns.size()); first += COLUMNS) {
-    const Index here = std::min(COLUMNS, Index(columns.size()) - first);
+  for (Index first = 0; first < Index(columns.size()); first += COLUMNS_AT_ONCE) {
+    const Index here = std::min(COLUMNS_AT_ONCE, Index(columns.size()) - first);
     const Points<Real> some(column_data, columns.data() + first, here);
     for (Index g = 0; g < groups; ++g) {
       padded.assign(outputs * some.padded(), 0.0);
-      for (Index q = starts[g]; q < starts[g + 1]; q += QUERIES) {
-        const Index count = std::min(QUERIES, starts[g + 1] - q);
+      for (Index q = starts[g]; q < starts[g + 1]; q += QUERIES_AT_ONCE) {
+        const Index count = std::min(QUERIES_AT_ONCE, starts[g + 1] - q);
         Points<Real> packed(query_data, queries.data() + q, count);
         const double* weight = weights + q * outputs;
         const double one = 1.0;

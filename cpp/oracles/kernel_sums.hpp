@@ -13,7 +13,8 @@ namespace pairstep {
 template <class Real, class Work>
 void over_panels(const Points<Real>& columns, ThreadPool& pool, const Work& work) {
   const Index panels = columns.panels();
-  constexpr Index PARTS_PER_THREAD = 4;  // evens out threads that are delayed
+  // More parts balance the load better if a thread is delayed, but each part reads all queries.
+  constexpr Index PARTS_PER_THREAD = 4;
   const Index fair = panels / (PARTS_PER_THREAD * pool.size()) + 1;
   const Index at_once = std::min(columns.panels_at_once(), fair);
   pool.run((panels + at_once - 1) / at_once,

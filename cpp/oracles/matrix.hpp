@@ -1,5 +1,5 @@
-// Oracle for quadratics with an explicit Hessian: a dense matrix of float64 or float32, of which
-// some rows and columns may be used (precomputed kernels), or a sparse matrix.
+// Oracle for quadratics with an explicit Hessian: a sparse matrix, or a dense matrix of float64 or
+// float32. A problem may use only some rows and columns of a dense matrix (precomputed kernels).
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace pairstep {
 // Run job(0), ..., job(count - 1), on the pool's threads if the jobs read enough numbers.
 template <class Job>
 void run_if_worth(ThreadPool& pool, double numbers, Index count, const Job& job) {
-  constexpr double MIN_NUMBERS = 1 << 18;  // fewer are read faster than threads wake up
-  if (numbers > MIN_NUMBERS) return pool.run(count, job);
+  constexpr double MAX_SERIAL_NUMBERS = 1 << 18;  // read about as fast as threads wake up
+  if (numbers > MAX_SERIAL_NUMBERS) return pool.run(count, job);
   for (Index k = 0; k < count; ++k) job(k);
 }
 
@@ -28,16 +28,16 @@ class Runs {
     for (Index i = 0; i < count; ++i) {
       const Index row = rows ? rows[i] : i;
       last_ = std::max(last_, row);
-      const bool next = i % WIDTH != 0 && row == runs_.back().row + runs_.back().count;
+      const bool next = i % SUMS_PER_JOB != 0 && row == runs_.back().row + runs_.back().count;
       if (!next) runs_.push_back({i, row, 0});
       ++runs_.back().count;
     }
   }
 
   // Whether runs are so short on average that entries are read one at a time.
-  bool scattered() const { return SHORT_RUN * Index(runs_.size()) > count_; }
-  // Whether the rows are so dense up to the last one that reading all rows is as fast.
-  bool close() const { return last_ < MAX_SPACING * count_; }
+  bool scattered() const { return MIN_MEAN_RUN * Index(runs_.size()) > count_; }
+  // Whether the rows are spaced so closely that reading all rows up to the last one is as fast.
+  bool closely_spaced() const { return last_ < MAX_SPACING * count_; }
 
   // to[i] = from[row i]
   template <class Entry, class Real>
@@ -48,8 +48,8 @@ class Runs {
   // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(terms[k], row i)
   void add(const DataMatrix& matrix, const std::vector<Index>& terms, const double* weights,
            Index outputs, ThreadPool& pool, double* sums) const {
-    if (runs_.size() > 1 && scattered() && close()) {
-      // Sum over all rows in order, and then keep only these.
+    if (runs_.size() > 1 && scattered() && closely_spaced()) {
+      // Compute the sums for all rows up to the last one, and then keep only those of these rows.
       const Runs all(nullptr, last_ + 1);
       std::vector<double> every(std::size_t(outputs * all.count_), 0.0);
       all.add(matrix, terms, weights, outputs, pool, every.data());
@@ -62,10 +62,11 @@ class Runs {
     matrix.for_dense([&](const auto* entries) {
       using Real = std::remove_cvref_t<decltype(*entries)>;
       const double work = double(terms.size()) * double(count_ * outputs);
-      run_if_worth(pool, work, (count_ + WIDTH - 1) / WIDTH, [&](Index part) {
+      run_if_worth(pool, work, (count_ + SUMS_PER_JOB - 1) / SUMS_PER_JOB, [&](Index part) {
         const auto before = [](const Run& run, Index at) { return run.at < at; };
-        const auto begin = std::lower_bound(runs_.begin(), runs_.end(), part * WIDTH, before),
-                   end = std::lower_bound(begin, runs_.end(), (part + 1) * WIDTH, before);
+        const auto begin =
+                       std::lower_bound(runs_.begin(), runs_.end(), part * SUMS_PER_JOB, before),
+                   end = std::lower_bound(begin, runs_.end(), (part + 1) * SUMS_PER_JOB, before);
         if (scattered()) {
           for (std::size_t k = 0; k < terms.size(); ++k) {
             const Real* line = entries + terms[k] * matrix.features;
@@ -77,8 +78,8 @@ class Runs {
           }
           return;
         }
-        // With several outputs, a run of a few terms stays in the cache for all of them.
-        const Index all = Index(terms.size()), at_once = outputs == 1 ? all : TERMS;
+        // With several outputs, add a few terms at a time, which stay in the cache for all outputs.
+        const Index all = Index(terms.size()), at_once = outputs == 1 ? all : TERMS_AT_ONCE;
         std::vector<const Real*> from;
         std::vector<double> nonzero;
         for (auto run = begin; run != end; ++run)
@@ -100,17 +101,25 @@ class Runs {
   }
 
  private:
-  static constexpr Index WIDTH = 512;      // sums that one thread updates at a time
-  static constexpr Index TERMS = 64;       // terms that are added to one output after the other
-  static constexpr Index SHORT_RUN = 8;    // rows below which a run is not worth a call
-  static constexpr Index MAX_SPACING = 8;  // mean distance of rows below which all are read
+  // Sums that one thread updates at a time. They stay in the first-level cache (4 KiB); fewer would
+  // give shorter runs.
+  static constexpr Index SUMS_PER_JOB = 512;
+  // Terms that are added to all outputs while they are in the cache: at most 256 KiB.
+  static constexpr Index TERMS_AT_ONCE = 64;
+  // Mean number of rows per run below which entries are read one at a time, because a call for each
+  // run would cost more than it saves.
+  static constexpr Index MIN_MEAN_RUN = 8;
+  // Mean distance between rows below which all rows are read. A cache line has 8 doubles, so almost
+  // every line would be read anyway.
+  static constexpr Index MAX_SPACING = 8;
 
   struct Run {
-    Index at, row, count;  // position of the first one, its row in the matrix, number of rows
+    // Position of the first row in the list, its number in the matrix, and the number of rows.
+    Index at, row, count;
   };
 
   Index count_, last_ = -1;  // number of rows, largest row
-  std::vector<Run> runs_;    // split at multiples of WIDTH
+  std::vector<Run> runs_;    // split at multiples of SUMS_PER_JOB
 };
 
 // f(x) = x'Qx/2 + linear'x with Q_ij = matrix(rows[i], rows[j]).

@@ -9,7 +9,8 @@ namespace pairstep {
 
 namespace {
 
-// Movers whose rows are packed at a time, which bounds the memory of the packed rows.
+// Movers whose rows are packed at a time. More would need more memory for the packed rows; fewer
+// would pass over the gradient more often.
 constexpr Index MOVERS_AT_ONCE = 4096;
 
 template <class Real>

@@ -20,7 +20,7 @@ struct PartitionTask {
   const Index* coordinates;  // numbers of its variables in the whole problem, ascending
   const Index* rows;         // of the data, one per variable
   const double* linear;
-  Point point;              // of the variables of this partition, all 0 at first
+  Point point;              // of the variables of this partition, all 0 at the start
   Index whole;              // number of variables of the whole problem
   std::size_t cache_bytes;  // for kernel rows
 };
@@ -50,7 +50,7 @@ class Partition {
 
   virtual const double* gradient() const = 0;
 
-  double largest_square = 0.0, sum_of_squares = 0.0;  // of the squared norms of the points
+  double largest_square = 0.0, sum_of_squares = 0.0;  // largest and sum of squared norms of points
 };
 
 // Make a partition with kernel values in float32 (`single`) or float64. The store must outlive it.

@@ -31,10 +31,10 @@ struct DataMatrix {
   std::vector<double> center;          // subtracted from every row, or empty
   std::vector<std::int32_t> centered;  // the columns in which the center is not zero
 
-  // Choose the layout. Skipping zeros pays if most entries are zero. Subtracting the mean (null: do
-  // not) leaves distances unchanged and preserves many digits if norms are large compared with
-  // distances. In a sparse layout, the center is zero in columns that fewer than half of the rows
-  // fill: it would fill the column and save less than a bit.
+  // Choose the layout. Skipping zeros pays if most entries are zero. Subtracting the mean, unless
+  // it is null, leaves distances unchanged and preserves many digits if norms are large compared
+  // with distances. In a sparse layout, columns that fewer than half of the rows fill are not
+  // centered: centering would fill them with nonzeros and save less than a bit.
   void lay_out(const KernelFunction& kernel, const double* mean) {
     const std::vector<double> filled = fractions_filled();
     const auto average = [&](auto cost) {
@@ -42,7 +42,7 @@ struct DataMatrix {
       for (const double p : filled) sum += cost(p);
       return features > 0 ? sum / double(features) : 1.0;
     };
-    lay_sparse = average([](double p) { return p; }) < SPARSE;
+    lay_sparse = average([](double p) { return p; }) < MAX_SPARSE_FILL;
     center.clear();
     centered.clear();
     if (!mean) return;
@@ -50,7 +50,7 @@ struct DataMatrix {
     const bool as_given = kernel.name == KernelName::linear;
     if (!as_given) {
       if (lay_sparse && single_will_do(kernel, largest_square(nullptr, rows))) return;
-      lay_sparse = average([](double p) { return p < 0.5 ? p : 1.0; }) < SPARSE;
+      lay_sparse = average([](double p) { return p < 0.5 ? p : 1.0; }) < MAX_SPARSE_FILL;
     }
     center.assign(features, 0.0);
     for (Index k = 0; k < features; ++k)
@@ -58,18 +58,19 @@ struct DataMatrix {
         center[k] = mean[k];
         centered.push_back(std::int32_t(k));
       }
-    if (as_given && double(centered.size()) > SPARSE * double(features)) lay_sparse = false;
+    if (as_given && double(centered.size()) > MAX_SPARSE_FILL * double(features))
+      lay_sparse = false;
   }
 
-  // The origin for a linear kernel whose weights cancel: empty if the mean is close to 0, because
-  // centering would save no digits there. Otherwise the mean, but 0 in the columns that few rows
-  // of a sparse matrix fill.
+  // The origin for a linear kernel whose weights sum to 0. It is empty if the mean is close to 0,
+  // because centering would save no digits. Otherwise it is the mean, but 0 in those columns of a
+  // sparse matrix that fewer than half of the rows fill.
   std::vector<double> linear_center(std::vector<double> mean) const {
     const std::vector<double> filled = fractions_filled();
     double sum = 0.0;
     for (const double p : filled) sum += p;
-    if (!is_far(mean.data(), filled)) return {};
-    if (!(sum < SPARSE * double(features))) return mean;
+    if (!needs_centering(mean.data(), filled)) return {};
+    if (!(sum < MAX_SPARSE_FILL * double(features))) return mean;
     for (Index k = 0; k < features; ++k)
       if (filled[k] < 0.5) mean[k] = 0.0;
     return mean;
@@ -135,27 +136,34 @@ struct DataMatrix {
   }
 
  private:
-  static constexpr double SPARSE = 0.3;  // fraction of nonzeros below which zeros are skipped
+  // Fraction of nonzeros below which zeros are skipped. A larger value uses the sparse layout, with
+  // its irregular memory access, for more matrices; a smaller one computes with more zeros.
+  static constexpr double MAX_SPARSE_FILL = 0.3;
 
-  // Whether the mean, in the columns that most rows fill, is so far from 0 compared with the rows'
-  // distances from it that inner products lose digits.
-  bool is_far(const double* mean, const std::vector<double>& filled) const {
-    constexpr double FAR = 100.0;  // ratio of squared lengths; one of 100 costs about a digit
+  // Whether the mean, in the columns that at least half of the rows fill, is so far from 0 compared
+  // with the distances of the rows from it that inner products lose digits.
+  bool needs_centering(const double* mean, const std::vector<double>& filled) const {
+    // Ratio of the squared norm of the mean to the mean squared distance from it. A larger limit
+    // would accept inner products with larger rounding errors; a smaller one would center data for
+    // which it saves little.
+    constexpr double MAX_UNCENTERED_RATIO = 100.0;
     double of_mean = 0.0, of_rows = 0.0;  // squared norms
     for (Index k = 0; k < features; ++k)
       if (filled[k] >= 0.5) of_mean += mean[k] * mean[k];
     for (Index row = 0; row < rows; ++row)
       each(row, [&](Index, double value) { of_rows += value * value; });
-    return of_mean > 0 && of_mean > FAR * (of_rows / double(rows) - of_mean);
+    return of_mean > 0 && of_mean > MAX_UNCENTERED_RATIO * (of_rows / double(rows) - of_mean);
   }
 
-  // The fraction of rows in which each column is not zero, for a dense matrix estimated from about
-  // a million entries.
+  // The fraction of rows in which each column is not zero. For a large dense matrix it is an
+  // estimate from some of the rows.
   std::vector<double> fractions_filled() const {
     std::vector<double> filled(features, rows > 0 ? 0.0 : 1.0);
-    constexpr Index ENTRIES = 1'000'000, ROWS = 32;  // to read at least, if there are as many
+    // Read at least this many entries and rows, if the matrix has that many. More would make the
+    // estimate better, but would take longer.
+    constexpr Index MIN_ENTRIES = 1'000'000, MIN_ROWS = 32;
     const Index stride =
-        starts ? 1 : std::max<Index>(1, std::min(rows * features / ENTRIES, rows / ROWS));
+        starts ? 1 : std::max<Index>(1, std::min(rows * features / MIN_ENTRIES, rows / MIN_ROWS));
     Index seen = 0;
     for (Index row = 0; row < rows; row += stride, ++seen) {
       if (starts)
@@ -173,13 +181,15 @@ struct DataMatrix {
 };
 
 // Buffers in which tiles store sparse queries densely, one line per feature and one buffer per
-// thread. A buffer is all zero while it is not in use, which its user ensures by clearing what it
-// has written. Buffers are kept as long as the points, because clearing a new one would cost more
-// than its use.
+// thread. A buffer is all zero while it is not in use: whoever takes it must clear what it has
+// written before giving it back. Buffers are kept as long as the points, because clearing a new one
+// would cost more than its use.
 template <class Real>
 class Lines {
  public:
-  static constexpr Index WIDTH = 32;  // queries at a time: at least two vectors
+  // Queries at a time: two vectors of floats with AVX-512. More of them would read each sparse
+  // entry less often, but would need larger buffers.
+  static constexpr Index WIDTH = 32;
 
   explicit Lines(Index features) : size_(std::size_t(features) * WIDTH * sizeof(Real) + ALIGN) {}
 
@@ -214,8 +224,11 @@ class Lines {
 template <class Real>
 class Points {
  public:
-  static constexpr Index PANEL = 48;  // a multiple of three vectors of any instruction set
-  static constexpr Index BLOCK = 8;   // queries that are packed together
+  // Points per panel: a multiple of three vectors of any instruction set, the width of a register
+  // tile (DENSE_VECTORS in isa/tiles.hpp).
+  static constexpr Index PANEL = 48;
+  // Queries that are packed together: the largest height of a register tile (DENSE_ROWS).
+  static constexpr Index BLOCK = 8;
 
   Points() = default;
 
@@ -332,11 +345,14 @@ class Points {
 
   // The number of panels that stay in the second-level cache while queries are compared with them.
   Index panels_at_once() const {
-    constexpr double CACHE_BYTES = 300e3, SPARSE_ENTRY_BYTES = 12.0;
+    // Bytes of panels that are processed together. More would evict the queries from the cache;
+    // fewer would read the queries more often.
+    constexpr double MAX_PANEL_BYTES = 300e3;
+    constexpr double SPARSE_ENTRY_BYTES = 12.0;  // a double and a 32-bit column
     const double each = sparse_ && count_ > 0
                             ? SPARSE_ENTRY_BYTES * double(columns_.size()) / double(count_) * PANEL
                             : double(features_ * PANEL) * sizeof(Real);
-    return std::max<Index>(1, Index(CACHE_BYTES / (each + 1.0)));
+    return std::max<Index>(1, Index(MAX_PANEL_BYTES / (each + 1.0)));
   }
 
  private:
@@ -368,15 +384,15 @@ class Points {
     pack(line, data.center, first);
   }
 
-  // Pack a panel of dense rows, where line(p) is the beginning of row p. Only a few features are
-  // written at a time, so that the writes stay in the cache.
+  // Pack a panel of dense rows, where line(p) is the beginning of row p. Only FEATURES_AT_ONCE
+  // features are written at a time, so that the writes stay in the cache.
   template <class Line>
   void pack(const Line& line, const std::vector<double>& center, Index first) {
-    constexpr Index FEATURES = 8;  // at a time
+    constexpr Index FEATURES_AT_ONCE = 8;  // a cache line of a row of doubles
     const Index last = std::min(first + PANEL, count_);
     double squares[PANEL] = {};
-    for (Index begin = 0; begin < features_; begin += FEATURES) {
-      const Index end = std::min(begin + FEATURES, features_);
+    for (Index begin = 0; begin < features_; begin += FEATURES_AT_ONCE) {
+      const Index end = std::min(begin + FEATURES_AT_ONCE, features_);
       for (Index p = first; p < last; ++p) {
         const auto* row = line(p);
         Real* to = values_.data() + place(p);

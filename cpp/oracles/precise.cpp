@@ -11,13 +11,15 @@ namespace pairstep {
 namespace {
 
 struct PreciseSettings {
-  // Rows of free variables that are compared besides those that determine the violation.
+  // Rows of free variables that are compared besides those that determine the violation. Each costs
+  // one precise gradient; more of them would be more likely to find the largest error.
   static constexpr Index free_rows = 2;
-  // A difference from the precise value is ignored up to this fraction of the tolerance.
+  // A difference from the precise value is ignored up to this fraction of the tolerance. A smaller
+  // fraction replaces gradients more often; a larger one leaves more error in the violation.
   static constexpr double negligible = 1.0 / 16;
 
-  // What rounding may add to the violation of precise gradients, as a fraction of tol. Less than
-  // this is left out: a recomputation in float64 would differ by as much.
+  // If rounding can add at most this fraction of tol to the violation of precise gradients, `extra`
+  // is set to 0: a recomputation in float64 would differ by as much.
   static constexpr double acceptable_extra = 0.5;
   // Multiplications up to which all gradients are replaced: a second or two on one thread.
   static constexpr double max_work = 1e9;
@@ -141,7 +143,7 @@ PreciseGradient PreciseKernel::at(Index row, double linear) const {
 
 namespace {
 
-// By how much the violation may be larger if each gradient may be off by its error.
+// The largest possible increase of the violation if each gradient can be off by its error.
 double extra_violation(const Point& point, const std::vector<double>& errors) {
   double violation = 0.0, with_errors = 0.0;
   for (Index g = 0; g < point.n_groups; ++g) {

@@ -16,8 +16,8 @@ struct PreciseGradient {
 
 class PreciseKernel {
  public:
-  // sum_j weights[j] k(., rows[j]) with the data's center as origin, on which the linear kernel
-  // depends.
+  // Represents the function sum_j weights[j] k(., rows[j]). Inner products are relative to the
+  // center of the data, which changes the values of a linear kernel.
   PreciseKernel(const KernelFunction& kernel, const DataMatrix& data, std::vector<Index> rows,
                 std::vector<double> weights);
 

@@ -11,7 +11,7 @@ namespace pairstep {
 
 class RowStore {
  public:
-  // Append rows, which must have the type and the number of features of the rows before.
+  // Append rows. They must have the storage type and the number of features of the earlier rows.
   void append(const DataMatrix& rows) {
     const bool matches = !rows.starts == !data_.starts && !rows.dense == !data_.dense &&
                          rows.features == data_.features;

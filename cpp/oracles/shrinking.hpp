@@ -2,8 +2,9 @@
 // rows. KernelOracle and Partition share this class.
 //
 // Shrinking (Joachims 1999) continues with the variables that can still improve the objective. Each
-// shrink adds a level with the packed points, the derivatives and the cached rows of its variables
-// alone; undoing it removes the level and updates the gradient of the variables that were left out.
+// shrink adds a level that has the packed points, the derivatives and the cached rows of only these
+// variables. Undoing a shrink removes its level and updates the gradient of the variables that were
+// left out.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +50,8 @@ class ShrinkableGradient {
     }
   };
 
-  // The gradient is `linear` first: the owner adds the terms of x. The data, kernel and arrays of
-  // the task must outlive this object.
+  // The gradient starts as `task.linear`, and the owner adds the terms that depend on x. The data,
+  // kernel and arrays of the task must outlive this object.
   ShrinkableGradient(const GradientTask& task, const Point& point)
       : task_(task), arena_(std::min(task.cache_bytes, bytes_of_rows(task.max_rows, point.n))) {
     std::vector<Index> coordinates(std::size_t(point.n));
@@ -145,7 +146,7 @@ class ShrinkableGradient {
 
   // Recompute the gradient of the variables whose left or right derivative is within `margin` of
   // their group's interval, except those recomputed since the last `restart`. The new values are
-  // task.linear plus what add_terms(rows, sums) adds. Nothing may be left out by shrinking.
+  // task.linear plus what add_terms(rows, sums) adds. Undo all shrinks before calling this.
   template <class AddTerms>
   Recomputed recompute_near(const std::vector<MultiplierInterval>& intervals, double margin,
                             bool restart, const AddTerms& add_terms) {
@@ -187,8 +188,8 @@ class ShrinkableGradient {
     return active;
   }
 
-  // Add a level with the `active` variables of this one. `x` is kept as Level::x_before, for the
-  // owner to find out what changed until the level is removed.
+  // Add a level with the `active` variables of this one. `x` is kept as Level::x_before, so that
+  // the owner can compute the change of x when the level is removed.
   void shrink(std::vector<Index> active, std::vector<double> x) {
     Level& here = level();
     std::vector<Index> coordinates;
@@ -202,8 +203,8 @@ class ShrinkableGradient {
   }
 
   // Remove the last level and update the gradient of the variables that it left out.
-  // add_change(level, rows, sums) adds to `sums` what the changes of x since the level began add to
-  // the gradient of these rows.
+  // add_change(level, rows, sums) must add to `sums` the effect on the gradient of these rows of
+  // all changes of x since the level began.
   template <class AddChange>
   void unshrink(const AddChange& add_change) {
     const std::unique_ptr<Level> part = std::move(levels_.back());

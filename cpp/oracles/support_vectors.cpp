@@ -10,14 +10,19 @@ namespace pairstep {
 namespace {
 
 struct DecisionSettings {
-  // Rows that are processed together, and parts of the support vectors, which threads share if
-  // there are few rows. With many sums per row there are fewer of both, so that the sums of a
-  // thread (row_bytes, part_bytes) stay in the second-level cache.
+  // Rows that are processed together, and parts into which the support vectors are divided. If all
+  // rows are processed together, each thread takes some of the parts. More rows read the support
+  // vectors less often; more parts occupy more threads, but have more sums to add up.
   static constexpr Index max_rows = 48, max_parts = 8;
-  static constexpr Index row_bytes = Index(1) << 20, part_bytes = Index(1) << 16;
-  // With more rows than this, a linear kernel first combines its support vectors into one.
-  static constexpr Index min_rows_to_combine = 8;
-  // Error of a decision from the rounding of norms above which distances come from differences.
+  // Limits on the memory of sums, which reduce the number of rows and parts if each row has many
+  // sums: all parts of one row, and all parts of the rows that are processed together. The latter
+  // should stay in the second-level cache.
+  static constexpr Index max_bytes_per_row = Index(1) << 16, max_bytes_of_rows = Index(1) << 20;
+  // With more rows than this, a linear kernel first combines its support vectors into one. This
+  // takes about one pass over the support vectors, as much as the products with a block of rows.
+  static constexpr Index max_rows_uncombined = 8;
+  // If the rounding of norms could change a decision by more than this, distances are computed from
+  // differences. A smaller value uses the slower differences more often.
   static constexpr double max_norm_rounding = 1e-7;
 };
 
@@ -86,8 +91,8 @@ void SupportVectors::decide(const double* weights, Index outputs, const std::vec
   std::fill_n(sums, X.rows * outputs * (Index(groups.size()) - 1), 0.0);
   if (count() == 0 || X.rows == 0) return;
   const double weight = largest_weight(weights, count(), outputs, groups);
-  // The choice does not depend on X: a new row with a much larger norm than the support vectors has
-  // kernel values of about 0, whatever the rounding of its norm.
+  // Whether to use differences does not depend on X: a new row with a much larger norm than the
+  // support vectors has kernel values of about 0, whatever the rounding of its norm.
   if (needs_differences(kernel_, largest_square_, weight, DecisionSettings::max_norm_rounding)) {
     KernelFunction with_differences = kernel_;
     with_differences.differences = true;
@@ -124,7 +129,7 @@ void SupportVectors::add(const KernelFunction& kernel, const Points<Real>& suppo
                          const DataMatrix& X, double* sums, ThreadPool& pool) const {
   const bool one_sum = outputs == 1 && groups.size() == 2;
   if (kernel.name == KernelName::linear && one_sum && support.panels() > 1 &&
-      X.rows > DecisionSettings::min_rows_to_combine) {
+      X.rows > DecisionSettings::max_rows_uncombined) {
     const double one = 1.0;
     return add(kernel, support.combine(indices_up_to(count()), weights), &one, 1, {0, 1}, X, sums,
                pool);
@@ -145,7 +150,7 @@ void SupportVectors::add(const KernelFunction& kernel, const Points<Real>& suppo
   // Each part has its own sums. The number of parts affects the bits of the result, so it must not
   // depend on the number of rows.
   const Index panels = support.panels(),
-              parts = std::clamp<Index>(DecisionSettings::part_bytes / row_bytes, 1,
+              parts = std::clamp<Index>(DecisionSettings::max_bytes_per_row / row_bytes, 1,
                                         std::min(DecisionSettings::max_parts, panels));
   const auto decide_some = [&](Index first, Index count, ThreadPool& within) {
     const Points<Real> queries(X, rows.data() + first, count);
@@ -170,7 +175,7 @@ void SupportVectors::add(const KernelFunction& kernel, const Points<Real>& suppo
           for (Index o = 0; o < outputs; ++o) to[o] += from[o];
         }
   };
-  Index at_once = std::clamp<Index>(DecisionSettings::row_bytes / (parts * row_bytes), 1,
+  Index at_once = std::clamp<Index>(DecisionSettings::max_bytes_of_rows / (parts * row_bytes), 1,
                                     DecisionSettings::max_rows);
   if (at_once > Points<Real>::BLOCK) at_once -= at_once % Points<Real>::BLOCK;
   const Index chunks = (X.rows + at_once - 1) / at_once;

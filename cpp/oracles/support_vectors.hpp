@@ -31,8 +31,9 @@ class SupportVectors {
 
   // Set sums[(r * G + g) * outputs + o] to sum_s weights[o * count + s] k(x_r, support_s) over the
   // support vectors s of group g of G, which begins at groups[g]. Use float32 if that keeps the
-  // error within `allowed`. A sum has the same bits for any other rows in X and any number of
-  // threads.
+  // error within `allowed`. A sum has the same bits for any number of threads. The other rows in X
+  // can change its bits only by the choice of float32, which depends on the largest norm, and for a
+  // linear kernel by the number of rows, which decides whether support vectors are combined.
   void decide(const double* weights, Index outputs, const std::vector<Index>& groups, DataMatrix X,
               double allowed, double* sums, ThreadPool& pool) const;
 
@@ -40,8 +41,9 @@ class SupportVectors {
   template <class Real>
   using Packed = std::atomic<const Points<Real>*>;
 
-  // Pack the points on first use. There is no lock, because a process forked meanwhile would wait
-  // for it forever; two threads may both pack them, and one copy is kept.
+  // Pack the points on first use. There is no lock, because a process that is forked while another
+  // thread holds it would wait for it forever. Two threads may both pack the points; one copy is
+  // kept.
   template <class Real>
   const Points<Real>& points(Packed<Real>& packed, const DataMatrix& data) const;
 

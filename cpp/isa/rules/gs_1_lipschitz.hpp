@@ -17,8 +17,9 @@
 namespace gs_1_lipschitz {
 
 struct SteepestSettings {
-  // Up to this number of coordinates, all are matched at once. Above it, a sample first tells which
-  // coordinates matter.
+  // Up to this number of coordinates, all are matched at once. For more coordinates, a sample first
+  // shows which ones matter. A larger limit would sort longer lists in every match; a smaller one
+  // would estimate from a sample of only a few coordinates.
   static constexpr Index MAX_UNSAMPLED = 512;
   // The sample takes one of this many coordinates. A larger stride makes the sample cheaper, but
   // the estimate worse.
@@ -26,10 +27,13 @@ struct SteepestSettings {
   // The sample consists of runs of this many consecutive coordinates, which are two cache lines of
   // doubles. Isolated coordinates would use one number of each cache line.
   static constexpr Index SAMPLE_RUN = 16;
-  // Relative widths of the regions around the estimate that are tried one after the other. If the
-  // solution for each region lies outside it, all coordinates are matched.
+  // Relative widths of the regions around the estimate that are tried one after the other. The
+  // first width is used twice, because the second region is around a better estimate. If the
+  // solution for each region lies outside it, all coordinates are matched. Wider regions have more
+  // coordinates to match; narrower ones miss the solution more often.
   static constexpr std::array<double, 5> REGION_WIDTHS{0.25, 0.25, 0.5, 1.0, 2.0};
-  // Cutting the polygon stops at this number of undecided coordinates, which are matched instead.
+  // Cutting the polygon stops at this number of undecided coordinates, which are matched instead. A
+  // larger number makes each match slower; a smaller one takes more cuts.
   static constexpr std::size_t MAX_UNDECIDED = 64;
   // Maximum number of cuts. Each leaves less than 2/3 of the area, so 64 leave less than 1e-11.
   static constexpr int MAX_CUTS = 64;
@@ -37,7 +41,8 @@ struct SteepestSettings {
   static constexpr int CUTS_PER_PASS = 4;
   // Relative rounding error of derivatives and ratios.
   static constexpr double ROUNDING = 1e-12;
-  // After this number of shifts per element, insertion sort gives way to std::sort.
+  // After this number of shifts per element, std::sort replaces insertion sort, which takes
+  // quadratic time unless the list is almost sorted.
   static constexpr std::size_t MAX_SHIFTS_PER_ELEMENT = 4;
 };
 
@@ -183,8 +188,8 @@ inline void sort_by_key(Side& side, double rho) {
 }
 
 // The best step if each unit of the weighted norm costs rho: pair the largest keys of both sides
-// while their sum is positive. Returns the norm. `changes` receives the size of the change of each
-// candidate, in the order in which `sides` are left.
+// while their sum is positive. Returns the norm. Sorts `sides`; `changes` receives the size of the
+// change of each candidate, in the new order.
 inline double match(std::array<Side, 2>& sides, double rho,
                     std::array<std::vector<double>, 2>& changes) {
   for (int k = 0; k < 2; ++k) {
@@ -253,8 +258,8 @@ inline Range bisect(std::array<Side, 2>& sides, double norm, const Choice& choic
   return {below, above};
 }
 
-// What is known of the optimum: rho, an interval that contains the multiplier of the sum, and the
-// mean root of the coordinates that change.
+// What is known about the optimum: rho, an interval that contains the multiplier of the sum, and
+// the mean root of the coordinates that change.
 struct Optimum {
   double rho = 0.0, multiplier_low = -INFINITY, multiplier_high = INFINITY, mean_root = 0.0;
 };
@@ -285,8 +290,8 @@ Optimum steepest(const A& a, std::array<Side, 2> sides, const Choice& choice, St
   // At max_rho the best step is empty, in spite of rounding.
   const double max_rho = best.ratio * (1.0 + SteepestSettings::ROUNDING);
   const Region region = narrow(sides, decided, alpha, max_rho, SteepestSettings::MAX_UNDECIDED);
-  // Each side gets one candidate, which is matched first, for the excess of its decided changes
-  // over those of the other side.
+  // The decided changes of the two sides differ. Give each side an artificial candidate, which is
+  // matched first, for the excess of its decided changes over those of the other side.
   std::array<TotalChange, 2> decided_total;
   for (int k = 0; k < 2; ++k)
     for (const Candidate& t : decided[k]) decided_total[k].add(t, t.max_change);
@@ -331,7 +336,8 @@ Optimum steepest(const A& a, std::array<Side, 2> sides, const Choice& choice, St
   const double fraction =
       jump > 0 ? std::min(std::max((alpha * above - norms[1]) / jump, 0.0), 1.0) : 0.0;
   Optimum optimum{above};
-  double largest_right = -INFINITY;  // among increasing coordinates; no left derivative is below it
+  // Among increasing coordinates. No decreasing coordinate has a left derivative below it.
+  double largest_right = -INFINITY;
   for (const Change& change : changes) {
     const auto [longer, shorter] = change.by;
     const double delta = longer == shorter ? longer : shorter + fraction * (longer - shorter);

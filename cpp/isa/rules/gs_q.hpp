@@ -12,7 +12,8 @@ struct Stair {
   Index index;
 };
 
-// Sort by falling max_change. Each entry then gets the best score among those before it.
+// Sort in descending order of max_change. Each entry then gets the best score among itself and the
+// entries before it.
 inline void make_staircase(std::vector<Stair>& stairs) {
   std::sort(stairs.begin(), stairs.end(), [](const Stair& a, const Stair& b) {
     return a.max_change > b.max_change || (a.max_change == b.max_change && a.index < b.index);
@@ -38,8 +39,8 @@ BestPair best_of_stairs(const A& a, const std::vector<Index>& some_decreasing,
       increasing.push_back({max_change, -a.template right_derivative<double>(j), j});
   make_staircase(decreasing);
   make_staircase(increasing);
-  // The limits are visited in falling order. Among equal decreases the last one wins, because the
-  // NumPy form takes the smallest limit.
+  // The limits are visited in descending order. Among equal decreases the last one wins, because
+  // the NumPy form takes the smallest limit.
   BestPair best{0.0, -1, -1};
   std::size_t s = 0, t = 0;
   while (s < decreasing.size() || t < increasing.size()) {

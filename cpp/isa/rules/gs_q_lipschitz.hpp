@@ -4,7 +4,8 @@
 
 namespace gs_q_lipschitz {
 
-// A piece of an upper envelope, which ends at `end`: there, line number `index` is the largest.
+// A piece of an upper envelope. Line number `index` is the largest from the end of the previous
+// piece to `end`.
 struct Piece {
   double end;
   Index index;
@@ -58,8 +59,8 @@ inline std::vector<Piece> envelope_of(const std::vector<Line>& lines, Index firs
   return merged;
 }
 
-// Drop each line that is nowhere above another one: it has a smaller score, a steeper slope and an
-// earlier end. Without bounds few lines remain.
+// Drop each line that is nowhere above an earlier one: its score is no larger, its slope is at
+// least as steep, and it ends no later. Without bounds few lines remain.
 inline void drop_dominated(std::vector<Line>& lines) {
   std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     return a.score > b.score || (a.score == b.score && a.slope < b.slope);

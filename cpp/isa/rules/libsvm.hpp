@@ -28,8 +28,8 @@ struct Libsvm {
       return model_decrease<T>(gap.template operator()<T>(p), limit.template operator()<T>(p),
                                curvature.template operator()<T>(p));
     };
-    // Quick test without a division: curvature times (decrease - threshold). CLOSE covers the
-    // rounding error of both terms, and UNDERFLOWN their underflow.
+    // Quick test without a division: curvature times (decrease - threshold). THRESHOLD_FACTOR
+    // covers the rounding error of both terms, and UNDERFLOW_MARGIN their underflow.
     const auto excess = [&](Index p, double threshold) INLINED {
       const Lanes c =
           maximum(input.curvature.template operator()<Lanes>(i, p), all<Lanes>(MIN_CURVATURE));
@@ -37,22 +37,25 @@ struct Libsvm {
       const Lanes scaled_amount = minimum(c * limit.template operator()<Lanes>(p), positive_gap);
       return multiply_add(scaled_amount,
                           multiply_add(scaled_amount, all<Lanes>(-0.5), positive_gap),
-                          c * (-CLOSE * threshold));
+                          c * (-THRESHOLD_FACTOR * threshold));
     };
-    const double known = CLOSE * decrease.template operator()<double>(widest);
+    const double known = THRESHOLD_FACTOR * decrease.template operator()<double>(widest);
     const auto [found] = shared<1>(input.choice.worker_group, a.n, [&](Index begin, Index end) {
       const auto excess_here = [&](Index p, double threshold)
                                    INLINED { return excess(begin + p, threshold); };
       return std::array{
-          argmax_above(known, end - begin, excess_here, -UNDERFLOWN, from(begin, decrease))};
+          argmax_above(known, end - begin, excess_here, -UNDERFLOW_MARGIN, from(begin, decrease))};
     });
     const Index j = found.index >= 0 ? found.index : widest;
     best_pair_step(a, i, j, curvature.template operator()<double>(j), 1.0, step);
   }
 
  private:
-  static constexpr double CLOSE = 1.0 - 1e-14;    // relative: about 45 rounding errors
-  static constexpr double UNDERFLOWN = 0x1p-900;  // absolute: far above the smallest double
+  // Factor on the threshold of the quick test: 1 minus about 45 times the machine epsilon.
+  static constexpr double THRESHOLD_FACTOR = 1.0 - 1e-14;
+  // Absolute margin of the quick test: far above the smallest double, and far below any
+  // decrease that matters (see units.hpp).
+  static constexpr double UNDERFLOW_MARGIN = 0x1p-900;
 
   // Keep the curvature finite: infinity times an amount of 0 would be NaN.
   template <class T>

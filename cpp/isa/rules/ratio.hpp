@@ -4,8 +4,9 @@
 
 namespace ratio {
 
-// The ratio of each coordinate as one that decreases, and minus its ratio as one that increases.
-// The mean of the derivatives is clipped to the interval between the extremes, as in NumPy.
+// Scores of a coordinate: its ratio (derivative - mean) / root if it decreases, and minus its ratio
+// if it increases. The mean of the derivatives is clipped to the interval between the extremes, as
+// in the NumPy form. The third score, for invalid input, is always -inf.
 template <class A>
 auto ratio_score(const A& a, const Extremes& ends, const double* lipschitz) {
   Lanes sums = all<Lanes>(0.0);

@@ -64,15 +64,16 @@ class CrossGroup {
   }
 
  private:
-  // A change of a sum that is smaller than this, relative to the changes that it adds up, is the
-  // rounding error of changes that cancel inside a group.
+  // If changes inside a group cancel, rounding leaves a small change of the group's sum. A change
+  // of the sum up to this fraction of the sum of the absolute changes counts as 0. A larger value
+  // would ignore real changes of the sum; a smaller one would count rounding errors.
   static constexpr double SUM_ROUNDING = 1e-12;
 
   // A slack within rounding error becomes exactly 0, so that the sum counts as at its limit.
-  static double slack_after(double slack, double change, double grain) {
+  static double slack_after(double slack, double change, double min_rounding) {
     const double left = slack + change;
     const double rounding =
-        std::max(grain, NumericalPolicy::sum_rounding * std::max(slack, std::abs(change)));
+        std::max(min_rounding, NumericalPolicy::sum_rounding * std::max(slack, std::abs(change)));
     return std::isinf(slack) || left > rounding ? left : 0.0;
   }
 

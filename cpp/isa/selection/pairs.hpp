@@ -31,7 +31,8 @@ inline double width_of(const Rule& rule, const double* lipschitz, Index i, Index
   return roots * roots;
 }
 
-// Smaller curvatures are replaced by this one, so that a quotient by the curvature is never NaN.
+// Smaller curvatures are replaced by this one, so that a quotient by the curvature is never NaN. It
+// is far below any curvature that matters, and its reciprocal is finite.
 constexpr double MIN_CURVATURE = 0x1p-1000;
 constexpr double MAX_DOUBLE = std::numeric_limits<double>::max();
 

@@ -4,22 +4,25 @@
 // set.
 
 struct PruneSettings {
-  // Prune slightly below the known decrease, so that rounding does not drop the best pair.
-  static constexpr double KEEP = 1.0 - 1e-12;
+  // Factor on the known decrease. A coordinate is dropped only if it cannot reach the product, so
+  // that rounding does not drop the best pair.
+  static constexpr double THRESHOLD_FACTOR = 1.0 - 1e-12;
   // A sample has MIN_SAMPLE + 2 sqrt(n) coordinates, at most MAX_SAMPLE. A larger one would cost
   // more, but would find a better pair, which prunes more.
   static constexpr Index MIN_SAMPLE = 16, MAX_SAMPLE = 1024;
   // Consecutive coordinates in a sample: a cache line of doubles.
   static constexpr Index SAMPLE_RUN = 8;
-  // Pruning repeats while more than MAX_LEFT coordinates are left and each round drops at least a
-  // tenth of them.
-  static constexpr std::size_t MAX_LEFT = 1024;
+  // Pruning repeats while at least MIN_TO_PRUNE coordinates remain and each round drops at least a
+  // tenth of them. The final search sorts the remaining coordinates, so more rounds pay only while
+  // they drop many.
+  static constexpr std::size_t MIN_TO_PRUNE = 1024;
   static constexpr double MAX_KEPT_PER_ROUND = 0.9;
-  // Amounts that good_pair tries: a geometric sequence, and then a finer one around the best of
-  // them. LARGEST_AMOUNT is in units of alpha gap / constant, for the largest gap and the mean
-  // constant; SMALLEST_AMOUNT is relative to the largest amount.
+  // Amounts that good_pair tries: a geometric sequence with ratio AMOUNT_RATIO, and then multiples
+  // of the best amount so far. LARGEST_AMOUNT is in units of alpha gap / constant, for the largest
+  // gap and the mean constant; SMALLEST_AMOUNT is relative to the largest amount. More amounts
+  // would take longer, but would find a better pair, which prunes more.
   static constexpr double LARGEST_AMOUNT = 64.0, SMALLEST_AMOUNT = 1e-5, AMOUNT_RATIO = 0.4;
-  static constexpr std::array<double, 6> FINER_AMOUNTS{0.5, 0.65, 0.8, 1.25, 1.5, 1.9};
+  static constexpr std::array<double, 6> FINER_FACTORS{0.5, 0.65, 0.8, 1.25, 1.5, 1.9};
 };
 
 // Positions spread over all coordinates in short runs, and the positions in `also`. The best pair
@@ -45,7 +48,7 @@ inline std::vector<Index> thinned(const std::vector<Index>& list) {
 
 // A coordinate on one side of a pair. The score is the left derivative of a coordinate that
 // decreases, and minus the right derivative of one that increases, so that both sides are alike.
-struct Offer {
+struct PairMember {
   double score, slack, constant;
   Index index;
 };
@@ -62,28 +65,28 @@ template <class A>
 BestPair good_pair(const A& a, const std::vector<Index>& decreasing,
                    const std::vector<Index>& increasing, const double* lipschitz, double alpha,
                    double largest_gap) {
-  std::array<std::vector<Offer>, 2> offers;
+  std::array<std::vector<PairMember>, 2> sides;
   double mean_constant = 0.0;
   for (const Index p : decreasing) {
     const double constant = lipschitz ? lipschitz[p] : 1.0;
     mean_constant += constant / double(decreasing.size());
-    offers[0].push_back(
+    sides[0].push_back(
         {a.template left_derivative<double>(p), a.template max_decrease<double>(p), constant, p});
   }
   for (const Index p : increasing)
-    offers[1].push_back({-a.template right_derivative<double>(p),
-                         a.template max_increase<double>(p), lipschitz ? lipschitz[p] : 1.0, p});
+    sides[1].push_back({-a.template right_derivative<double>(p), a.template max_increase<double>(p),
+                        lipschitz ? lipschitz[p] : 1.0, p});
   BestPair best{0.0, -1, -1};
   double best_amount = 0.0;
   const auto try_amount = [&](double amount) {
-    std::array<const Offer*, 2> chosen{};
+    std::array<const PairMember*, 2> chosen{};
     for (int k = 0; k < 2; ++k) {
       double most = -INFINITY;
-      for (const Offer& offer : offers[k])
-        if (const double key = offer.score - 0.5 * amount / alpha * offer.constant;
-            key > most && offer.slack >= amount) {
+      for (const PairMember& member : sides[k])
+        if (const double key = member.score - 0.5 * amount / alpha * member.constant;
+            key > most && member.slack >= amount) {
           most = key;
-          chosen[k] = &offer;
+          chosen[k] = &member;
         }
       if (!chosen[k]) return;
     }
@@ -100,12 +103,12 @@ BestPair good_pair(const A& a, const std::vector<Index>& decreasing,
        amount *= Settings::AMOUNT_RATIO)
     try_amount(amount);
   const double around = best_amount;
-  for (const double factor : Settings::FINER_AMOUNTS) try_amount(factor * around);
+  for (const double factor : Settings::FINER_FACTORS) try_amount(factor * around);
   return best;
 }
 
 // Find the best pair for the model d gap - (L_i + L_j) d^2 / (2 alpha) in a few passes. L is 1 if
-// `lipschitz` is null, and `least` is a lower bound of L. `best_of(decreasing, increasing)` solves
+// `lipschitz` is null, and `least` is a lower bound on L. `best_of(decreasing, increasing)` solves
 // the problem for two lists of coordinates.
 //
 // A coordinate is kept if it can reach the known decrease with an ideal partner, and if the known
@@ -132,8 +135,9 @@ BestPair prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
   BestPair known{decrease(ends.down.index, ends.up.index), ends.down.index, ends.up.index};
   const auto offer = [&](const BestPair& pair) { known.offer(pair.decrease, pair.i, pair.j); };
   offer(good_pair(a, decreasing, increasing, lipschitz, alpha, ends.gap()));
-  // One pass finds the best pair at the amount of the known pair, and an upper bound of the
-  // decrease of each coordinate with the largest left or the smallest right derivative.
+  // One pass finds the best pair at the amount of the known pair, and the coordinates whose upper
+  // bounds on the decrease, if paired with the smallest right or the largest left derivative, are
+  // largest.
   const double amount = std::min(gap_of(a, known.i, known.j) / curvature_of(known.i, known.j),
                                  slack_of(a, known.i, known.j));
   const auto bound = [&]<class T>(T gap, T slack) {
@@ -154,22 +158,22 @@ BestPair prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
   Partner down{max_left, least, found[2].value / ends.gap()};
   Partner up{-min_right, least, found[3].value / ends.gap()};
 
-  // Returns scores that are positive if a coordinate is kept, as one that decreases and as one that
-  // increases.
+  // Returns two scores of a coordinate. The first is positive if the coordinate is kept among those
+  // that decrease, the second if it is kept among those that increase.
   const auto keep_scores = [&] {
-    const double threshold = known.decrease * PruneSettings::KEEP,
+    const double threshold = known.decrease * PruneSettings::THRESHOLD_FACTOR,
                  per_constant = 2.0 * threshold / alpha;
     const Index i = known.i, j = known.j;
     // A limit of max_amount or more does not limit any pair.
     const auto unlimited = [&](double slack) { return slack < max_amount ? slack : INFINITY; };
-    const Offer best_down{a.template left_derivative<double>(i),
-                          unlimited(a.template max_decrease<double>(i)),
-                          lipschitz ? lipschitz[i] : 1.0, i};
-    const Offer best_up{-a.template right_derivative<double>(j),
-                        unlimited(a.template max_increase<double>(j)),
-                        lipschitz ? lipschitz[j] : 1.0, j};
+    const PairMember best_down{a.template left_derivative<double>(i),
+                               unlimited(a.template max_decrease<double>(i)),
+                               lipschitz ? lipschitz[i] : 1.0, i};
+    const PairMember best_up{-a.template right_derivative<double>(j),
+                             unlimited(a.template max_increase<double>(j)),
+                             lipschitz ? lipschitz[j] : 1.0, j};
     const auto keep_score = [=]<class T>(T score, T slack, T constant, Partner partner,
-                                         Offer known_one) -> T {
+                                         PairMember known_one) -> T {
       const T gap = maximum(score + partner.score, all<T>(0.0));
       const T excess = minimum(gap * gap - per_constant * (constant + partner.constant),
                                minimum(slack, all<T>(partner.max_per_gap)) * gap - threshold);
@@ -193,7 +197,7 @@ BestPair prune_and_solve(const A& a, const Extremes& ends, const double* lipschi
 
   for (std::size_t before = SIZE_MAX;;) {
     const std::size_t size = decreasing.size() + increasing.size();
-    if (size < PruneSettings::MAX_LEFT ||
+    if (size < PruneSettings::MIN_TO_PRUNE ||
         double(size) > PruneSettings::MAX_KEPT_PER_ROUND * double(before))
       break;
     before = size;

@@ -10,9 +10,10 @@ struct UnitsSettings {
   static constexpr double SMALLEST = 0x1p-150, LARGEST = 0x1p150;
   // The same for the curvature of pairs, which takes the place of constants and step size.
   static constexpr double SMALLEST_CURVATURE = 0x1p-300, LARGEST_CURVATURE = 0x1p300;
-  // In a rescaled copy, distances below NEGLIGIBLE become 0, and derivatives, constants and step
-  // sizes beyond CLIPPED are clipped. The numbers that decide are about 1.
-  static constexpr double NEGLIGIBLE = 0x1p-900, CLIPPED = 0x1p600;
+  // In a rescaled copy, distances below MIN_SCALED_DISTANCE become 0, and derivatives, constants
+  // and step sizes are clipped to MAX_SCALED. The numbers that determine the choice are about 1, so
+  // their products with the limits neither underflow nor overflow.
+  static constexpr double MIN_SCALED_DISTANCE = 0x1p-900, MAX_SCALED = 0x1p600;
 };
 
 template <class Curvature>
@@ -119,11 +120,11 @@ class Units {
     std::vector<double> constants;
     Choice choice = input_.choice;
     choice.alpha = std::min(std::ldexp(choice.alpha, by_amount_ - by_derivative_ + by_constant_),
-                            UnitsSettings::CLIPPED);
+                            UnitsSettings::MAX_SCALED);
     if (uses_constants()) {
       for (Index p = 0; p < n; ++p)
         constants.push_back(
-            std::min(std::ldexp(choice.lipschitz[p], by_constant_), UnitsSettings::CLIPPED));
+            std::min(std::ldexp(choice.lipschitz[p], by_constant_), UnitsSettings::MAX_SCALED));
       choice.lipschitz = constants.data();
     }
     const Scaled coordinates = scaled();
@@ -147,8 +148,8 @@ class Units {
   }
 
   double scaled_derivative(double derivative) const {
-    return std::clamp(std::ldexp(derivative, by_derivative_), -UnitsSettings::CLIPPED,
-                      UnitsSettings::CLIPPED);
+    return std::clamp(std::ldexp(derivative, by_derivative_), -UnitsSettings::MAX_SCALED,
+                      UnitsSettings::MAX_SCALED);
   }
 
   auto scaled_curvature(const Choice& choice) const {
@@ -169,8 +170,8 @@ class Units {
     for (Index p = 0; p < a_.n; ++p) {
       const double down = std::ldexp(a_.template max_decrease<double>(p), by_amount_);
       const double up = std::ldexp(a_.template max_increase<double>(p), by_amount_);
-      const bool decreases = down >= UnitsSettings::NEGLIGIBLE,
-                 increases = up >= UnitsSettings::NEGLIGIBLE;
+      const bool decreases = down >= UnitsSettings::MIN_SCALED_DISTANCE,
+                 increases = up >= UnitsSettings::MIN_SCALED_DISTANCE;
       copy.derivative_.push_back(scaled_derivative(a_.template derivative<double>(p)));
       copy.max_decrease_.push_back(decreases ? down : 0.0);
       copy.max_increase_.push_back(increases ? up : 0.0);

@@ -1,13 +1,17 @@
-// The walk of the 1-norm rules: pair many coordinates that decrease with many that increase. See
+// The walk of the 1-norm rules: pair many coordinates that decrease with many that increase, in the
+// order of their scores. It solves the problem of Algorithm 1 in Section 3.3 of the paper; see
 // `walk` in src/pairstep/rules/gs_1.py. Included once per instruction set.
 
 struct WalkSettings {
-  // Vectors of scores that are compared with the threshold at once. Most chunks are skipped.
+  // Vectors of scores that are compared with the threshold at once. Most of these chunks are
+  // skipped. Longer chunks need fewer comparisons, but take longer if they are not skipped.
   static constexpr Index CHUNK_VECTORS = 8;
-  // A queue is trimmed when it holds MIN_ENTRIES more than twice the entries of the last trimming.
+  // A queue is trimmed when it has more than MIN_ENTRIES plus twice the entries that the last
+  // trimming left. Trimming less often needs more memory; more often, it takes more time.
   static constexpr std::size_t MIN_ENTRIES = 64;
-  // A queue keeps entries for this multiple of the norm that the walk can use at most. It covers
-  // rounding; each pass that proves too short is repeated with a larger multiple.
+  // A queue keeps enough entries for the largest norm that the walk can reach, times a margin. The
+  // first margin covers rounding. If a queue still proves too short, the pass is repeated with a
+  // margin that is larger by MARGIN_GROWTH.
   static constexpr double FIRST_MARGIN = 1.0 + 1e-9, MARGIN_GROWTH = 16.0;
 };
 
@@ -96,7 +100,8 @@ bool walk(const A& a, Score score, const std::array<Queue, 2>& queues, const dou
     if (amount == full) break;
     down -= amount;
     up -= amount;
-    // In the order of the ratio rules a coordinate can come up on both sides. Stop there.
+    // With the scores of the ratio rules, the same coordinate can come up on both sides. Stop
+    // there.
     if (down <= 0) {
       step.add(i, -a.template max_decrease<double>(i));
       down_change = 0.0;
