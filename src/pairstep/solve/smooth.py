@@ -37,13 +37,13 @@ from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
 # Line search.
-SUFFICIENT = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
+SUFFICIENT_DECREASE = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
 # If the objective rises more steeply at the end of a step than it fell at the start, as near the
 # end of its domain, the step is shortened by this factor. Later iterations would only have to go
 # back.
 SHORTEN = 0.9
 SHORTEST = 2.0**-40  # fraction of the step to the model's minimum at which the search gives up
-NOISE = 1e-14  # relative rounding error of a value
+VALUE_ROUNDING = 1e-14  # relative rounding error of a value
 
 # Damping, relative to the largest curvature of the model.
 FIRST_DAMPING = 1e-3
@@ -66,7 +66,7 @@ LONG = 0.5
 # tiny steps if rounding hides the curvature.
 FIRST_TEST = 32
 # Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
-FAR = 1e100
+UNBOUNDED_DISTANCE = 1e100
 ALL = slice(None)
 
 
@@ -92,7 +92,7 @@ def _run(task: Task) -> Outcome:
     last_test = math.inf, math.inf  # value and violation at the last test
     undamped = False  # whether the last model was convex without damping
     # No minimum is that far away: only a function without a minimum leads there.
-    far = FAR * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
+    far = UNBOUNDED_DISTANCE * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
     while True:
         current = task.evaluation_from(value, gradient)
         if task.record:
@@ -152,7 +152,7 @@ def _run(task: Task) -> Outcome:
             if exact is not None and not gained and current.violation > 0.5 * last_test[1]:
                 return Outcome(Status.STALLED, NO_PROGRESS, current)
             last_test = new_value, current.violation
-        if lowest - new_value > NOISE * _size(
+        if lowest - new_value > VALUE_ROUNDING * _size(
             task, current
         ):  # the value may go up and down by noise
             idle, lowest = 0, new_value
@@ -320,7 +320,7 @@ def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, floa
     slope = _core.dot(current.gradient - level, direction) + l1_change
     if not slope < 0:
         return None
-    noise = NOISE * _size(task, current)
+    noise = VALUE_ROUNDING * _size(task, current)
     length = 1.0
     while length > SHORTEST:
         point = target.copy()
@@ -330,12 +330,12 @@ def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, floa
         value, gradient = value_and_gradient(task.objective, point)
         fall = current.value - value
         new_slope = _core.dot(gradient - level, direction) + l1_change
-        if fall >= -SUFFICIENT * length * slope:
+        if fall >= -SUFFICIENT_DECREASE * length * slope:
             if new_slope <= -slope or length < 0.5:
                 return point, value, gradient
             length *= SHORTEN
             continue
-        if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT - 1) * slope:
+        if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope:
             return point, value, gradient
         length *= _shorter(fall, length * slope)
     return None
