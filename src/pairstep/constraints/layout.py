@@ -21,8 +21,9 @@ from ..kept import kept
 
 Indices = NDArray[np.int64]
 
-# A difference of two numbers counts as rounding below this fraction of their size.
-GRAIN = _core.NumericalPolicy.sum_rounding
+# A difference of two numbers counts as rounding if it is below this fraction of their size; see
+# cpp/core/policy.hpp.
+SUM_ROUNDING = _core.NumericalPolicy.sum_rounding
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Layout:
         return self._project(within, np.maximum(low, -LARGE), np.minimum(high, LARGE))
 
     def among(self, members: Indices, z: Array) -> Layout:
-        """Return the layout of some of the variables while the others keep their values in z."""
+        """Return the layout of the variables `members`; the others keep their values in z."""
         starts = np.searchsorted(members, self.starts)
         present = np.diff(starts) > 0
         starts = np.unique(starts)
@@ -253,7 +254,9 @@ class Layout:
             members = z[begin:end]
             for side, (sign, limit) in enumerate(((1, self.low[k]), (-1, self.high[k]))):
                 slack = math.inf if math.isinf(limit) else sign * math.fsum([*members, -limit])
-                slacks[side].append(slack if slack > GRAIN * max(all_of_them, abs(limit)) else 0.0)
+                slacks[side].append(
+                    slack if slack > SUM_ROUNDING * max(all_of_them, abs(limit)) else 0.0
+                )
         return np.array(slacks[0]), np.array(slacks[1])
 
     def times(self, slacks: tuple[Array, Array], indices: Indices, delta: Array) -> float:
@@ -282,7 +285,10 @@ class Layout:
                 ends = [total - self.upper[slack], total - self.lower[slack]]
             found, *limits = numbers_for_message(held.sum(), *ends, digits=".10g")
             wanted = limits[0] if len(limits) == 1 else f"({limits[0]}, {limits[1]})"
-            raise ValueError(f"{name} is infeasible: it sums to {found}, but total is {wanted}")
+            raise ValueError(
+                f"{name} is infeasible: it sums to {found}, but total is {wanted}; "
+                "SumBox.project returns the nearest feasible point"
+            )
         if self.low is None or self.high is None:
             return
         sums = np.add.reduceat(z, self.starts[:-1])
@@ -295,13 +301,14 @@ class Layout:
             )
             raise ValueError(
                 f"{name} is infeasible: group {self.labels[k]!r} sums to {found}, but its "
-                f"group_total is ({low}, {high})"
+                f"group_total is ({low}, {high}); SumBox.project returns the nearest feasible point"
             )
 
     def multipliers(self, found: Array) -> tuple[float | Array, dict[Hashable, float] | None]:
         """Return the multiplier of the total, or one per group, and the multipliers by group label.
 
-        For nested groups the second is what the limits of each group add to that of the total.
+        For nested groups, the second value is what the limits of each group add to the multiplier
+        of the total.
         """
         own = found[1:] if self.nested else found
         by_label = dict(zip(self.labels, own.tolist(), strict=False)) if self.labels else None

@@ -25,7 +25,7 @@ from ..constraints import Layout
 from ..objectives import falls_along
 from ..objectives.objective import lower_bound, recession_rows
 from ..result import Status
-from .task import GAIN, Evaluation, Task
+from .task import GAIN_PER_TOL, Evaluation, Task
 
 # Inner products, sums and entries of a direction that are smaller than this, relative to their
 # terms, count as 0. It must exceed the feasibility tolerance of `scipy.optimize.linprog`, which is
@@ -70,7 +70,7 @@ def review(
     cone = _cone(task.layout)
     if cone is None or not (doubtful or status == Status.UNBOUNDED):
         return status, remark, None
-    much = current.nearby > GAIN * min(task.tol, MAX_TOL_FOR_GAIN) * _size(task, current)
+    much = current.nearby > GAIN_PER_TOL * min(task.tol, MAX_TOL_FOR_GAIN) * _size(task, current)
     direction = direction_of_fall(task, task.z, cone, thorough=much or status != Status.OPTIMAL)
     if direction is None and (much or status == Status.UNBOUNDED):
         direction = _by_values(task, cone)
@@ -78,7 +78,7 @@ def review(
         return Status.UNBOUNDED, "", direction
     if status == Status.UNBOUNDED and math.isfinite(current.value):
         return Status.STALLED, UNDECIDED, None
-    if status == Status.OPTIMAL and current.nearby > GAIN * task.tol * _size(task, current):
+    if status == Status.OPTIMAL and current.nearby > GAIN_PER_TOL * task.tol * _size(task, current):
         return Status.STALLED, UNDECIDED, None
     return status, remark, None
 
