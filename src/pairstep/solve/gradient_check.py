@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import Array, numbers_for_message
-from ..objectives.differences import STEP
+from ..objectives.differences import RELATIVE_STEP
 from ..objectives.objective import gradient_is_given
 from .task import Evaluation, Task
 
@@ -35,7 +35,7 @@ def advice(task: Task, current: Evaluation) -> str:
         return ""
     # If an L1 term has two slopes, the gradient of the task includes half their difference.
     gradient = current.gradient if smooth is task.objective else smooth.gradient(task.z)
-    length = STEP * float(np.abs(task.z).max() or 1.0)
+    length = RELATIVE_STEP * float(np.abs(task.z).max() or 1.0)
     for where, step in _steps(task, current, length):
         given, found = float(gradient @ step), _change(smooth, task.z, step)
         terms = float(np.abs(gradient) @ np.abs(step))
