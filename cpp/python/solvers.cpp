@@ -480,14 +480,16 @@ void register_solvers(nb::module_& m) {
   m.def("few_columns", &few_columns, "A"_a, "B"_a, "hessian"_a, "ridge"_a, "start"_a, "lower"_a,
         "upper"_a, nb::kw_only(), "total"_a, "tol"_a, "max_iter"_a, "most_squares"_a, "seconds"_a,
         "threads"_a,
-        "Least squares for each column of B, few of A: (x, value, iterations, state, violation, "
-        "bound, optimal).");
+        "Solve least squares with few columns of A for each column of B. Return (x, value, "
+        "iterations, state, violation, bound, optimal).");
   m.attr("MAX_FEW_COLUMNS") = MAX_FEW_COLUMNS;
   m.attr("UNSOLVED") = int(FewColumns::unsolved);
   m.attr("INVALID") = int(FewColumns::invalid);
   m.attr("MAX_SMALL_VARIABLES") = MAX_SMALL_VARIABLES;
   m.def("small_start", &small_start, "hessian"_a, "linear"_a, "lower"_a, "upper"_a, "total"_a,
-        "tol"_a, "Where `small` begins; None where the Hessian is not convex along the sum.");
+        "tol"_a,
+        "Return the point from which `small` starts, or None if the Hessian is not convex along "
+        "the sum.");
   m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
         "tol"_a.none(),
         "Solve a small dense quadratic in one call. Return (x, gradient, value, iterations, "
