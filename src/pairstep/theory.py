@@ -60,6 +60,10 @@ MAX_SIGN_VARIABLES = 16
 # Largest number of blocks times sets of active bounds that are enumerated. The time of each
 # iteration of `block_descent` is proportional to it.
 MAX_ENUMERATED = 1_000_000
+# Relative errors that count as rounding: of x0 and of the constants, which the user computes, and
+# of a step, which is computed here.
+INPUT_ROUNDING = 1e-9
+STEP_ROUNDING = 1e-12
 
 
 def lipschitz_constants(objective: Objective) -> Array:
@@ -397,7 +401,7 @@ def block_descent(
             f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
         )
     residual = np.abs(matrix @ x - vector("c", c, len(matrix))).max()
-    if residual > 1e-9 * (1 + np.abs(matrix) @ np.abs(x)).max():
+    if residual > INPUT_ROUNDING * (1 + np.abs(matrix) @ np.abs(x)).max():
         raise ValueError(f"x0 is infeasible: A x0 differs from c by {residual:g}")
     active_sets = 3**tau if np.isfinite([low, high]).any() else 1
     blocks = list(_blocks(matrix, tau, active_sets))
@@ -437,7 +441,7 @@ def _block_step(
         step = g[at] / curvature
         d[at] = -inverse @ fixed - (step - inverse @ (A[:, at] @ step))
         feasible = (low <= d).all() and (d <= high).all()
-        if feasible and np.abs(A @ d).max() <= 1e-12 * (1 + np.abs(A) @ np.abs(d)).max():
+        if feasible and np.abs(A @ d).max() <= STEP_ROUNDING * (1 + np.abs(A) @ np.abs(d)).max():
             model = float(g @ d + 0.5 * curvature * (d @ d))
             best = min(best, (model, d), key=lambda step: step[0])
     return best
@@ -481,6 +485,6 @@ def _checked(l2: float, n: float = 2, mu_1: float = 0.0, mu_2: float = 0.0) -> f
     if n < 2:
         raise ValueError(f"n must be at least 2, got {n:g}")
     for name, mu, most in (("mu_1", mu_1, l2 / 2), ("mu_2", mu_2, l2)):
-        if not 0 <= finite_number(name, mu) <= most * (1 + 1e-9):
+        if not 0 <= finite_number(name, mu) <= most * (1 + INPUT_ROUNDING):
             raise ValueError(f"{name} must be between 0 and {most:g} for l2 = {l2:g}, got {mu:g}")
     return l2

@@ -97,7 +97,7 @@ def _configured() -> int | None:
 try:
     from threadpoolctl import LibController, register
 except ImportError:
-    pass  # without threadpoolctl there are no such limits
+    pass  # no threadpoolctl, so no limits from it
 else:
 
     class _Threads(LibController):  # type: ignore[misc]

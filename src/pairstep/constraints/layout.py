@@ -24,6 +24,9 @@ Indices = NDArray[np.int64]
 # A difference of two numbers counts as rounding if it is below this fraction of their size; see
 # cpp/core/policy.hpp.
 SUM_ROUNDING = _core.NumericalPolicy.sum_rounding
+# Relative error of the sums of a user's x0 that counts as rounding. A larger value would silently
+# change x0; a smaller one would reject solutions of other solvers.
+MAX_SUM_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -269,11 +272,11 @@ class Layout:
         return float((slack / np.abs(change[crossing])).min(initial=math.inf))
 
     def require_sums(self, name: str, z: Array) -> None:
-        """Raise unless the sums of z hold, up to a relative error of 1e-9."""
+        """Raise unless the sums of z hold, up to a relative error of `MAX_SUM_ERROR`."""
         starts = self.sharing
         sums = np.add.reduceat(z, starts[:-1])
         scale = np.abs(self.totals) + np.add.reduceat(np.abs(z), starts[:-1])
-        wrong = np.abs(sums - self.totals) > 1e-9 * scale
+        wrong = np.abs(sums - self.totals) > MAX_SUM_ERROR * scale
         if wrong.any():
             k = int(np.argmax(wrong))
             members = slice(starts[k], starts[k + 1])
@@ -293,7 +296,7 @@ class Layout:
             return
         sums = np.add.reduceat(z, self.starts[:-1])
         scale = np.add.reduceat(np.abs(z), self.starts[:-1])
-        beyond = np.maximum(self.low - sums, sums - self.high) > 1e-9 * scale
+        beyond = np.maximum(self.low - sums, sums - self.high) > MAX_SUM_ERROR * scale
         if beyond.any():
             k = int(np.argmax(beyond))
             found, low, high = numbers_for_message(

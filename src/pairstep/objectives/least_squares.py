@@ -31,7 +31,7 @@ from .objective import Fixed, Indices
 # limit risks running out of memory; a smaller one recomputes blocks of smaller problems.
 MAX_GRAM_BYTES = 2**31
 # A diagonal below this fraction of the products it is added to would lose half of its 16 digits.
-LOST_DIAGONAL = 1e-8
+MIN_RELATIVE_DIAGONAL = 1e-8
 # Numbers of variables above which blocks of the Hessian are cheaper than all of it, for least
 # squares and for factor models. Below, computing all of it once is cheaper than computing blocks
 # repeatedly.
@@ -312,5 +312,5 @@ class FactorModel(LeastSquares):
         products.
         """
         return self.n > MIN_BLOCK_VARIABLES_OF_FACTORS or (
-            self.direct_solves and self.ridge.min() < LOST_DIAGONAL * self.lipschitz.max()
+            self.direct_solves and self.ridge.min() < MIN_RELATIVE_DIAGONAL * self.lipschitz.max()
         )

@@ -19,7 +19,8 @@ PASSES_OF_BLOCK_SOLVER = 20
 # of products that may have been added in different orders. Larger limits would hide mistakes.
 MAX_ASYMMETRY = 1e-8
 MAX_ASYMMETRY_IN_EPS = 64
-# Rows of the Hessian that `largest_pair` computes at a time, to limit memory.
+# Rows of the Hessian that `largest_pair` computes at a time. A larger number needs more memory; a
+# smaller one makes the products less efficient.
 ROWS_AT_A_TIME = 256
 
 

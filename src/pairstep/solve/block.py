@@ -83,7 +83,7 @@ def preferred(objective: Objective, layout: Layout) -> bool:
     """Return whether to solve with blocks of the Hessian instead of all of it.
 
     Working sets of a few variables converge slowly if most variables are free, as they are without
-    lower bounds. Then blocks pay only if the oracle can solve directly for all free variables,
+    lower bounds. Then blocks are used only if the oracle can solve directly for all free variables,
     which it cannot do for nested groups, or if the Hessian does not fit into memory.
     """
     if not objective.prefers_blocks:

@@ -63,7 +63,7 @@ def from_qp(
     Raises
     ------
     ValueError
-        If a row is neither a bound nor such a sum. The message names the row and the reason.
+        If a row is neither a bound nor one of these sums. The message names the row and the reason.
 
     Examples
     --------

@@ -347,7 +347,7 @@ class _Path:
         return last
 
     def variance_rounding(self, x: Array) -> float:
-        """Return a bound of the rounding error of ``x'Qx``."""
+        """Return a bound on the rounding error of ``x'Qx``."""
         root = math.sqrt(len(x)) * EPS
         if isinstance(self.variance, FactorModel):  # a sum of squares of rounded numbers
             off = 2 * root * _Risk(self).size(x)
@@ -364,6 +364,7 @@ class _Path:
         return Corner(tradeoff, result.x, result.kkt_violation)
 
     def _corner(self, tradeoff: float, x0: Array | None) -> tuple[Corner, bool]:
+        """Return the portfolio of a trade-off, and whether it is x0 unchanged."""
         result = self._minimized(tradeoff, x0, self.tol)
         at_once = result.n_iter == 0 and result.status == Status.OPTIMAL
         return Corner(tradeoff, result.x, result.kkt_violation), at_once
@@ -450,6 +451,7 @@ class _Path:
     def _at(self, name: str, target: float, measure: _Return | _Risk) -> Corner:
         least = measure.of(self.corners[0].x)
         slack = ROUNDING * measure.size(self.corners[0].x)
+        # The least risk is known up to about 1e-9, the default of `tol`.
         if target < least - max(1e3 * slack, measure.rounding(self.corners[0].x)):
             wanted, begin = numbers_for_message(target, least)
             raise ValueError(
@@ -486,6 +488,7 @@ class _Path:
         return self.evaluated(tradeoff, before.x + fraction * (after.x - before.x))
 
     def _extend(self, name: str, target: float, measure: _Return | _Risk) -> None:
+        """Append the portfolio of a larger trade-off; raise if there is none beyond the last."""
         last = self.corners[-1]
         tradeoff = max(TRADEOFF_GROWTH * last.tradeoff, self.balance)
         most = self.largest_return

@@ -27,6 +27,9 @@ VALUE_PROGRESS = 1e-16
 # It also makes progress if the violation falls below this fraction of the smallest one so far. A
 # larger fraction would count noise as progress.
 VIOLATION_PROGRESS = 0.999
+# If the true curvature along a step is twice the assumed one, the step ends at the value where it
+# began. Above this ratio a Lipschitz step would hardly decrease the objective.
+MAX_CURVATURE_RATIO = 1.999999
 # Backtracking. A step must reach this fraction of the decrease that its slope predicts. The minimum
 # of a parabola reaches 1/2, so steps up to 1.5 times too long are accepted.
 SUFFICIENT_DECREASE = 0.25
@@ -177,10 +180,7 @@ def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
 
 
 def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
-    """Return the curvature assumed along the step.
-
-    The cases and the limit 1.999999 are explained in `cpp/isa/greedy.hpp`.
-    """
+    """Return the curvature assumed along the step; `cpp/isa/greedy.hpp` explains the cases."""
     plan, size = task.plan, np.abs(step.delta)
     if plan.length == Length.norm:
         constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant
@@ -191,7 +191,7 @@ def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
         most = float(np.sqrt(constants) @ size) ** 2
         assumed = max(float(constants @ size**2), 0.5 * most)
         true = task.objective.curvature(step.indices, step.delta)
-        return most if true is not None and true > 1.999999 * assumed else assumed
+        return most if true is not None and true > MAX_CURVATURE_RATIO * assumed else assumed
     curvature = task.objective.curvature(step.indices, step.delta)
     assert curvature is not None
     return curvature

@@ -30,7 +30,7 @@ class Oracle(Protocol):
 
     Optional methods: ``shrink(intervals)`` continues with only the variables that can still move,
     given the largest left and the smallest right derivative of each group, and returns their
-    number (0 if shrinking would not pay); ``unshrink()`` undoes the last ``shrink``;
+    number (0 if shrinking would not save time); ``unshrink()`` undoes the last ``shrink``;
     ``fill_block(members, out)`` replaces `block` and writes into an array of the solver.
     """
 

@@ -50,7 +50,9 @@ MIN_RANGE = 1e100  # values must be finite up to this multiple of the first dist
 # decrease halfway. The fraction is 1 for -log, 1/2 for -log(log), and much less for functions with
 # a lower bound such as -x^-0.01.
 MIN_GAIN_RATIO = 0.4
-VALUE_NOISE = 1e-12  # relative rounding error of a value
+# Relative decrease of the value that counts as rounding. A larger value finds fewer rays of
+# descent; a smaller one may mistake rounding errors for a decrease.
+VALUE_ROUNDING = 1e-12
 # Largest tolerance that decides whether the remaining gain calls for the thorough search, the
 # default of `minimize`. With a looser one, a function that falls without bound could pass as
 # optimal.
@@ -58,7 +60,7 @@ MAX_TOL_FOR_GAIN = 1e-8
 
 UNDECIDED = (
     "the feasible set is unbounded and the objective still decreases far from the start, but no "
-    "direction was found along which it falls without bound"
+    "direction was found along which it falls without bound: add finite bounds if it has a minimum"
 )
 
 
@@ -258,7 +260,7 @@ def _by_values(task: Task, cone: Layout) -> Array | None:
             value = task.objective.value(task.z + distance * direction)
             if not value < math.inf and distance > MIN_RANGE * first:
                 break
-            if not value < values[-1] - VALUE_NOISE * abs(values[-1]):
+            if not value < values[-1] - VALUE_ROUNDING * abs(values[-1]):
                 return None
             values.append(value)
             distance *= DISTANCE_FACTOR

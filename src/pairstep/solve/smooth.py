@@ -37,7 +37,7 @@ from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
 # Line search.
-SUFFICIENT_DECREASE = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
+SUFFICIENT_DECREASE = 1e-4  # fraction of the decrease predicted by the slope; the usual value
 # If the objective rises more steeply at the end of a step than it fell at the start, as near the
 # edge of its domain, the step is multiplied by this factor, down to half its length. Otherwise
 # later iterations would have to undo a part of it.
@@ -94,7 +94,7 @@ def _run(task: Task) -> Outcome:
     spread = task.layout.project(np.zeros(task.layout.n))
     if np.array_equal(z, spread):
         value, gradient = _from_sample(task, value, gradient)
-    # The minimum of the previous model; at first a start that is better than the even spread.
+    # The minimum of the previous model; at first z, unless z is only the even spread.
     target = None if np.array_equal(z, spread) else z.copy()
     steps = GradientHistory(len(z))
     damping, moved, idle, best, lowest = 0.0, 0, 0, math.inf, value
