@@ -307,7 +307,7 @@ class _Path:
     def _is_unique(self, result: Result) -> bool:
         """Return whether this portfolio of least risk is the only one."""
         if self.spread == 0:
-            return True  # all portfolios have the same return
+            return True  # with a fixed sum, all portfolios have the same return
         if isinstance(self.variance, FactorModel):
             diagonal = self.variance.ridge
             if diagonal.min() > ZERO_CURVATURE * self.variance.lipschitz.max():
