@@ -165,12 +165,10 @@ def _bounds_that_count(lower: Array, upper: Array) -> tuple[Array, Array]:
             f"lower must not exceed upper, but lower[{i}] = {low}, upper[{i}] = {high}"
         )
     if lower.max() == math.inf or upper.min() == -math.inf:
-        name, i = (
-            ("lower", np.argmax(lower)) if lower.max() == math.inf else ("upper", np.argmin(upper))
-        )
-        raise ValueError(
-            f"lower must be below inf and upper above -inf, but {name}[{i}] leaves no finite value"
-        )
+        is_lower = lower.max() == math.inf
+        i = int(np.argmax(lower) if is_lower else np.argmin(upper))
+        found = f"lower[{i}] = inf" if is_lower else f"upper[{i}] = -inf"
+        raise ValueError(f"lower must be below inf and upper above -inf, but {found}")
     for name, bound, beyond in (
         ("lower", lower, lower >= LARGE),
         ("upper", upper, upper <= -LARGE),
