@@ -466,7 +466,7 @@ class TestBlocks:
             ({"tau": 2}, "tau must be above the rank 2 of A and at most n = 6, got 2"),
             ({"tau": 7}, "at most n = 6, got 7"),
             ({"c": [1.0, 2.0]}, "A x0 differs from c by 2"),
-            ({"lower": 0.5}, "x0 is infeasible: it is outside its bounds"),
+            ({"lower": 0.5}, r"x0 is infeasible: x0\[0\] = 0 is outside its bounds \[0.5, inf\]"),
             ({"A": np.ones((2, 5))}, "A must have 6 columns"),
             ({"l2": 0.0}, "l2 must be positive"),
         ],

@@ -1,14 +1,14 @@
 """The names of the figures that `pairstep reproduce` draws.
 
-They are apart from `pairstep.experiments`, which imports SciPy and joblib, so that the command line
-can list them quickly.
+They are separate from `pairstep.experiments`, which imports SciPy and joblib, so that the command
+line can list them quickly.
 """
 
 from enum import StrEnum
 
 
 class Figure(StrEnum):
-    """A figure of the paper, or one beyond it; its CSV and image files have the same name."""
+    """A figure of the paper, or an additional one; its CSV and image files have the same name."""
 
     FIGURE1 = "figure1"
     FIGURE2 = "figure2"

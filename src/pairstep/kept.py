@@ -14,10 +14,10 @@ else:
     class kept:
         """Compute on first use, then store in the instance.
 
-        functools.cached_property holds one lock per class in Python 3.11: threads wait for each
-        other, and a process forked in the meantime deadlocks. Here two threads may both compute the
-        value, and both store the same one. Arrays are read-only, because changing one would change
-        later results.
+        In Python 3.11, functools.cached_property has one lock for all instances, held during the
+        computation: threads wait for each other, and a process forked in the meantime deadlocks.
+        Here two threads may both compute the value, and both store the same one. Arrays are
+        read-only, because changing one would change later results.
         """
 
         def __init__(self, compute):

@@ -21,6 +21,10 @@ from .solve.qp import solve_qp
 from .solve.task import NOT_CONVEX
 from .svm.kernels import center_of, gamma_of
 
+# Target samples whose kernels with the training sample are in memory at a time. A larger number
+# needs more memory; a smaller one makes the matrix products less efficient.
+TARGETS_PER_BATCH = 1024
+
 
 class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
     """Weights of a training sample that match its kernel mean with that of a target sample.
@@ -144,13 +148,13 @@ class KernelMeanMatching(BaseEstimator):  # type: ignore[misc]
         if eps < 0:
             raise ValueError(f"eps must not be negative, got {eps:g}")
 
-        if (
-            self.kernel == "rbf"
-        ):  # distances do not depend on the origin, and rounding is least near 0
+        if self.kernel == "rbf":
+            # Distances do not depend on the origin, and rounding errors are smallest near 0.
             origin = center_of(X)
             X, X_target = _moved(X, origin), _moved(X_target, origin)
         sums = (
-            fitted._kernel(X_target[part], X).sum(axis=0) for part in gen_batches(n_target, 1024)
+            fitted._kernel(X_target[part], X).sum(axis=0)
+            for part in gen_batches(n_target, TARGETS_PER_BATCH)
         )
         kappa = n / n_target * np.sum(list(sums), axis=0)
         result: Result = solve_qp(

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 # A pandas Index, the list of a polars DataFrame's columns, or the tuple of a dict's keys.
 Labels = Any
-PLAIN = frozenset({np.ndarray, float, int, type(None), list, tuple})
+# Types without labels, which `aligned` returns at once.
+UNLABELED_TYPES = frozenset({np.ndarray, float, int, type(None), list, tuple})
 
 
 class Axis:
@@ -108,7 +109,7 @@ def aligned(name: str, value: Any, *axes: Axis) -> Any:
     *axes : Axis
         One for each expected dimension; the same axis twice for a square matrix.
     """
-    if type(value) in PLAIN:
+    if type(value) in UNLABELED_TYPES:
         return value
     if isinstance(value, dict) and len(axes) == 1:
         return _from_dict(name, value, axes[0])

@@ -10,7 +10,7 @@ import logging
 
 logger = logging.getLogger("pairstep")
 
-SECONDS_BETWEEN_LINES = 1.0  # of one solve
+SECONDS_BETWEEN_LINES = 1.0  # of one solve; a shorter time would flood the log
 
 
 def is_enabled(verbose: bool) -> bool:

@@ -59,7 +59,7 @@ MESSAGES = {
     Status.STALLED: "no further progress after {n_iter} iterations at KKT violation "
     "{violation:.2e} (tolerance {tolerance:.2e})",
     Status.IMPRECISE: "no further progress after {n_iter} iterations at KKT violation "
-    "{violation:.2e} (tolerance {tolerance:.2e}), which is within rounding error",
+    "{violation:.2e} (tolerance {tolerance:.2e}): the tolerance is below the rounding error",
     Status.UNBOUNDED: "the objective falls without bound on the feasible set",
 }
 
@@ -129,7 +129,7 @@ class Result:
         derivative of a variable that can decrease minus the smallest right derivative of a variable
         that can increase, or 0 if that is negative.
     suboptimality_bound : float
-        The Frank-Wolfe gap, an upper bound of ``f(x) - f*`` if f is convex. It is infinite if the
+        The Frank-Wolfe gap, an upper bound on ``f(x) - f*`` if f is convex. It is infinite if the
         feasible set is unbounded, unless f has a known lower bound. For the functions that come
         with pairstep it includes the rounding errors of value and gradient.
     gradient : ndarray

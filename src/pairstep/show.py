@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .result import BatchResult, History, Result
     from .solve import Frontier
 
-WEIGHTS_IN_TABLE = 5
-WEIGHTS_IN_PLOT = 30  # as many bars as fit into a default figure
+WEIGHTS_IN_TABLE = 5  # largest weights shown; more would hide the other rows of the table
+WEIGHTS_IN_PLOT = 30  # as many bars with labels as fit into a figure of the default size
 Rows = list[tuple[str, str]]
 
 

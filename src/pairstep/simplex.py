@@ -223,7 +223,7 @@ def _warn_unless_optimal(result: Result | BatchResult, tol: float) -> None:
     message = (
         result.message
         if isinstance(result, Result)
-        else f"{failed.sum()} of {failed.size} outputs have not converged: their largest KKT "
+        else f"{failed.sum()} of {failed.size} outputs did not converge: their largest KKT "
         f"violation is {result.kkt_violation[failed].max():.2e}, with tol={tol:g} relative to the "
         "gradient; raise max_iter or tol"
     )

@@ -6,7 +6,7 @@ go beyond its proofs:
 - *Random selection* (eq:random) is loose by a factor of about n without bounds; see
   `sharp_random_rate`. The paper's claim that greedy is faster by a factor between O(n) and O(n^2)
   is based on it. Relative to the sharp rate the factor is between 2 (n - 1)/n and n - 1. With
-  bounds a step can be as slow as n^2/2.
+  bounds, the number of steps of random selection can grow as n^2/2.
 - ``mu_1 <= mu_2`` is loose by a factor of 2; see `one_norm_strong_convexity_bounds`.
 - *L2* as defined in eq:L2-smooth, with the 2-norm of both partial derivatives, exceeds the constant
   that the proofs use unless ``H_ii = H_jj``; see `two_coordinate_constant`.
@@ -54,6 +54,16 @@ __all__ = [
     "strong_convexity",
     "two_coordinate_constant",
 ]
+
+# Largest n for `one_norm_strong_convexity`. Each additional variable doubles its time and memory.
+MAX_SIGN_VARIABLES = 16
+# Largest number of blocks times sets of active bounds that are enumerated. The time of each
+# iteration of `block_descent` is proportional to it.
+MAX_ENUMERATED = 1_000_000
+# Relative errors that count as rounding: of x0 and of the constants, which the user computes, and
+# of a step, which is computed here.
+INPUT_ROUNDING = 1e-9
+STEP_ROUNDING = 1e-12
 
 
 def lipschitz_constants(objective: Objective) -> Array:
@@ -112,11 +122,11 @@ def one_norm_constant(objective: Objective) -> float:
 def strong_convexity(objective: Objective, A: ArrayLike | None = None) -> float:
     """Return mu_2, the least ``d'Hd / |d|_2^2`` over sum-zero d.
 
-    It is an eigenvalue of the restricted Hessian, and also a constant of the proximal-PL inequality
-    in the 2-norm, with any bounds h: strong convexity gives ``D(x, mu) >= 2 mu (F - F*)``, and D
-    grows with its second argument, which the theorems set to ``L >= mu``. The same holds for mu_1
-    in the 1-norm. Proximal-PL constants may be larger. They may be positive even if f is not
-    strongly convex, as for g(Ax).
+    It is the smallest eigenvalue of the restricted Hessian, and also a constant of the proximal-PL
+    inequality in the 2-norm, with any bounds h: strong convexity gives
+    ``D(x, mu) >= 2 mu (F - F*)``, and D grows with its second argument, which the theorems set to
+    ``L >= mu``. The same holds for mu_1 in the 1-norm. Proximal-PL constants may be larger. They
+    may be positive even if f is not strongly convex, as for g(Ax).
 
     Parameters
     ----------
@@ -188,10 +198,10 @@ def one_norm_strong_convexity(objective: Objective) -> float:
     """
     H = _hessian(objective)
     n = len(H)
-    if n > 16:
+    if n > MAX_SIGN_VARIABLES:
         raise ValueError(
-            f"mu_1 is found by trying 2^(n-1) sign vectors, for n <= 16; n is {n}. "
-            "Use one_norm_strong_convexity_bounds"
+            "mu_1 is found by trying 2^(n-1) sign vectors, for n <= "
+            f"{MAX_SIGN_VARIABLES}; n is {n}. Use one_norm_strong_convexity_bounds"
         )
     if strong_convexity(objective) == 0:
         return 0.0
@@ -219,7 +229,7 @@ def rate(
     mu_2: float | None = None,
     n: int | None = None,
 ) -> float:
-    """Return the factor by which ``f - f*`` decreases per iteration, at least, by the theorems.
+    """Return the factor per iteration by which the theorems guarantee that ``f - f*`` shrinks.
 
     ======  ====================  ======  =======================================
     rule    factor                bounds  theorem
@@ -386,9 +396,12 @@ def block_descent(
     matrix = _matrix(A, n)
     low, high = (full_vector(*b, n, infinite=True) for b in (("lower", lower), ("upper", upper)))
     if (x < low).any() or (x > high).any():
-        raise ValueError("x0 is infeasible: it is outside its bounds")
+        i = int(np.argmax((x < low) | (x > high)))
+        raise ValueError(
+            f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
+        )
     residual = np.abs(matrix @ x - vector("c", c, len(matrix))).max()
-    if residual > 1e-9 * (1 + np.abs(matrix) @ np.abs(x)).max():
+    if residual > INPUT_ROUNDING * (1 + np.abs(matrix) @ np.abs(x)).max():
         raise ValueError(f"x0 is infeasible: A x0 differs from c by {residual:g}")
     active_sets = 3**tau if np.isfinite([low, high]).any() else 1
     blocks = list(_blocks(matrix, tau, active_sets))
@@ -428,7 +441,7 @@ def _block_step(
         step = g[at] / curvature
         d[at] = -inverse @ fixed - (step - inverse @ (A[:, at] @ step))
         feasible = (low <= d).all() and (d <= high).all()
-        if feasible and np.abs(A @ d).max() <= 1e-12 * (1 + np.abs(A) @ np.abs(d)).max():
+        if feasible and np.abs(A @ d).max() <= STEP_ROUNDING * (1 + np.abs(A) @ np.abs(d)).max():
             model = float(g @ d + 0.5 * curvature * (d @ d))
             best = min(best, (model, d), key=lambda step: step[0])
     return best
@@ -442,10 +455,11 @@ def _blocks(A: Array, tau: int, active_sets: int = 1) -> Iterator[Block]:
     rank, n = int(np.linalg.matrix_rank(A)), A.shape[1]
     if not rank < tau <= n:
         raise ValueError(f"tau must be above the rank {rank} of A and at most n = {n}, got {tau}")
-    if math.comb(n, tau) * active_sets > 1_000_000:
+    if math.comb(n, tau) * active_sets > MAX_ENUMERATED:
         raise ValueError(
             f"too much to enumerate: {math.comb(n, tau)} blocks of {tau} among {n} variables"
             + (f", {active_sets} sets of active bounds in each" if active_sets > 1 else "")
+            + f"; the limit is {MAX_ENUMERATED} in total, so use a smaller n or tau"
         )
     return (np.array(b, np.int64) for b in combinations(range(n), tau))
 
@@ -471,6 +485,6 @@ def _checked(l2: float, n: float = 2, mu_1: float = 0.0, mu_2: float = 0.0) -> f
     if n < 2:
         raise ValueError(f"n must be at least 2, got {n:g}")
     for name, mu, most in (("mu_1", mu_1, l2 / 2), ("mu_2", mu_2, l2)):
-        if not 0 <= finite_number(name, mu) <= most * (1 + 1e-9):
+        if not 0 <= finite_number(name, mu) <= most * (1 + INPUT_ROUNDING):
             raise ValueError(f"{name} must be between 0 and {most:g} for l2 = {l2:g}, got {mu:g}")
     return l2

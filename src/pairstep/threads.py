@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# Multiplications that take as long as starting a thread.
+# Number of multiplications per thread below which starting the thread would take longer than the
+# work.
 MULTIPLICATIONS_PER_START = 2**21
 
 _limit: int | None = None  # set by threadpoolctl
@@ -52,7 +53,7 @@ def count(n_jobs: int | None, multiplications: float = math.inf) -> int:
     """Return the number of threads for `n_jobs`, at most those available.
 
     Negative numbers count from the end, as in joblib: -1 is all, -2 is all but one. The result is 1
-    if there are so few multiplications that starting a thread would not pay.
+    if there are too few multiplications to keep two threads busy.
     """
     too_little = multiplications < 2 * MULTIPLICATIONS_PER_START
     number = _configured() if n_jobs is None and not too_little else n_jobs
@@ -78,7 +79,7 @@ def at_most(n_jobs: int | None) -> Iterator[int | None]:
 
 
 def for_work(multiplications: float) -> int:
-    """Return the number of threads that pay for this much work."""
+    """Return the number of threads that are worth starting for this much work."""
     return min(
         int(max(multiplications / MULTIPLICATIONS_PER_START, 1)), count(None, multiplications)
     )
@@ -96,13 +97,13 @@ def _configured() -> int | None:
 try:
     from threadpoolctl import LibController, register
 except ImportError:
-    pass  # without threadpoolctl there are no such limits
+    pass  # no threadpoolctl, so no limits from it
 else:
 
     class _Threads(LibController):  # type: ignore[misc]
         """Makes `threadpool_limits` and `threadpool_info` work for pairstep."""
 
-        user_api = "openmp"  # as OMP_NUM_THREADS is
+        user_api = "openmp"  # so that limits on OpenMP threads apply to pairstep, too
         internal_api = "pairstep"
         filename_prefixes = ("_core",)
         check_symbols = ("pairstep_threads",)

@@ -529,7 +529,7 @@ def test_infeasible_ranges_name_the_label_and_the_sums():
     refuses(lambda: solve(group_total={"b": 0.5}, upper=0.4),
             "the bounds of group 'b' allow sums from 0 to 0.4", "total is 0.5")  # fmt: skip
     refuses(lambda: solve(group_total={"a": (0.0, 0.2), "b": (0.0, 0.3)}),
-            "the groups allow sums from 0 to 0.5; total is 1", "None for no total")  # fmt: skip
+            "the groups allow sums from 0 to 0.5; total is 1", "total=None")  # fmt: skip
     refuses(lambda: solve(group_total={"a": 0.5, "b": 0.25}), "from 0.75 to 0.75; total is 1")
     refuses(lambda: solve(group_total={"a": (0.7, 0.9), "b": (0.5, 1.0)}),
             "from 1.2 to 1.9", "there is at least 0.7 in 'a', at least 0.5 in 'b'")  # fmt: skip

@@ -169,8 +169,8 @@ REFUSED = {
     "a row that crosses": (
         {"A": rows([0, 1, 2]), "b": 1.0, "G": rows([1, 3]), "h": [0.5]},
         "row 0 of G is not supported: it shares variable 1 with row 0 of A, and is not "
-        "a multiple of it. Sums must have different variables, or all variables; other linear "
-        "terms belong in the objective, where `path` finds their multiplier",
+        "a multiple of it. Sums must be over disjoint sets of variables, or over all variables. "
+        "Move other linear terms to the objective, and use `path` to find their multiplier",
     ),
     "a sector with other coefficients": (
         {"A": ONES, "b": 1.0, "G": rows([1, 3], coefficients=W), "h": [0.5]},

@@ -158,7 +158,7 @@ ALL_RULES = ["auto", *RULES]
 def test_objectives_rules_and_steps_combine(name, rule, step, monkeypatch):
     make, (value, gradient), _ = OBJECTIVES[name]
     if name.endswith("no gram"):
-        monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
+        monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
     p = problem(value, gradient, N, **CONSTRAINT)
     objective, constraint = make(), SumBox(**CONSTRAINT)
     result = minimize(objective, constraint, rule=rule, step=step_of(step, rule), seed=0)
@@ -192,7 +192,7 @@ def test_an_unsupported_combination_is_refused_before_any_call(name, rule, step)
 def test_native_and_reference_solvers_reach_the_same_value(rule, step, monkeypatch):
     constraint = SumBox(**CONSTRAINT)
     native = minimize(LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1)
-    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
     readable = minimize(LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1)
     assert native.fun == pytest.approx(readable.fun, rel=1e-10)
 
@@ -235,7 +235,7 @@ def test_native_and_reference_solvers_take_the_same_first_steps(rule, monkeypatc
         return np.array(seen)
 
     native = points()
-    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
     readable = points()
     assert native == pytest.approx(readable, abs=1e-12)
 
@@ -311,7 +311,7 @@ def test_smooth_under_every_constraint(name, lipschitz):
 @pytest.mark.parametrize("name", [name for name in CONSTRAINTS if "range" not in name])
 def test_constants_follow_their_variables_into_groups_and_weights(name, rule, monkeypatch):
     """The same function with the same constants, once given and once computed: the same steps."""
-    monkeypatch.setattr(pairstep.objectives.least_squares, "GRAM_BYTES", 0)
+    monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
     constraint, f = SumBox(**CONSTRAINTS[name]), LeastSquares(A * np.logspace(-1, 1, N), B)
     given = Smooth(f.value, f.gradient, lipschitz=f.lipschitz)
     options = {"rule": rule, "step": "lipschitz", "max_iter": 4}

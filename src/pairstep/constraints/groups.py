@@ -92,7 +92,7 @@ def grouped(groups: NDArray[Any], name: str = "groups") -> Groups:
         return _grouped_objects(groups.tolist(), name)
     missing = groups != groups
     if missing.any():
-        raise ValueError(f"{name}[{int(np.argmax(missing))}] is missing: nan")
+        raise ValueError(f"{name}[{int(np.argmax(missing))}] is missing: nan; give it a label")
     labels, codes = np.unique(groups, return_inverse=True)
     return Groups(tuple(labels.tolist()), codes.astype(np.int64))
 
@@ -102,7 +102,7 @@ def _grouped_objects(items: list[Any], name: str) -> Groups:
         if not isinstance(label, Hashable):
             raise TypeError(f"{name} must hold hashable labels, but {name}[{i}] = {label!r}")
         if _is_missing(label):
-            raise ValueError(f"{name}[{i}] is missing: {label!r}")
+            raise ValueError(f"{name}[{i}] is missing: {label!r}; give it a label")
     different = list(dict.fromkeys(items))
     with contextlib.suppress(TypeError):
         different.sort()

@@ -21,8 +21,12 @@ from ..kept import kept
 
 Indices = NDArray[np.int64]
 
-# A difference of two numbers counts as rounding below this fraction of their size.
-GRAIN = _core.NumericalPolicy.sum_rounding
+# A difference of two numbers counts as rounding if it is below this fraction of their size; see
+# cpp/core/policy.hpp.
+SUM_ROUNDING = _core.NumericalPolicy.sum_rounding
+# Relative error of the sums of a user's x0 that counts as rounding. A larger value would silently
+# change x0; a smaller one would reject solutions of other solvers.
+MAX_SUM_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class Layout:
         return self._project(within, np.maximum(low, -LARGE), np.minimum(high, LARGE))
 
     def among(self, members: Indices, z: Array) -> Layout:
-        """Return the layout of some of the variables while the others keep their values in z."""
+        """Return the layout of the variables `members`; the others keep their values in z."""
         starts = np.searchsorted(members, self.starts)
         present = np.diff(starts) > 0
         starts = np.unique(starts)
@@ -253,7 +257,9 @@ class Layout:
             members = z[begin:end]
             for side, (sign, limit) in enumerate(((1, self.low[k]), (-1, self.high[k]))):
                 slack = math.inf if math.isinf(limit) else sign * math.fsum([*members, -limit])
-                slacks[side].append(slack if slack > GRAIN * max(all_of_them, abs(limit)) else 0.0)
+                slacks[side].append(
+                    slack if slack > SUM_ROUNDING * max(all_of_them, abs(limit)) else 0.0
+                )
         return np.array(slacks[0]), np.array(slacks[1])
 
     def times(self, slacks: tuple[Array, Array], indices: Indices, delta: Array) -> float:
@@ -266,11 +272,11 @@ class Layout:
         return float((slack / np.abs(change[crossing])).min(initial=math.inf))
 
     def require_sums(self, name: str, z: Array) -> None:
-        """Raise unless the sums of z hold, up to a relative error of 1e-9."""
+        """Raise unless the sums of z hold, up to a relative error of `MAX_SUM_ERROR`."""
         starts = self.sharing
         sums = np.add.reduceat(z, starts[:-1])
         scale = np.abs(self.totals) + np.add.reduceat(np.abs(z), starts[:-1])
-        wrong = np.abs(sums - self.totals) > 1e-9 * scale
+        wrong = np.abs(sums - self.totals) > MAX_SUM_ERROR * scale
         if wrong.any():
             k = int(np.argmax(wrong))
             members = slice(starts[k], starts[k + 1])
@@ -282,12 +288,15 @@ class Layout:
                 ends = [total - self.upper[slack], total - self.lower[slack]]
             found, *limits = numbers_for_message(held.sum(), *ends, digits=".10g")
             wanted = limits[0] if len(limits) == 1 else f"({limits[0]}, {limits[1]})"
-            raise ValueError(f"{name} is infeasible: it sums to {found}, but total is {wanted}")
+            raise ValueError(
+                f"{name} is infeasible: it sums to {found}, but total is {wanted}; "
+                "SumBox.project returns the nearest feasible point"
+            )
         if self.low is None or self.high is None:
             return
         sums = np.add.reduceat(z, self.starts[:-1])
         scale = np.add.reduceat(np.abs(z), self.starts[:-1])
-        beyond = np.maximum(self.low - sums, sums - self.high) > 1e-9 * scale
+        beyond = np.maximum(self.low - sums, sums - self.high) > MAX_SUM_ERROR * scale
         if beyond.any():
             k = int(np.argmax(beyond))
             found, low, high = numbers_for_message(
@@ -295,13 +304,14 @@ class Layout:
             )
             raise ValueError(
                 f"{name} is infeasible: group {self.labels[k]!r} sums to {found}, but its "
-                f"group_total is ({low}, {high})"
+                f"group_total is ({low}, {high}); SumBox.project returns the nearest feasible point"
             )
 
     def multipliers(self, found: Array) -> tuple[float | Array, dict[Hashable, float] | None]:
         """Return the multiplier of the total, or one per group, and the multipliers by group label.
 
-        For nested groups the second is what the limits of each group add to that of the total.
+        For nested groups, the second value is what the limits of each group add to the multiplier
+        of the total.
         """
         own = found[1:] if self.nested else found
         by_label = dict(zip(self.labels, own.tolist(), strict=False)) if self.labels else None

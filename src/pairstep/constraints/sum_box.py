@@ -35,8 +35,8 @@ from .layout import Layout
 from .translate import layout_of
 
 # Total number of variables in the layouts that one constraint caches, at about 30 bytes per
-# variable. A constraint without arrays may be used with many different n. Building a layout takes
-# about as long as a small solve, so caching it pays.
+# variable. Building a layout takes about as long as a small solve, so layouts are cached. A
+# constraint without arrays may be used with many different n, so the cache is limited.
 MAX_VARIABLES_CACHED = 100_000
 
 Total = float | tuple[ArrayLike, ArrayLike] | ArrayLike | None
@@ -165,7 +165,10 @@ class SumBox:
                     f"group_upper), not in both: total = {total!r}"
                 )
         if own["total"] is None and own["groups"] is None:
-            raise ValueError("total may be None only if there are groups with totals of their own")
+            raise ValueError(
+                "total may be None only if there are groups: give total, or groups with limits in "
+                "group_total, group_lower or group_upper"
+            )
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -324,5 +327,5 @@ def _comparable(value: object) -> object:
         return frozenset(value.items())
     if isinstance(value, tuple):
         return tuple(_comparable(end) for end in value)
-    # An array becomes a nested tuple, to tell it from a range, which is a plain pair.
+    # An array becomes a nested tuple, to distinguish it from a range, which is a plain pair.
     return (tuple(value.tolist()),) if isinstance(value, np.ndarray) else value

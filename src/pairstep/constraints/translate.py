@@ -165,7 +165,10 @@ def _bounds_that_count(lower: Array, upper: Array) -> tuple[Array, Array]:
             f"lower must not exceed upper, but lower[{i}] = {low}, upper[{i}] = {high}"
         )
     if lower.max() == math.inf or upper.min() == -math.inf:
-        raise ValueError("lower must be below inf and upper above -inf")
+        is_lower = lower.max() == math.inf
+        i = int(np.argmax(lower) if is_lower else np.argmin(upper))
+        found = f"lower[{i}] = inf" if is_lower else f"upper[{i}] = -inf"
+        raise ValueError(f"lower must be below inf and upper above -inf, but {found}")
     for name, bound, beyond in (
         ("lower", lower, lower >= LARGE),
         ("upper", upper, upper <= -LARGE),
@@ -210,9 +213,9 @@ def _require_feasible(
 
 
 def _rounding_of_sum(terms: Array, total: float) -> float:
-    """Return a bound of the rounding error of a total that is the sum of terms of these sizes.
+    """Return a bound on the rounding error of a total that is the sum of terms of these sizes.
 
-    One ulp for the rounding of the total, and half an ulp for every addition, in any order.
+    It is one ulp for the rounding of the total, and half an ulp for every addition, in any order.
     """
     size = max(abs(total), float(terms.max(initial=0.0)))
     return math.ulp(size) + 0.5 * EPS * max(len(terms) - 1, 0) * size
@@ -244,12 +247,12 @@ def _require_common_total(
         some = ", ".join(f"{relation} {limit:.6g} in {label!r}" for limit, label in tightest[:3])
         raise ValueError(
             _infeasible("the groups", least_sum, largest_sum, miss, least[0], most[0])
-            + f" (None for no total of all); there is {some}"
+            + f"; there is {some}; total=None removes the total of all variables"
         )
 
 
 def _infeasible(what: str, least: float, most: float, miss: float, low: float, high: float) -> str:
-    # If the conflict is a matter of rounding, show all digits.
+    # Show all digits if the sums miss the total only by rounding errors.
     size = min(abs(end) for end in (low, high))
     digits = ".6g" if miss > 1e-5 * size else ".17g"
     wanted = f"{low:{digits}}"

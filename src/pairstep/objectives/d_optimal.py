@@ -20,7 +20,7 @@ from .rounding import EPS, precise_product
 
 # Condition number of A'A, with columns scaled to unit length, up to which A is used unchanged. The
 # log-determinant then keeps at least 12 digits, and a change of basis would only cost time.
-WELL_CONDITIONED = 1e4
+MAX_CONDITION_UNCHANGED = 1e4
 
 
 class DOptimal(ReadyMade):
@@ -92,7 +92,7 @@ class DOptimal(ReadyMade):
         return 2 * change + error, 2 * change * self._variances(factor, rows)
 
     def _change(self, factor: Array, x: Array) -> float:
-        """Return a bound of the relative effect of rounding on det M and on the variances.
+        """Return a bound on the relative effect of rounding on det M and on the variances.
 
         Rounding changes the entries of M, scaled to a unit diagonal, by at most a multiple of
         `EPS`, including the factorization (Higham, Accuracy and Stability, section 10.1). The trace
@@ -137,7 +137,7 @@ class DOptimal(ReadyMade):
         size = np.sqrt(np.diagonal(gram))
         with np.errstate(all="ignore"):
             spectrum = np.linalg.eigvalsh(gram / size / size[:, None]) if size.all() else [0.0, 1.0]
-        if spectrum[0] * WELL_CONDITIONED >= spectrum[-1]:
+        if spectrum[0] * MAX_CONDITION_UNCHANGED >= spectrum[-1]:
             return A, 0.0
         scaled = A * scale
         R = np.linalg.qr(scaled, mode="r")

@@ -9,11 +9,13 @@ import numpy as np
 from .. import deadline
 from .._validation import Array
 
-# Relative step at which the error of the formula, which grows with the square of the step, equals
-# the rounding error of the values divided by the step.
-STEP = float(np.cbrt(np.finfo(float).eps))
-# A small variable gets a smaller step, but not below this fraction of the largest variable's.
-SMALLEST = 1e-2
+# Step relative to the size of a variable. At this step the error of the formula, which grows with
+# the square of the step, equals the rounding error of the values divided by the step.
+RELATIVE_STEP = float(np.cbrt(np.finfo(float).eps))
+# A small variable gets a smaller step, but at least this fraction of the largest variable's step. A
+# variable that is 0 gets the full step. A larger fraction makes the formula less accurate for
+# functions such as log that bend near 0; a smaller one loses digits of the difference.
+MIN_STEP_FRACTION = 1e-2
 
 
 def differences(value: Callable[[Array], float], x: Array, lower: Array, upper: Array) -> Array:
@@ -27,7 +29,7 @@ def differences(value: Callable[[Array], float], x: Array, lower: Array, upper: 
     from scipy.optimize import approx_fprime  # imported late: half of pairstep's import time
 
     size = float(np.abs(x).max()) or 1.0
-    step = STEP * np.where(x == 0, size, np.maximum(np.abs(x), SMALLEST * size))
+    step = RELATIVE_STEP * np.where(x == 0, size, np.maximum(np.abs(x), MIN_STEP_FRACTION * size))
     up, down = upper - x, x - lower
     step = np.where(up >= down, np.minimum(step, up), -np.minimum(step, down))
     moves = step != 0

@@ -50,5 +50,5 @@ class KLDivergence(RowSum):
 
     @property
     def lower_bound(self) -> float:
-        """A lower bound of f: a divergence is not negative."""
+        """A lower bound on f: a divergence is not negative."""
         return 0.0

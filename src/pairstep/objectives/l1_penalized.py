@@ -20,7 +20,7 @@ Slopes = ArrayLike | tuple[ArrayLike, ArrayLike]
 class L1Penalized(Fixed):
     """An objective plus L1 terms ``sum_i l1_i |x_i - center_i|``.
 
-    Use them for trading costs, turnover limits and sparsity.
+    Use them for trading costs, turnover costs and sparsity.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class L1Penalized(Fixed):
     def value(self, x: ArrayLike) -> float:
         """Return the objective with its L1 terms."""
         point = point_of(self, x)
-        return self.objective.value(point) + self._at_breakpoints(point)
+        return self.objective.value(point) + self._l1_value(point)
 
     def gradient(self, x: ArrayLike) -> Array:
         """Return the gradient of the smooth part, which excludes L1 terms with equal slopes."""
@@ -103,7 +103,7 @@ class L1Penalized(Fixed):
         """Return the objective with its L1 terms, and the gradient of the smooth part."""
         point = point_of(self, x)
         value, gradient = value_and_gradient(self.objective, point)
-        return value + self._at_breakpoints(point), gradient + self._tilt
+        return value + self._l1_value(point), gradient + self._tilt
 
     def rounding_errors(self, x: Array) -> tuple[float, Array] | None:
         """Return bounds on the rounding errors, if the smooth part has them."""
@@ -138,7 +138,7 @@ class L1Penalized(Fixed):
             return None if native is None else native(point)
         return self.with_linear(self.c).oracle(point) if hasattr(self, "with_linear") else None
 
-    def _at_breakpoints(self, x: Array) -> float:
+    def _l1_value(self, x: Array) -> float:
         beyond = x - self._pivot
         return float(np.where(beyond < 0, -self._down * beyond, self._up * beyond).sum())
 

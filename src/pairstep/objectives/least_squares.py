@@ -27,11 +27,14 @@ from ..show import described
 from .matrices import PASSES_OF_BLOCK_SOLVER, largest_pair, native, sparse_matrix, sums_of_squares
 from .objective import Fixed, Indices
 
-# Size of the largest Gram matrix that is formed, in bytes.
-GRAM_BYTES = 2**31
-# Size of a diagonal, relative to the products it is added to, below which it loses its digits.
-LOST_DIAGONAL = 1e-8
-# Number of variables above which blocks of the Hessian are cheaper than all of it.
+# Size of the largest Gram matrix that is formed, in bytes: 2 GiB, for 16384 variables. A larger
+# limit risks running out of memory; a smaller one recomputes blocks of smaller problems.
+MAX_GRAM_BYTES = 2**31
+# A diagonal below this fraction of the products it is added to would lose half of its 16 digits.
+MIN_RELATIVE_DIAGONAL = 1e-8
+# Numbers of variables above which blocks of the Hessian are cheaper than all of it, for least
+# squares and for factor models. Below, computing all of it once is cheaper than computing blocks
+# repeatedly.
 MIN_BLOCK_VARIABLES = 1000
 MIN_BLOCK_VARIABLES_OF_FACTORS = 200
 
@@ -67,7 +70,7 @@ class LeastSquares(Fixed):
 
     l1_terms = None
     is_quadratic = True
-    weight: Array | None = None  # of the squares, of any sign; only in models of other functions
+    weight: Array | None = None  # of squared residuals, any sign; only in models of other functions
 
     def __init__(self, A: Any, b: ArrayLike, ridge: float = 0.0):
         if finite_number("ridge", ridge) < 0:
@@ -114,7 +117,7 @@ class LeastSquares(Fixed):
         return model
 
     def plus(self, slope: ArrayLike, curvature: ArrayLike, center: Array) -> Self:
-        """Return the function plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+        """Return the function plus ``slope'x + sum_i curvature_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(type(self))
         other.A, other.b, other.weight = self.A, self.b, self.weight
         other.ridge = self.ridge + np.asarray(curvature)
@@ -141,7 +144,7 @@ class LeastSquares(Fixed):
     @kept
     def hessian(self) -> Array | None:
         """The Gram matrix ``A'A + ridge I``, if it fits into memory."""
-        return None if self.n**2 * 8 > GRAM_BYTES else self.block(np.arange(self.n))
+        return None if self.n**2 * 8 > MAX_GRAM_BYTES else self.block(np.arange(self.n))
 
     @kept
     def linear(self) -> Array:
@@ -214,7 +217,7 @@ class LeastSquares(Fixed):
         return 0.5 * squares + _core.dot(0.5 * self.ridge * x + self.c, x)
 
     def products(self, x: Array) -> Array:
-        """Return the size that the rounding error of each derivative is relative to."""
+        """Return the size of the products summed in each derivative, for its rounding error."""
         largest = float(np.abs(x).max()) or 1.0
         residual = self._weighted(np.sqrt(sums_of_squares(self.A, x / largest)))
         squares = sums_of_squares(self.A.T, residual) + (self.ridge * (x / largest)) ** 2
@@ -309,5 +312,5 @@ class FactorModel(LeastSquares):
         products.
         """
         return self.n > MIN_BLOCK_VARIABLES_OF_FACTORS or (
-            self.direct_solves and self.ridge.min() < LOST_DIAGONAL * self.lipschitz.max()
+            self.direct_solves and self.ridge.min() < MIN_RELATIVE_DIAGONAL * self.lipschitz.max()
         )

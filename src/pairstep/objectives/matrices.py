@@ -11,14 +11,16 @@ import scipy.sparse
 from .. import _core, threads
 from .._validation import LARGE, Array, numbers_for_message, require_finite
 
-# Typical number of passes of the block solver over its data, to estimate how many threads pay.
+# Typical number of passes of the block solver over its data. It only decides how many threads are
+# worth starting.
 PASSES_OF_BLOCK_SOLVER = 20
-# Asymmetry, relative to the largest entry, that counts as rounding: at least this number, and this
-# many rounding errors of the dtype. Entries are sums of products that may have been added in
-# different orders.
-ASYMMETRY = 1e-8
-ASYMMETRY_IN_EPS = 64
-# Rows of the Hessian that `largest_pair` computes at a time, to limit memory.
+# Asymmetry that counts as rounding, relative to the largest entry: the larger of MAX_ASYMMETRY and
+# MAX_ASYMMETRY_IN_EPS machine epsilons of the dtype in which the matrix was given. Entries are sums
+# of products that may have been added in different orders. Larger limits would hide mistakes.
+MAX_ASYMMETRY = 1e-8
+MAX_ASYMMETRY_IN_EPS = 64
+# Rows of the Hessian that `largest_pair` computes at a time. A larger number needs more memory; a
+# smaller one makes the products less efficient.
 ROWS_AT_A_TIME = 256
 
 
@@ -44,7 +46,7 @@ def sparse_matrix(name: str, matrix: Any, limit: float) -> Any:
 def symmetric(matrix: Any, given: Any = np.float64) -> tuple[Any, float]:
     """Return the matrix made exactly symmetric; raise if it is visibly asymmetric.
 
-    How much asymmetry counts as rounding depends on the dtype that the matrix was given in.
+    How much asymmetry counts as rounding depends on `given`, the dtype of the user's matrix.
 
     Also returns the least curvature of a pair relative to the largest entry, which the same pass
     finds (0 if unknown). If it is negative the function is not convex.
@@ -74,9 +76,9 @@ def _asymmetry_allowed(given: Any) -> float:
     """Return the asymmetry that counts as rounding, relative to the largest entry."""
     kind = np.dtype(given)
     return (
-        max(ASYMMETRY, ASYMMETRY_IN_EPS * float(np.finfo(kind).eps))
+        max(MAX_ASYMMETRY, MAX_ASYMMETRY_IN_EPS * float(np.finfo(kind).eps))
         if kind.kind == "f"
-        else ASYMMETRY
+        else MAX_ASYMMETRY
     )
 
 

@@ -19,7 +19,7 @@ class MixtureLikelihood(RowSum):
     ----------
     L : array_like of shape (m, n)
         ``L[i, j]`` is the likelihood of observation i under component j. Only the ratios within a
-        row matter. It is not copied, so do not change it afterwards.
+        row matter. L is not copied, so do not change it afterwards.
     weights : array_like of shape (m,), optional
         Weight of each observation, ``1 / m`` by default.
 

@@ -73,7 +73,8 @@ class Objective(Protocol):
 class OptionalMembers(Protocol):
     """Members that solvers use if an objective has them.
 
-    Each may be left out. The function of the same name below says what is assumed then.
+    Each may be left out. The function of the same name below says what is assumed then; for
+    `oracle` it is `native_oracle`, and for `variables` it is `pairstep.labels.Axis.of`.
     """
 
     @property

@@ -24,7 +24,9 @@ from .matrices import (
 )
 from .objective import Fixed, Indices
 
-# Size in bytes up to which a sparse matrix is converted to a dense one.
+# Size, in bytes as a dense array, up to which a sparse matrix is converted to a dense one: 32 MiB,
+# for 2048 variables. A larger limit needs more memory; a smaller one uses the block solver for
+# problems that coordinate descent on a dense array could solve.
 MAX_DENSE_BYTES = 2**25
 
 
@@ -120,7 +122,7 @@ class Quadratic(Fixed):
         return model
 
     def plus(self, slope: ArrayLike, curvature: ArrayLike, center: Array) -> Quadratic:
-        """Return the function plus ``slope'x + sum_i bend_i (x_i - center_i)^2 / 2``."""
+        """Return the function plus ``slope'x + sum_i curvature_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(Quadratic)
         if not np.any(curvature):
             other.Q, other.c = self.Q, self.c + np.asarray(slope)
@@ -158,7 +160,7 @@ class Quadratic(Fixed):
         return self.Q @ x if scipy.sparse.issparse(self.Q) else _core.times(self.Q, x)
 
     def products(self, x: Array) -> Array:
-        """Return ``|(Q_ij x_j)_j|`` for each i; rounding errors are relative to it."""
+        """Return the 2-norm of the products ``Q_ij x_j`` in each row i, for its rounding error."""
         largest = float(np.abs(x).max()) or 1.0
         return largest * np.sqrt(sums_of_squares(self.Q, x / largest))
 

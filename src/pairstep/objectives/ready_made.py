@@ -37,7 +37,7 @@ def embedded(block: Array, where: Indices, n: int) -> Array:
 
 
 def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> Array:
-    """Check a matrix, and take its labels into the axes."""
+    """Check a matrix, align it with the axes, and return it as an array."""
     result = array(name, aligned(name, values, rows, columns), 2)
     require_finite(name, result, LARGE_FACTOR)
     if 0 in result.shape:

@@ -9,8 +9,8 @@ import numpy as np
 from .._validation import Array
 
 EPS = float(np.finfo(float).eps)
-# Numbers processed at a time, so that temporary arrays stay in the CPU cache.
-BLOCK = 1 << 16
+# Numbers processed at a time: 512 KiB, so that temporary arrays stay in the CPU cache.
+NUMBERS_PER_BLOCK = 1 << 16
 # Veltkamp's constant: it splits a float64 into two halves of 26 bits, whose products are exact.
 SPLITTER = 2.0**27 + 1
 
@@ -54,8 +54,8 @@ def precise_product(A: Array, T: Array) -> Array:
 
 
 def blocks(m: int, n: int) -> list[slice]:
-    """Return slices of the rows of an m x n matrix, with about `BLOCK` numbers each."""
-    size = max(1, BLOCK // max(n, 1))
+    """Return slices of the rows of an m x n matrix, with about `NUMBERS_PER_BLOCK` numbers each."""
+    size = max(1, NUMBERS_PER_BLOCK // max(n, 1))
     return [slice(begin, min(begin + size, m)) for begin in range(0, m, size)]
 
 

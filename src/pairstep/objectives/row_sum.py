@@ -19,11 +19,13 @@ from .ready_made import ReadyMade, embedded
 from .rounding import EPS, blocks, signs_of_products
 from .smooth import Smooth
 
-# Number of variables up to which the Hessian of the moving variables is formed.
+# Number of variables up to which the Hessian is formed as a dense array, of 128 MB at most. With
+# more variables, the model keeps the factors of the Hessian.
 MAX_DENSE_VARIABLES = 4000
-# A sample has one of this many rows. Its minimum is a good start for the whole problem.
+# Number of rows of A for each row of a sample. A larger number makes the sample cheaper, but its
+# minimum is a worse start for the whole problem.
 ROWS_PER_SAMPLED_ROW = 8
-# Multiplications per Hessian from which on a start from a sample pays.
+# Smallest number of multiplications per Hessian for which a start from a sample saves time.
 MIN_COST_FOR_SAMPLE = 10**8
 
 
@@ -130,7 +132,7 @@ class RowSum(ReadyMade):
     def _quick_errors(
         self, x: Array, in_products: float, in_sums: float
     ) -> tuple[float, Array] | None:
-        """Return such bounds from the largest entry of A and the last pass; None if too loose."""
+        """Return the bounds from the largest entry of A and the last pass; None if too loose."""
         root, value, gradient = self._last_at(x)
         weight, total = self._weight, float(self._weight.sum())
         product = self._largest * float(np.abs(x).sum())
@@ -159,7 +161,7 @@ class RowSum(ReadyMade):
         return _if_small(2 * total * relative_error + in_sums * logs, errors, gradient)
 
     def _errors_by_rows(self, x: Array, in_products: float, in_sums: float) -> tuple[float, Array]:
-        """Return such bounds computed row by row, with two products of absolute values."""
+        """Return the bounds computed row by row, with two products of absolute values."""
         m, n = self._A.shape
         size, counts = np.abs(x), self._weight > 0
         factor = np.ones(m) if self._factor is None else np.abs(self._factor)
@@ -171,7 +173,7 @@ class RowSum(ReadyMade):
             if self._factor is not None:
                 u = u * self._factor[rows][counts[rows]]
             part = np.abs(part)
-            # The native pass keeps the rounding error of adding the offset.
+            # The native pass corrects for the rounding error of adding the offset.
             error = in_products * (some * (part @ size))
             value, slope, change = _sizes(self._phi, u + self._offset[rows][counts[rows]], error)
             if not np.isfinite(slope).all():
@@ -187,7 +189,7 @@ class RowSum(ReadyMade):
 
     @property
     def lower_bound(self) -> float:
-        """A lower bound of f."""
+        """A lower bound on f."""
         return 0.0 if self._phi == _core.RowFunction.logistic else -math.inf
 
     def falls_along(self, d: Array, cost: float = 0.0) -> bool | None:
@@ -238,12 +240,13 @@ class RowSum(ReadyMade):
         return last[1:]
 
 
-# Bounds on rounding errors are tight enough up to this fraction of the largest derivative.
-SMALL_ERROR = 1e-11
+# Largest quick bound on the gradient's rounding errors that is used, relative to the largest
+# derivative. A larger limit saves passes over A; a smaller one gives tighter bounds.
+MAX_QUICK_ERROR = 1e-11
 
 
 def _if_small(value: float, errors: Array, gradient: Array) -> tuple[float, Array] | None:
-    return (value, errors) if errors.max() <= SMALL_ERROR * np.abs(gradient).max() else None
+    return (value, errors) if errors.max() <= MAX_QUICK_ERROR * np.abs(gradient).max() else None
 
 
 def _sizes(phi: Any, u: Array, error: Array) -> tuple[Array, Array, Array]:

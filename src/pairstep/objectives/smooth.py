@@ -41,13 +41,11 @@ class Smooth(Fixed):
         it. None: finite differences, with ``2 n + 2`` values per gradient, all within the bounds.
     hessian : callable, "jax", "torch" or None
         ``hessian(x)`` returns the matrix of second derivatives, dense or sparse. A pair ``(F, d)``
-        stands for ``F'F + diag(d)``, which is not multiplied out if n is large; so do a
-        `FactorModel` and a `LeastSquares` for their Hessians. None: curvature is estimated from
-        gradients.
+        stands for ``F'F + diag(d)``, which is not multiplied out if n is large. A `FactorModel` or
+        `LeastSquares` stands for its own Hessian. None: curvature is estimated from gradients.
     lipschitz : float or array_like, optional
-        Coordinate-wise Lipschitz constants of the gradient. The weighted rules and the steps "1/L2"
-        and
-        "lipschitz" need them.
+        Coordinate-wise Lipschitz constants of the gradient, for the rules with Lipschitz constants
+        and for the steps "1/L2" and "lipschitz".
     n : int, optional
         The number of variables, if bounds and x0 do not determine it.
     value_and_gradient : callable, optional
@@ -84,7 +82,7 @@ class Smooth(Fixed):
 
     @property
     def lower_bound(self) -> float:
-        """A lower bound of f."""
+        """A lower bound on f."""
         return -math.inf
 
     def __init__(
@@ -191,7 +189,9 @@ class Smooth(Fixed):
         factors = isinstance(form, tuple)
         size = (np.shape(form[0] if factors else form) or (0,))[-1]
         if size != len(x):
-            raise ValueError(f"the objective's Hessian is for {size} variables, not {len(x)}")
+            raise ValueError(
+                f"the objective's Hessian has {size} columns, but there are {len(x)} variables"
+            )
         try:
             if factors:
                 return LeastSquares.around(x, *form)
@@ -212,7 +212,7 @@ class Smooth(Fixed):
         return None
 
     def two_coordinate_constant(self) -> float | None:
-        """Return a bound of L2 for convex f, ``max (sqrt(L_i) + sqrt(L_j))^2 / 2``."""
+        """Return an upper bound on L2 for convex f, ``max (sqrt(L_i) + sqrt(L_j))^2 / 2``."""
         if self.lipschitz is None:
             return None
         largest = np.sort(np.sqrt(self.lipschitz))[-2:]
@@ -296,7 +296,7 @@ def _require_callable(name: str, function: object) -> None:
 
 
 def _number(value: object) -> float:
-    """Return the value of a user's function as a float; NaN, as of a logarithm, becomes inf."""
+    """Return the value of a user's function as a float; NaN (outside the domain) becomes inf."""
     if np.ndim(value) == 0 and value != value:  # type: ignore[arg-type]
         return math.inf
     return finite_number("the objective's value", value, infinite=True)

@@ -141,7 +141,7 @@ class Step:
 
 
 def no_step() -> Step:
-    """Return an empty step: no pair has a left derivative above a right derivative."""
+    """Return an empty step, for a point at which a rule finds no step that decreases its model."""
     return Step(np.empty(0, np.int64), np.empty(0), 0.0)
 
 

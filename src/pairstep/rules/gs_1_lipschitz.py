@@ -10,14 +10,14 @@ import numpy as np
 
 from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
 
-RATIO_ROUNDING = 1e-12  # relative: covers the rounding error of a ratio of derivatives and roots
+RATIO_ROUNDING = 1e-12  # relative rounding error of a ratio of derivatives and roots, with a margin
 
 
 def gs_1_lipschitz(coordinates: Coordinates, alpha: float) -> Step:
     """Minimize ``g'd + N^2 / (2 alpha)`` where ``N = sum_i s_i |d_i|`` and ``s_i = sqrt(L_i)``.
 
     *Without bounds*, Lemma (Lisd) says that one pair suffices: the pair with the largest ratio
-    ``(g_i - g_j) / (s_i + s_j)``. The paper knows no algorithm faster than O(n^2). But this
+    ``(g_i - g_j) / (s_i + s_j)``. The paper gives no algorithm faster than O(n^2). But this
     is a fractional program, so Dinkelbach's iteration solves it: given a ratio r, take
     ``i = argmax g_i - r s_i`` and ``j = argmin g_j + r s_j``, and set r to the ratio of that pair.
     As long as a better pair exists, that pair has ``(g_i - r s_i) - (g_j + r s_j) > 0``, so the

@@ -14,7 +14,7 @@ from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
 def gs_q(coordinates: Coordinates, alpha: float) -> Step:
     """Return the best pair of eq. (GS-q) in O(n log n).
 
-    The paper knows no algorithm faster than O(n^2). This one exchanges the order of the maxima. For
+    The paper gives no algorithm faster than O(n^2). This one exchanges the order of the maxima. For
     a fixed *limit* e, consider only coordinates that can change by at least e. Among these, the two
     sides are independent: the best pair is the largest left derivative and the smallest right
     derivative. So for every e among the numbers in `max_decrease` and `max_increase`, try that pair
@@ -51,10 +51,10 @@ Staircase = tuple[Array, NDArray[np.int64]]
 
 
 def staircase(max_change: Array, score: Array) -> Staircase:
-    """Return the limits in falling order, and the best index among those up to each of them.
+    """Return the limits in decreasing order and, for each of them, the best coordinate.
 
-    The second array has, for each limit, the index of the largest score among the coordinates that
-    can change by at least that much.
+    This is the one with the largest score among the coordinates that can change by at least the
+    limit.
     """
     order = np.lexsort((np.arange(len(max_change)), -max_change))
     order = order[max_change[order] > 0]

@@ -10,13 +10,15 @@ import numpy as np
 
 from .coordinates import Array, Coordinates, Indices, Step, best_pair_step, no_step
 
-KEEP = 1 - 1e-12  # prune slightly below the known decrease, so that rounding keeps the best pair
+# Coordinates are dropped below this multiple of the known decrease. It is slightly less than 1, so
+# that rounding errors never drop the best pair; a smaller value would keep more coordinates.
+PRUNING_FACTOR = 1 - 1e-12
 
 
 def gs_q_lipschitz(coordinates: Coordinates, alpha: float) -> Step:
     """Return the pair with the largest ``max_d  d gap - (L_i + L_j) d^2 / (2 alpha)``.
 
-    Without bounds this is ``alpha (g_i - g_j)^2 / (2 (L_i + L_j))``. The paper knows no algorithm
+    Without bounds this is ``alpha (g_i - g_j)^2 / (2 (L_i + L_j))``. The paper gives no algorithm
     faster than O(n^2).
 
     *First*, drop every coordinate that cannot be in the best pair. Let b be the decrease of the
@@ -54,7 +56,7 @@ def gs_q_lipschitz(coordinates: Coordinates, alpha: float) -> Step:
     )
     first = np.array([np.argmax(left_derivative), np.argmax(down_bound)])
     second = np.array([np.argmin(right_derivative), np.argmax(up_bound)])
-    known = all_pairs(coordinates, first, second, alpha).max() * KEEP
+    known = all_pairs(coordinates, first, second, alpha).max() * PRUNING_FACTOR
     i, j = np.flatnonzero(down_bound >= known), np.flatnonzero(up_bound >= known)
     decreases = all_pairs(coordinates, i, j, alpha)
     best_i, best_j = np.unravel_index(int(np.argmax(decreases)), decreases.shape)

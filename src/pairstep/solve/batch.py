@@ -18,17 +18,20 @@ from ..objectives import LeastSquares, inner
 from ..result import BatchResult, Status
 from .minimize import iterations, minimize, not_negative
 
-# Right-hand sides whose residuals are computed together: few enough to stay in the CPU cache.
-SLAB = 512
-# Number of right-hand sides from which on certifying them in several threads pays.
+# Right-hand sides whose residuals are computed at a time. With more of them the residuals would not
+# stay in the CPU cache; with fewer the matrix products would be less efficient.
+RIGHT_HAND_SIDES_PER_CHUNK = 512
+# Smallest number of right-hand sides that are certified in several threads. For fewer, starting the
+# threads costs more than it saves.
 MIN_CERTIFIED_IN_THREADS = 1000
-# Iterations per right-hand side.
+# Default of max_iter, per right-hand side. A larger limit lets one hard right-hand side delay the
+# batch; a smaller one leaves more of them to `_repair`.
 DEFAULT_ITERATIONS = 100_000
 UNSOLVED, INVALID = _core.UNSOLVED, _core.INVALID  # states of a right-hand side
 
 
 class _Points(NamedTuple):
-    """The solutions: a column of z, or one entry, for each right-hand side."""
+    """The solutions. Each right-hand side has a column of z and one entry of the other arrays."""
 
     z: Array
     value: Array
@@ -36,7 +39,7 @@ class _Points(NamedTuple):
     state: NDArray[np.uint8]
     violation: Array
     bound: Array
-    optimal: NDArray[np.uint8]  # the test of `Task.is_optimal`
+    optimal: NDArray[np.uint8]  # result of the same test as `Task.is_optimal`
 
 
 def solve_batch(
@@ -105,7 +108,7 @@ def _points(
 def _by_solvers(
     problem: LeastSquares, layout: Layout, gram: Array, B: Array, options: dict[str, Any]
 ) -> _Points:
-    """Solve each right-hand side on its own, in native threads."""
+    """Solve each right-hand side separately, in native threads."""
     valid = np.einsum("ij,ij->j", B, B) <= LARGE_FACTOR**2
     right = B if valid.all() else np.where(valid, B, 0.0)
     linear = -np.ascontiguousarray(inner(problem.A, right).T)
@@ -115,8 +118,8 @@ def _by_solvers(
         **options,
     )  # fmt: skip
     gradient, value = np.empty_like(z), np.empty(len(z))
-    for first in range(0, len(z), SLAB):
-        at = slice(first, first + SLAB)
+    for first in range(0, len(z), RIGHT_HAND_SIDES_PER_CHUNK):
+        at = slice(first, first + RIGHT_HAND_SIDES_PER_CHUNK)
         residual = inner(problem.A.T, z[at].T)
         residual -= right[:, at]
         shrinkage = problem.ridge * z[at]
@@ -171,7 +174,7 @@ def _repair(
     deadline: float | None,
     result: BatchResult,
 ) -> None:
-    """Solve again the few points whose recomputed violation is above the tolerance."""
+    """Solve again every right-hand side whose point fails the recomputed optimality test."""
     for k in np.flatnonzero(result.status == Status.STALLED):
         left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
         one = minimize(

@@ -17,17 +17,22 @@ from ..constraints import Layout
 from ..objectives import FactorModel
 from ..objectives.objective import Indices
 
-# Number of recent steps from which the diagonal is estimated, and the least number that is kept.
-RECENT = 10
-# Memory limit of the stored steps, in numbers per array: with few variables up to n steps are kept.
+# Number of recent steps from which the diagonal is estimated; at least this many are stored. More
+# steps would include outdated curvature, and fewer would make the estimate noisier.
+RECENT_STEPS = 10
+# Size limit, in numbers, of the stored steps, and the same again for the changes of the gradient.
+# Up to n steps are stored within it, and RECENT_STEPS steps even beyond it. A larger limit improves
+# the estimate if n exceeds its square root, but makes each iteration slower.
 MAX_NUMBERS_STORED = 20_000
-# A step is ignored if the cosine of the angle between it and its change of the gradient is smaller:
-# it says nothing about the curvature of a convex model.
+# A step is ignored if the cosine of the angle between the step and its change of the gradient is
+# smaller than this. The curvature along such a step is negative or lost in rounding errors.
 MIN_COSINE = 1e-10
-# Fixed-point iterations between the diagonal and the mean of each group, which depend on each
-# other.
+# Number of fixed-point iterations for the diagonal and the mean change of each group, which depend
+# on each other. More of them would match the two more closely, but take longer.
 DIAGONAL_ROUNDS = 2
-# Largest ratio between the curvature of one variable and the common curvature.
+# Largest ratio between the curvature of one variable and the common curvature, in either direction.
+# A larger ratio would trust variables whose steps were tiny; a smaller one would ignore differences
+# in scale.
 MAX_CURVATURE_RATIO = 1e4
 
 
@@ -36,7 +41,7 @@ class GradientHistory:
 
     def __init__(self, n: int) -> None:
         self._steps: deque[tuple[Array, Array]] = deque(
-            maxlen=max(RECENT, min(n, MAX_NUMBERS_STORED // n))
+            maxlen=max(RECENT_STEPS, min(n, MAX_NUMBERS_STORED // n))
         )
         self._spectral = 0.0
 
@@ -56,10 +61,11 @@ class GradientHistory:
         self._steps.clear()
 
     def hessian(self, moving: Indices, layout: Layout, guess: float) -> BfgsHessian:
-        """Return the Hessian estimate of some variables; `guess` times I if there are no steps.
+        """Return the Hessian estimate of the variables `moving`.
 
-        The sums do not change, so a part of the gradient that all variables of a group share is
-        irrelevant.
+        If no stored step is usable, it is a multiple of the identity: the curvature that `forget`
+        kept, or else `guess`. The sums do not change, so a part of the gradient that all variables
+        of a group share is irrelevant.
         """
         starts, n = np.unique(np.searchsorted(moving, layout.sharing)), len(moving)
         steps = np.array([step[moving] for step, _ in self._steps]).reshape(-1, n)
@@ -73,7 +79,7 @@ class GradientHistory:
         if not rising.any():
             return BfgsHessian((self._spectral or guess) * diagonal, steps, changes, along, starts)
         for _ in range(DIAGONAL_ROUNDS):
-            diagonal = curvature_of_each(steps[-RECENT:], changes[-RECENT:])
+            diagonal = curvature_of_each(steps[-RECENT_STEPS:], changes[-RECENT_STEPS:])
             changes = centered(changes, starts, 1 / diagonal)
         return BfgsHessian(diagonal, steps, changes, along, starts)
 
@@ -94,8 +100,9 @@ def curvature_of_each(steps: Array, changes: Array) -> Array:
     """Return the diagonal that BFGS starts from.
 
     The common curvature is the size of the last change relative to its step. If the changes of a
-    variable are proportional to its own steps, as for a separable function, their ratio is its own
-    curvature. The two are combined with the exponent R^2 of that regression through the origin.
+    variable are proportional to its steps, as for a separable function, their ratio is the
+    variable's own curvature. The estimate is ``common (own / common)^(R^2)``, where R^2 is that of
+    the regression of the variable's changes on its steps through the origin.
     """
     theta = float(np.sqrt(_core.dot(changes[-1], changes[-1]) / _core.dot(steps[-1], steps[-1])))
     changes = changes / theta

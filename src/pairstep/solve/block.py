@@ -20,9 +20,11 @@ from .oracle import ObjectiveOracle
 from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
 Stop = _core.StopReason
-NO_LIMIT = 2**62  # rounds until the native solver pauses for Python
-# A round that reduces the violation by less than half counts as unsuccessful.
-MAX_UNSUCCESSFUL = 3
+NO_LIMIT = 2**62  # as a number of rounds: the native solver never pauses for Python
+# A run of the native solver is unsuccessful if it does not halve the smallest recomputed violation
+# so far. A smaller limit would give up on solves that still improve slowly; a larger one would
+# repeat runs that only change rounding errors.
+MAX_UNSUCCESSFUL_RUNS = 3
 
 
 def run(task: Task) -> Outcome:
@@ -71,7 +73,7 @@ def run(task: Task) -> Outcome:
             best = min(best, current.violation)
             if (
                 stop == Stop.imprecise
-                or unsuccessful > MAX_UNSUCCESSFUL
+                or unsuccessful > MAX_UNSUCCESSFUL_RUNS
                 or not task.aim_lower(current)
             ):
                 return Outcome(Status.STALLED, remark or NO_PROGRESS)
@@ -81,7 +83,7 @@ def preferred(objective: Objective, layout: Layout) -> bool:
     """Return whether to solve with blocks of the Hessian instead of all of it.
 
     Working sets of a few variables converge slowly if most variables are free, as they are without
-    lower bounds. Then blocks pay only if the oracle can solve directly for all free variables,
+    lower bounds. Then blocks are used only if the oracle can solve directly for all free variables,
     which it cannot do for nested groups, or if the Hessian does not fit into memory.
     """
     if not objective.prefers_blocks:

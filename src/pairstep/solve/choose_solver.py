@@ -30,7 +30,8 @@ from . import block, greedy, loop, smooth
 from .steps import BACKTRACKING, StepOption, StepPlan, plan
 from .task import Outcome, Task
 
-# Iterations of native code take microseconds, those in Python up to milliseconds.
+# Defaults of max_iter. Iterations of native code take microseconds, those in Python up to
+# milliseconds.
 NATIVE_ITERATIONS = 1_000_000
 PYTHON_ITERATIONS = 100_000
 
@@ -43,7 +44,7 @@ COMMON_MEMBERS = (
 
 
 class Solver(NamedTuple):
-    """A solver, what it needs of an objective, and how many iterations it makes by default."""
+    """A solver, what it needs from an objective, and its default for `max_iter`."""
 
     name: str
     run: Callable[[Task], Outcome]
@@ -92,7 +93,7 @@ def choose_solver(
 
 
 def require_members(objective: object, names: tuple[str, ...], user: str) -> None:
-    """Raise TypeError if the objective lacks members that the user of this name needs."""
+    """Raise TypeError if the objective lacks one of the members; `user` says what needs them."""
     while isinstance(objective, L1Penalized):
         objective = objective.objective
     if isinstance(objective, Fixed):  # our own objectives have all members

@@ -16,8 +16,10 @@ from ..labels import Axis, aligned
 from ..objectives import Quadratic
 from ..objectives.matrices import sparse_matrix
 
-# Relative difference of coefficients up to which two rows count as multiples of each other.
-PROPORTIONAL = 1e-12
+# Largest relative difference between the ratios of the coefficients of two rows that count as
+# multiples of each other. It covers rows that were rescaled in float64; a larger value would merge
+# rows that differ.
+PROPORTIONALITY_TOL = 1e-12
 
 
 def from_qp(
@@ -35,8 +37,8 @@ def from_qp(
     The form is that of qpsolvers: minimize ``x'Px / 2 + q'x`` subject to ``Gx <= h``, ``Ax = b``
     and ``lb <= x <= ub``. A row of G or A with one entry is a bound. The other rows are sums with
     any coefficients. Rows that are multiples of each other are one sum with a range. Sums of
-    different variables are groups; a row with all variables is their total. Variables that are in
-    no sum form a group without limits.
+    disjoint sets of variables are groups; a row with all variables is their total. Variables that
+    are in no sum form a group without limits.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def from_qp(
     Raises
     ------
     ValueError
-        If a row is neither a bound nor such a sum. The message names the row and the reason.
+        If a row is neither a bound nor one of these sums. The message names the row and the reason.
 
     Examples
     --------
@@ -79,7 +81,7 @@ def from_qp(
     try:
         objective = Quadratic(P, q)
     except ValueError as error:
-        raise ValueError(f"P and q, as Q and c of x'Qx / 2 + c'x: {error}") from None
+        raise ValueError(f"P and q, as Q and c of x'Qx / 2 + c'x, are invalid: {error}") from None
     n = objective.n
     bounds = (
         full_vector("lb", -np.inf if lb is None else aligned("lb", lb, variables), n, True),
@@ -125,7 +127,7 @@ class Sum:
 
 @dataclass
 class Placed:
-    """Sums of different variables, and the index of the sum of each variable, or -1."""
+    """Sums of disjoint sets of variables, and the index of each variable's sum, or -1 for none."""
 
     sums: list[Sum]
     group: Indices
@@ -179,7 +181,7 @@ def _bound(rows: Rows, lower: Array, upper: Array) -> None:
 
 
 def _sums(rows: Rows) -> Iterator[Sum]:
-    """Return the rows with several entries and a finite limit; equal entries are scaled to 1."""
+    """Yield the rows with several entries and a finite limit; equal entries are scaled to 1."""
     starts, high = rows.matrix.indptr, rows.high
     for k in np.flatnonzero((np.diff(starts) > 1) & (high < np.inf)):
         entries = slice(starts[k], starts[k + 1])
@@ -204,8 +206,9 @@ def _place(row: Sum, placed: Placed, variables: Axis) -> None:
         which = i if variables.names is None else repr(variables.names[i])
         raise ValueError(
             f"{row.name} is not supported: it shares variable {which} with {other.name}, and is "
-            "not a multiple of it. Sums must have different variables, or all variables; other "
-            "linear terms belong in the objective, where `path` finds their multiplier"
+            "not a multiple of it. Sums must be over disjoint sets of variables, or over all "
+            "variables. Move other linear terms to the objective, and use `path` to find their "
+            "multiplier"
         )
     low, high = sorted((row.low / factor, row.high / factor))
     other.low, other.high = max(other.low, low), min(other.high, high)
@@ -220,7 +223,7 @@ def _factor(row: Sum, other: Sum) -> float | None:
 
 def _ratio(coefficients: Array, others: Array) -> float | None:
     factors = coefficients / others
-    near = np.abs(factors - factors[0]) <= PROPORTIONAL * abs(factors[0])
+    near = np.abs(factors - factors[0]) <= PROPORTIONALITY_TOL * abs(factors[0])
     return float(factors[0]) if near.all() else None
 
 

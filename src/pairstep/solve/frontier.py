@@ -36,26 +36,32 @@ from .constraint_keywords import constraint_from
 from .minimize import minimize, not_negative
 from .task import NOT_CONVEX
 
-GROWTH = 4.0  # factor by which the trade-off grows while the search for a target goes up
-# Difference of a return or risk from its target, relative to its terms, that counts as rounding.
+# Factor between the trade-offs that are tried until one reaches the target. A larger factor needs
+# fewer solves, but each starts farther from its solution.
+TRADEOFF_GROWTH = 4.0
+# Difference of a return or risk from its target, relative to the size of its terms, that counts as
+# rounding. It is 4500 machine epsilons, to cover sums over many assets.
 ROUNDING = 1e-12
 EPS = float(np.finfo(float).eps)
 # Upper limit of the tolerance of each solve. Interpolation needs returns that increase with the
-# trade-off, and solutions with a looser tolerance do not have that property.
-LOOSEST = 1e-6
+# trade-off, which is not guaranteed for solutions with a looser tolerance.
+MAX_TOL = 1e-6
 # Trade-offs at which to look for the portfolio of largest return among those of least risk, as
 # fractions of the trade-off at which return and risk have equal weight. The first one that lies on
 # the frontier's first straight piece is used. Below the last one, the return is close to the
 # rounding error of the risk.
 FIRST_FRACTIONS = (1e-3, 1e-5, 1e-7, 1e-9)
-# Curvature relative to the largest that counts as zero when testing whether several portfolios have
-# the least risk.
-FLAT = 1e-10
+# Curvature, relative to the largest, that counts as zero in the test for several portfolios of
+# least risk. A larger value may send a unique portfolio to that search, which costs a few solves; a
+# smaller one may mistake rounding errors for curvature.
+ZERO_CURVATURE = 1e-10
 # Number of free variables at the least risk above which their Hessian is not factorized, because
 # that would take longer than the rest of the frontier.
-MAX_FACTORIZED = 2000
-FINEST = 1e-13  # smallest tolerance that a solve can meet in spite of rounding
-MAX_ATTEMPTS = 200  # solves for one target; every second one halves the interval of trade-offs
+MAX_FREE_FACTORIZED = 2000
+MIN_TOL = 1e-13  # smallest tolerance that a solve can reach despite rounding errors
+# Every second solve halves the interval of trade-offs, so 200 solves halve it more often than the
+# 53 bits of a float64 allow.
+MAX_SOLVES_PER_TARGET = 200
 NOT_A_COVARIANCE = (
     "covariance is not positive semidefinite, so some portfolios have a negative variance: compute "
     "it from complete observations in float64, shrink it towards its diagonal, or set its negative "
@@ -226,7 +232,8 @@ def efficient_frontier(
         raise ValueError(f"n_points must be a whole number of at least 1, got {n_points!r}")
     if not math.isfinite(path.largest_return):
         raise ValueError(
-            "without lower bounds there may be no largest return: give target_return or target_risk"
+            "the largest return is unknown because a lower bound is missing: give target_return, "
+            "target_risk, or finite lower bounds"
         )
     least = by_return.of(path.corners[0].x)
     return path.portfolios(
@@ -246,13 +253,13 @@ class _Limits:
     def __init__(
         self, tol: float, max_iter: int | None, time_limit: float | None, verbose: bool
     ) -> None:
-        self.tol = min(not_negative("tol", tol), LOOSEST)
+        self.tol = min(not_negative("tol", tol), MAX_TOL)
         self.max_iter, self.verbose = max_iter, verbose
         self.time_limit = None if time_limit is None else not_negative("time_limit", time_limit)
         self.began = time.perf_counter()
 
     def time_left(self) -> float | None:
-        """Return the seconds left, None without a limit; raise if there are none."""
+        """Return the seconds left, or None without a limit; raise TimeoutError if they are over."""
         if self.time_limit is None:
             return None
         left = self.time_limit - (time.perf_counter() - self.began)
@@ -298,28 +305,28 @@ class _Path:
         return least if self._is_unique(result) else self._largest_return_among(least)
 
     def _is_unique(self, result: Result) -> bool:
-        """Return whether no other portfolio has the same risk as this one, which is the least."""
+        """Return whether this portfolio of least risk is the only one."""
         if self.spread == 0:
-            return True  # all portfolios have the same return
+            return True  # with a fixed sum, all portfolios have the same return
         if isinstance(self.variance, FactorModel):
             diagonal = self.variance.ridge
-            if diagonal.min() > FLAT * self.variance.lipschitz.max():
+            if diagonal.min() > ZERO_CURVATURE * self.variance.lipschitz.max():
                 return True
         # A variable with a nonzero multiplier is at its bound in every portfolio of least risk.
         threshold = (self.tol + math.sqrt(ROUNDING)) * self.variance.products(result.x)
         free = np.flatnonzero(np.abs(result.bound_multipliers) <= threshold)
-        if len(free) > MAX_FACTORIZED:
+        if len(free) > MAX_FREE_FACTORIZED:
             return False
         block = self.variance.block(free)
-        block[np.diag_indices(len(free))] -= FLAT * block.diagonal().max(initial=0.0)
-        return _core.cholesky(block)  # whether it is still positive definite
+        block[np.diag_indices(len(free))] -= ZERO_CURVATURE * block.diagonal().max(initial=0.0)
+        return _core.cholesky(block)  # True if it is still positive definite
 
     def _largest_return_among(self, least: Corner) -> Corner:
         """Return the portfolio of largest return among those with the risk of this one.
 
-        The frontier's first straight piece begins there, at trade-off 0. Extrapolating from two
-        portfolios on that piece gives it. A portfolio with a positive trade-off has at least its
-        return, so if the piece is too short to be found, the last portfolio is returned.
+        It is where the frontier's first straight piece begins, at trade-off 0, so it is found by
+        extrapolating from two portfolios on that piece. If the piece is too short to be found, the
+        portfolio at the smallest trade-off tried is returned; its return is at least as large.
         """
         variance, x = self._plain, least.x
         allowed = 2 * variance.value(x) + self.variance_rounding(x)
@@ -328,9 +335,10 @@ class _Path:
         for fraction in FIRST_FRACTIONS:
             tradeoff = fraction * self.balance
             linear = tradeoff * float(np.abs(self.mean).max())
-            # Relative to the return's part of the gradient, not to that of the risk.
+            # The tolerance is relative to the return's part of the gradient, which is smaller than
+            # the risk's part.
             wanted = self.tol * tradeoff * self.spread / max(largest_slope, linear)
-            tol = min(self.tol, max(wanted, FINEST))
+            tol = min(self.tol, max(wanted, MIN_TOL))
             near, far = (self._minimized(times * tradeoff, last.x, tol) for times in (1.0, 2.0))
             last = Corner(tradeoff, near.x, near.kkt_violation)
             first = self.evaluated(0.0, self.constraint.project(2 * near.x - far.x))
@@ -339,7 +347,7 @@ class _Path:
         return last
 
     def variance_rounding(self, x: Array) -> float:
-        """Return a bound of the rounding error of ``x'Qx``."""
+        """Return a bound on the rounding error of ``x'Qx``."""
         root = math.sqrt(len(x)) * EPS
         if isinstance(self.variance, FactorModel):  # a sum of squares of rounded numbers
             off = 2 * root * _Risk(self).size(x)
@@ -356,6 +364,7 @@ class _Path:
         return Corner(tradeoff, result.x, result.kkt_violation)
 
     def _corner(self, tradeoff: float, x0: Array | None) -> tuple[Corner, bool]:
+        """Return the portfolio of a trade-off, and whether it is x0 unchanged."""
         result = self._minimized(tradeoff, x0, self.tol)
         at_once = result.n_iter == 0 and result.status == Status.OPTIMAL
         return Corner(tradeoff, result.x, result.kkt_violation), at_once
@@ -373,7 +382,9 @@ class _Path:
         if result.status == Status.TIME_LIMIT:
             limits.time_left()  # raises
         if result.status == Status.UNBOUNDED:
-            raise ValueError(f"the return grows without bound at no risk: {result.message}")
+            raise ValueError(
+                f"the return grows without bound at no risk: {result.message}; add bounds"
+            )
         if result.remark.startswith(NOT_CONVEX):
             raise ValueError(NOT_A_COVARIANCE)
         return result
@@ -440,6 +451,7 @@ class _Path:
     def _at(self, name: str, target: float, measure: _Return | _Risk) -> Corner:
         least = measure.of(self.corners[0].x)
         slack = ROUNDING * measure.size(self.corners[0].x)
+        # The least risk is known up to about 1e-9, the default of `tol`.
         if target < least - max(1e3 * slack, measure.rounding(self.corners[0].x)):
             wanted, begin = numbers_for_message(target, least)
             raise ValueError(
@@ -453,7 +465,7 @@ class _Path:
         if at == 0 or abs(reached[at] - target) <= slack:
             return self.corners[at]
         before, after = self.corners[at - 1], self.corners[at]
-        for attempt in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_SOLVES_PER_TARGET):
             # If there is a corner in between, interpolation may miss, but bisection always finds
             # the piece that contains the target. So alternate.
             fraction = measure.fraction(before.x, after.x, target) if attempt % 2 == 0 else 0.5
@@ -476,8 +488,9 @@ class _Path:
         return self.evaluated(tradeoff, before.x + fraction * (after.x - before.x))
 
     def _extend(self, name: str, target: float, measure: _Return | _Risk) -> None:
+        """Append the portfolio of a larger trade-off; raise if there is none beyond the last."""
         last = self.corners[-1]
-        tradeoff = max(GROWTH * last.tradeoff, self.balance)
+        tradeoff = max(TRADEOFF_GROWTH * last.tradeoff, self.balance)
         most = self.largest_return
         slack = ROUNDING * _Return(self).size(last.x)
         at_end = self.mean @ last.x >= most - slack
@@ -487,7 +500,8 @@ class _Path:
                 f"{name} = {wanted} is above {reached}, the largest that the constraint allows"
             )
         if self.largest is not None and self.tol * tradeoff > self.balance:
-            # The risk is within the tolerance, so the portfolio of largest return is a solution.
+            # The risk's part of the gradient is within the tolerance, so the portfolio of largest
+            # return is a solution.
             self.corners.append(self.evaluated(tradeoff, self.largest))
         else:
             self.corners.append(self.solved(tradeoff, last.x))

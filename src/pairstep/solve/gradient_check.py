@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from .._validation import Array, numbers_for_message
-from ..objectives.differences import STEP
+from ..objectives.differences import RELATIVE_STEP
 from ..objectives.objective import gradient_is_given
 from .task import Evaluation, Task
 
 REMEDY = "compare it with differences of the value, for instance by scipy.optimize.check_grad"
-# Relative difference of the two derivatives from which on the gradient is called wrong. Differences
-# of a function computed in float64 have a relative error of about 1e-9.
-DISAGREE = 1e-3
-# The same, relative to the terms that cancel in the derivative. Near an optimum they are much
-# larger than the derivative. Values with only ten correct digits give differences with this error.
-CANCELING = 1e-4
+# Largest relative difference between the two derivatives that counts as agreement. Differences of a
+# function computed in float64 have a relative error of about 1e-9; a value close to that would
+# blame correct gradients of less accurate functions.
+MAX_RELATIVE_DIFFERENCE = 1e-3
+# Additional difference that counts as agreement, relative to the terms that cancel in the
+# derivative. Near an optimum they are much larger than the derivative. Values with only ten correct
+# digits give differences with this error.
+MAX_DIFFERENCE_PER_TERM = 1e-4
 
 
 def advice(task: Task, current: Evaluation) -> str:
@@ -33,11 +35,12 @@ def advice(task: Task, current: Evaluation) -> str:
         return ""
     # If an L1 term has two slopes, the gradient of the task includes half their difference.
     gradient = current.gradient if smooth is task.objective else smooth.gradient(task.z)
-    length = STEP * float(np.abs(task.z).max() or 1.0)
+    length = RELATIVE_STEP * float(np.abs(task.z).max() or 1.0)
     for where, step in _steps(task, current, length):
         given, found = float(gradient @ step), _change(smooth, task.z, step)
-        rounding = _noise(smooth, task.z) + CANCELING * float(np.abs(gradient) @ np.abs(step))
-        if abs(found - given) > DISAGREE * max(abs(found), abs(given)) + rounding:
+        terms = float(np.abs(gradient) @ np.abs(step))
+        rounding = _noise(smooth, task.z) + MAX_DIFFERENCE_PER_TERM * terms
+        if abs(found - given) > MAX_RELATIVE_DIFFERENCE * max(abs(found), abs(given)) + rounding:
             size = float(np.abs(step).max())
             one, other = numbers_for_message(given / size, found / size)
             return (
@@ -99,5 +102,6 @@ def _change(smooth: Any, z: Array, step: Array) -> float:
 
 
 def _noise(smooth: Any, z: Array) -> float:
-    """Return the effect of the values' rounding errors on this derivative."""
+    """Return the effect of the values' rounding errors on the result of `_change`."""
+    # `_change` multiplies the three values by 8 in total, and each may be off by some epsilons.
     return 100 * float(np.finfo(float).eps) * abs(float(smooth.value(z)))

@@ -14,10 +14,13 @@ from ..result import Status
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
 
 Stop = _core.StopReason
-# Iterations until Python first checks whether a log line is due; doubled after each check.
+# Iterations until Python first checks whether a log line is due; doubled after each check. That
+# many take milliseconds, less than the time between log lines.
 FIRST_STRIDE = 1024
-# A run is unsuccessful if it reduces the recomputed violation by less than half. Limits on their
-# number: after the native solver stopped making progress, and after it converged.
+# A run of the native solver is unsuccessful if it does not halve the smallest recomputed violation
+# so far. The limits on the number of consecutive unsuccessful runs apply after the native solver
+# stopped making progress, and after it converged. Smaller limits give up earlier; larger ones
+# repeat runs that only change rounding errors.
 MAX_UNSUCCESSFUL_STALLS = 1
 MAX_UNSUCCESSFUL_RUNS = 3
 

@@ -1,6 +1,6 @@
 """The reference solver: a loop in Python for any objective, rule and step.
 
-Native rules are called through `_core.propose`. It is the specification of the native
+Native rules are called through `_core.propose`. This loop is the specification of the native
 coordinate-descent solver, `cpp/isa/greedy.hpp`.
 """
 
@@ -20,15 +20,23 @@ from .steps import BACKTRACKING, Length
 from .task import NO_IMPROVING_STEP, NO_PROGRESS, Outcome, Task
 
 # Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
-FAR = 1e100
-# Progress: a decrease of the value beyond rounding, or of the violation by this factor.
-VALUE_PROGRESS = 1e-16  # relative to the value
+UNBOUNDED_DISTANCE = 1e100
+# An iteration makes progress if the value decreases by more than this fraction of it, which is
+# below the spacing of float64, so that any decrease counts.
+VALUE_PROGRESS = 1e-16
+# It also makes progress if the violation falls below this fraction of the smallest one so far. A
+# larger fraction would count noise as progress.
 VIOLATION_PROGRESS = 0.999
-# Backtracking: fraction of the predicted decrease that a step must reach, number of halvings, and
-# the relative rounding error of a value within which the slope decides instead.
-SUFFICIENT = 0.25
-MAX_HALVINGS = 100
-NOISE = 1e-14
+# If the true curvature along a step is twice the assumed one, the step ends at the value where it
+# began. Above this ratio a Lipschitz step would hardly decrease the objective.
+MAX_CURVATURE_RATIO = 1.999999
+# Backtracking. A step must reach this fraction of the decrease that its slope predicts. The minimum
+# of a parabola reaches 1/2, so steps up to 1.5 times too long are accepted.
+SUFFICIENT_DECREASE = 0.25
+MAX_HALVINGS = 100  # the last step is 2^-99 of the first, below the precision of any variable
+# Rounding error of a value, relative to it: 45 machine epsilons. If the decrease is smaller, the
+# slope decides instead.
+VALUE_ROUNDING = 1e-14
 
 
 def run(task: Task) -> Outcome:
@@ -46,7 +54,7 @@ def _run(task: Task) -> Outcome:
         alpha = first_guess(task, gradient)
     moved, idle, best = 0, 0, math.inf
     # No minimum is that far away: only a function without a minimum leads there.
-    far = FAR * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
+    far = UNBOUNDED_DISTANCE * (max(np.abs(z).max(), np.abs(layout.totals).max()) or 1.0)
     while True:
         current = task.evaluation_from(value, gradient)
         violation = current.violation
@@ -152,9 +160,9 @@ def apply(task: Task, step: Step, length: float) -> None:
     end = ends_of(task, step)
     inside = task.z[at] + length * step.delta
     inside = np.where(step.delta < 0, np.maximum(inside, end), np.minimum(inside, end))
-    grain = np.finfo(float).eps * float(np.abs(task.z).max())
+    precision = np.finfo(float).eps * float(np.abs(task.z).max())
     task.z[at] = np.where(
-        (length >= slacks(task, step)) | (np.abs(end - inside) <= grain), end, inside
+        (length >= slacks(task, step)) | (np.abs(end - inside) <= precision), end, inside
     )
 
 
@@ -172,7 +180,7 @@ def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
 
 
 def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
-    """Return the curvature assumed along the step; `cpp/isa/greedy.hpp` has the same cases."""
+    """Return the curvature assumed along the step; `cpp/isa/greedy.hpp` explains the cases."""
     plan, size = task.plan, np.abs(step.delta)
     if plan.length == Length.norm:
         constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant
@@ -183,7 +191,7 @@ def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
         most = float(np.sqrt(constants) @ size) ** 2
         assumed = max(float(constants @ size**2), 0.5 * most)
         true = task.objective.curvature(step.indices, step.delta)
-        return most if true is not None and true > 1.999999 * assumed else assumed
+        return most if true is not None and true > MAX_CURVATURE_RATIO * assumed else assumed
     curvature = task.objective.curvature(step.indices, step.delta)
     assert curvature is not None
     return curvature
@@ -203,16 +211,16 @@ def backtrack(
     z = task.z
     start = z[step.indices].copy()
     slope = slope_of(task, step, gradient)
-    noise = NOISE * abs(value)
+    noise = VALUE_ROUNDING * abs(value)
     for halvings in range(MAX_HALVINGS):
         length = 0.5**halvings
         apply(task, step, length)
         new_value = task.objective.value(z)
         decrease = value - new_value
-        if decrease >= SUFFICIENT * length * slope or abs(decrease) <= noise:
+        if decrease >= SUFFICIENT_DECREASE * length * slope or abs(decrease) <= noise:
             new_gradient = task.objective.gradient(z)
             new_slope = slope - float((gradient - new_gradient)[step.indices] @ -step.delta)
-            if decrease >= SUFFICIENT * length * slope or new_slope >= -0.5 * slope:
+            if decrease >= SUFFICIENT_DECREASE * length * slope or new_slope >= -0.5 * slope:
                 return new_value, new_gradient, alpha * (2.0 if halvings == 0 else length)
         z[step.indices] = start
     return value, gradient, alpha

@@ -24,7 +24,8 @@ from .steps import Length, StepOption
 from .task import NOT_CONVEX, OUT_OF_RANGE, Callback, Outcome, Task
 
 SIMPLEX = Simplex()
-# Distance from the bounds, relative to the largest variable, up to which x0 counts as feasible.
+# Distance from the bounds, relative to the largest variable, up to which x0 counts as feasible. A
+# larger value would silently change x0; a smaller one would reject solutions of other solvers.
 X0_SLACK = 1e-9
 _UNUSED: Any = None  # in place of a random generator, for rules that are not random
 
@@ -96,7 +97,8 @@ def minimize(
         the progress so far to a step size. "auto" is exact for quadratics and backtracking for
         other functions.
     x0 : array_like or Series, optional
-        A feasible starting point. By default the total is spread evenly within the bounds.
+        A feasible starting point. By default the total is spread evenly within the bounds, or, for
+        a quadratic with finite lower bounds and the automatic rule, over few variables.
     tol : float
         Relative tolerance. A quadratic is solved when every variable i that can decrease and every
         variable j that can increase satisfy
@@ -106,7 +108,7 @@ def minimize(
         where ``s_i = max(|(Qx)_i|, |c_i|, k_i, Q_ii |x_i|)`` is the size of the terms that cancel
         in derivative i: c_i without the part that all entries of a sum share, k_i the weight of the
         L1 term. For other functions s_i is the largest derivative. In addition, the decrease that
-        is still possible nearby must be small relative to the objective. The rule does not change
+        is still possible nearby must be small relative to the objective. This test does not change
         if the objective or the variables are multiplied by a number.
     max_iter : int, optional
         Maximum number of iterations. The default is 1 000 000 for native solvers and 100 000 for
@@ -120,8 +122,8 @@ def minimize(
     seed : int or numpy.random.Generator, optional
         Seed of the random rules.
     history : bool
-        Whether to record value, violation, changed coordinates, free coordinates and time for each
-        iteration.
+        Whether to record value, violation, time and the numbers of changed and free coordinates for
+        each iteration.
     verbose : bool
         Whether to print a line every second and at the end. The same lines are always sent to the
         logger "pairstep" at level INFO.
@@ -346,7 +348,7 @@ def _start(
     if not automatic:
         return layout.project(np.zeros(layout.n))
     z = None
-    if not history and max_iter >= NATIVE_ITERATIONS:  # otherwise the user wants to see steps
+    if not history and max_iter >= NATIVE_ITERATIONS:  # otherwise count every step
         z = _small_start(problem, layout, tol)
     return _sparse_start(problem, layout) if z is None else z
 
@@ -361,7 +363,8 @@ def _given_start(layout: Layout, x0: ArrayLike) -> Array:
         i = int(np.argmax(outside))
         at, *ends = numbers_for_message(x[i], low[i], high[i])
         raise ValueError(
-            f"x0 is infeasible: x0[{i}] = {at} is outside its bounds [{ends[0]}, {ends[1]}]"
+            f"x0 is infeasible: x0[{i}] = {at} is outside its bounds [{ends[0]}, {ends[1]}]; "
+            "SumBox.project returns the nearest feasible point"
         )
     z = layout.to_layout(inside)
     layout.require_sums("x0", z)

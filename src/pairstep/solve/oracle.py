@@ -30,7 +30,7 @@ class Oracle(Protocol):
 
     Optional methods: ``shrink(intervals)`` continues with only the variables that can still move,
     given the largest left and the smallest right derivative of each group, and returns their
-    number (0 if shrinking would not pay); ``unshrink()`` undoes the last ``shrink``;
+    number (0 if shrinking would not save time); ``unshrink()`` undoes the last ``shrink``;
     ``fill_block(members, out)`` replaces `block` and writes into an array of the solver.
     """
 
@@ -143,8 +143,9 @@ def solve_oracle(
     x : ndarray of float64
         A feasible start; on return, the solution.
     constraint : SumBox
-        The sum and the bounds, without coefficients, ranges or groups out of order, because the
-        oracle numbers variables by their position in x.
+        The sum and the bounds. Coefficients, ranges of totals and groups that are not contiguous
+        in sorted order are not supported, because the oracle numbers variables by their position
+        in x.
     l1_terms : pair of ndarrays, optional
         Weights k and centers p of L1 terms ``k_i |x_i - p_i|``; the oracle's gradients exclude
         them.
@@ -177,7 +178,10 @@ def solve_oracle(
     """
     layout = constraint._layout(len(x))
     if layout.coefficients is not None or layout.source is not None:
-        raise ValueError("constraint must have neither coefficients, groups nor a range of totals")
+        raise ValueError(
+            "constraint must have no coefficients and no range of totals, and its groups must be "
+            "contiguous and in sorted order: reorder the variables"
+        )
     weight, place = l1_terms or (None, None)
     point = _core.Point(
         x, layout.lower, layout.upper, weight, place, layout.starts, layout.low, layout.high

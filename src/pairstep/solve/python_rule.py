@@ -11,18 +11,20 @@ from ..rules import Coordinates, Step
 from ..rules.coordinates import coordinates_at, no_step
 from .task import Task
 
-# Relative rounding error that is accepted in the sum of a step and in its distance to a bound.
-SLACK = 1e-12
+# Relative error that counts as rounding in the sum of a step and in its distance to a bound. A
+# larger value would let the sums drift; a smaller one would reject rules that add up many
+# coordinates.
+STEP_ROUNDING = 1e-12
 
 
 def propose_step(task: Task, gradient: Array, alpha: float) -> Step:
     """Call the rule for each group of coordinates that share a sum; return the best step.
 
-    For groups under one total the rule is also called with all coordinates together. Their
-    distances are limited by those of their group's sum, because an exchange between two groups
+    For groups under one total the rule is also called with all coordinates together. No coordinate
+    may then change by more than the sum of its group may, because an exchange between two groups
     changes both sums. So a rule for pairs still finds the best pair. A step of more coordinates may
-    exceed the limit of a group's sum; it is then shortened, and its decrease is reduced in
-    proportion, which is a lower bound.
+    exceed the limit of a group's sum. It is then shortened, and its decrease is reduced in
+    proportion; the true decrease of a convex model is at least as large.
     """
     layout, constants = task.layout, task.plan.lipschitz
     every = coordinates_at(
@@ -73,7 +75,7 @@ def checked(step: object, coordinates: Coordinates, name: str) -> Step:
     if not np.isfinite(delta).all() or math.isnan(step.decrease):
         raise ValueError(f"rule {name} returned a step with NaN or infinite entries: {step!r}")
     size = float(np.abs(delta).sum())
-    if abs(math.fsum(delta)) > SLACK * size:
+    if abs(math.fsum(delta)) > STEP_ROUNDING * size:
         raise ValueError(
             f"rule {name} must return changes that sum to 0, but they sum to {math.fsum(delta):g} "
             f"(their sizes to {size:g})"
@@ -81,7 +83,7 @@ def checked(step: object, coordinates: Coordinates, name: str) -> Step:
     slack = np.where(
         delta < 0, coordinates.max_decrease[indices], coordinates.max_increase[indices]
     )
-    beyond = np.abs(delta) > np.maximum(slack, 0) * (1 + SLACK)
+    beyond = np.abs(delta) > np.maximum(slack, 0) * (1 + STEP_ROUNDING)
     if beyond.any():
         k = int(np.argmax(beyond))
         change, most = numbers_for_message(delta[k], slack[k])

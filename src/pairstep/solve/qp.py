@@ -202,8 +202,8 @@ def simplex_lstsq(
     -------
     Result or BatchResult
         The bounds hold exactly, and the sum holds within one ulp. In a batch, row k of `x` belongs
-        to column k of b. A column that is not finite, or longer than 1e50, has the status
-        "invalid"; the others are solved.
+        to column k of b. A column that is not finite, or whose norm exceeds 1e50, has the
+        status "invalid"; the others are solved.
 
     Examples
     --------

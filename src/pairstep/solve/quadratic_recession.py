@@ -16,13 +16,16 @@ from ..constraints import Layout
 from ..objectives import Objective
 from ..objectives.objective import products
 
-# Rounding error of ``Qd``, relative to the products that it is the sum of.
-NULL = 16 * np.finfo(float).eps
-# Rounding error of a sum of products whose sign decides, relative to the sizes of the products.
-SIGN = 1e-12
+# Rounding error of an entry of ``Qd``, relative to the products in its sum. Entries of d below this
+# fraction of the largest count as 0, too.
+PRODUCT_ROUNDING = 16 * np.finfo(float).eps
+# A sum of products is negative only if it is below minus this fraction of the products' sizes. It
+# is larger than PRODUCT_ROUNDING, because a wrong sign would report a bounded problem as unbounded.
+SIGN_ROUNDING = 1e-12
 # Relative size of an entry of ``Qd`` that is certainly not 0. For a positive semidefinite Q with a
-# curvature of at most NULL along d, the entries are at most about the square root of NULL.
-NOT_NULL = 1e-6
+# curvature of at most PRODUCT_ROUNDING along d, the entries are at most about the square root of
+# PRODUCT_ROUNDING.
+NONZERO_PRODUCT = 1e-6
 
 
 def direction_of_fall(objective: Objective, layout: Layout, z: Array, ray: Array) -> Array | None:
@@ -35,17 +38,18 @@ def direction_of_fall(objective: Objective, layout: Layout, z: Array, ray: Array
     product = objective.gradient(d) - linear
     sizes = term_sizes + np.finfo(float).eps * np.abs(linear)  # subtracting `linear` rounds too
     curvature, scale = float(d @ product), float(np.abs(d) @ sizes)
-    if curvature < -SIGN * scale:
+    if curvature < -SIGN_ROUNDING * scale:
         return d
     constant = linear
-    if (np.abs(product) > NULL * sizes).any():
-        is_flat = curvature <= NULL * scale and (np.abs(product) > NOT_NULL * sizes.max()).any()
+    if (np.abs(product) > PRODUCT_ROUNDING * sizes).any():
+        nonzero = (np.abs(product) > NONZERO_PRODUCT * sizes.max()).any()
+        is_flat = curvature <= PRODUCT_ROUNDING * scale and nonzero
         if not is_flat:
             return None
         constant = objective.gradient(z)
     l1_terms = 0.0 if objective.l1_terms is None else float(objective.l1_terms[0] @ np.abs(d))
     slope = float(constant @ d) + l1_terms
-    return d if slope < -SIGN * (float(np.abs(constant) @ np.abs(d)) + l1_terms) else None
+    return d if slope < -SIGN_ROUNDING * (float(np.abs(constant) @ np.abs(d)) + l1_terms) else None
 
 
 def _unending(layout: Layout, ray: Array) -> Array | None:
@@ -56,15 +60,15 @@ def _unending(layout: Layout, ray: Array) -> Array | None:
     if not 0 < largest < np.inf:
         return None
     d /= largest
-    d[np.abs(d) <= NULL] = 0.0
+    d[np.abs(d) <= PRODUCT_ROUNDING] = 0.0
     change = np.add.reduceat(d, layout.sharing[:-1])
     size = np.add.reduceat(np.abs(d), layout.sharing[:-1])
-    if (np.abs(change) > SIGN * size).any():
+    if (np.abs(change) > SIGN_ROUNDING * size).any():
         return None
     if layout.low is not None and layout.high is not None:
         change = np.add.reduceat(d, layout.starts[:-1])
         size = np.add.reduceat(np.abs(d), layout.starts[:-1])
         limit = np.where(change < 0, layout.low, layout.high)
-        if (np.isfinite(limit) & (np.abs(change) > SIGN * size)).any():
+        if (np.isfinite(limit) & (np.abs(change) > SIGN_ROUNDING * size)).any():
             return None
     return d

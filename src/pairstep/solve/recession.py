@@ -6,7 +6,8 @@ no minimum. So `unbounded` requires a feasible ray along which the function fall
 
 Objectives that know their behavior at infinity report it exactly (`falls_along`). For others only
 values are known. They must decrease along the ray up to the largest numbers, and each
-multiplication of the distance must gain about as much as the previous ones.
+multiplication of the distance by the same factor must decrease them about as much as the previous
+one did.
 """
 
 from __future__ import annotations
@@ -24,28 +25,42 @@ from ..constraints import Layout
 from ..objectives import falls_along
 from ..objectives.objective import lower_bound, recession_rows
 from ..result import Status
-from .task import GAIN, Evaluation, Task
+from .task import GAIN_PER_TOL, Evaluation, Task
 
-# Inner products and entries of a direction that are smaller, relative to their terms, count as 0 up
-# to rounding.
+# Inner products, sums and entries of a direction that are smaller than this, relative to their
+# terms, count as 0. It must exceed the feasibility tolerance of `scipy.optimize.linprog`, which is
+# 1e-7.
 NEARLY_ZERO = 1e-6
-GRID = 2.0**36  # sums of up to 2^16 multiples of 1 / GRID, each at most 1, are exact
-MAX_EXACT_VARIABLES = 40  # equations in fractions take a time that grows with the cube
-BITS = (6, 12, 20)  # precisions to try for the entries that the equations leave free
+# Entries of a direction are rounded to multiples of 1 / GRID_POINTS_PER_UNIT. Sums of up to 2^16 of
+# them, each at most 1, are exact.
+GRID_POINTS_PER_UNIT = 2.0**36
+# Number of nonzero entries up to which equations are solved in fractions. The time grows at least
+# with its cube.
+MAX_EXACT_VARIABLES = 40
+# Binary digits after the point to try for the entries that the equations leave free. Fewer digits
+# keep the integers small; more come closer to the direction.
+FREE_ENTRY_BITS = (6, 12, 20)
 MAX_EXACT_INTEGER = 2**53  # float64 represents all integers up to here
-FACTOR = 2.0**10  # ratio of the distances of two points along a direction
-MAX_DISTANCE = 1e300
+# Ratio of the distances of two consecutive points along a direction. A smaller ratio tests more
+# points, and a larger one could miss where the values stop decreasing.
+DISTANCE_FACTOR = 2.0**10
+MAX_DISTANCE = 1e300  # close to the largest float64
 MIN_RANGE = 1e100  # values must be finite up to this multiple of the first distance
-# Fraction of the gain per multiplication of the distance, halfway, that must remain at the end. It
-# is 1 for -log, 1/2 for -log(log), and much less for functions with a lower bound such as -x^-0.01.
-STEADY = 0.4
-VALUE_NOISE = 1e-12  # relative rounding error of a value
-# A tolerance looser than this does not make a point optimal if the function falls without bound.
-SMALL_TOL = 1e-8
+# The value must decrease from the second to last to the last point by at least this fraction of the
+# decrease halfway. The fraction is 1 for -log, 1/2 for -log(log), and much less for functions with
+# a lower bound such as -x^-0.01.
+MIN_GAIN_RATIO = 0.4
+# Relative decrease of the value that counts as rounding. A larger value finds fewer rays of
+# descent; a smaller one may mistake rounding errors for a decrease.
+VALUE_ROUNDING = 1e-12
+# Largest tolerance that decides whether the remaining gain calls for the thorough search, the
+# default of `minimize`. With a looser one, a function that falls without bound could pass as
+# optimal.
+MAX_TOL_FOR_GAIN = 1e-8
 
 UNDECIDED = (
     "the feasible set is unbounded and the objective still decreases far from the start, but no "
-    "direction was found along which it falls without bound"
+    "direction was found along which it falls without bound: add finite bounds if it has a minimum"
 )
 
 
@@ -57,7 +72,7 @@ def review(
     cone = _cone(task.layout)
     if cone is None or not (doubtful or status == Status.UNBOUNDED):
         return status, remark, None
-    much = current.nearby > GAIN * min(task.tol, SMALL_TOL) * _size(task, current)
+    much = current.nearby > GAIN_PER_TOL * min(task.tol, MAX_TOL_FOR_GAIN) * _size(task, current)
     direction = direction_of_fall(task, task.z, cone, thorough=much or status != Status.OPTIMAL)
     if direction is None and (much or status == Status.UNBOUNDED):
         direction = _by_values(task, cone)
@@ -65,7 +80,7 @@ def review(
         return Status.UNBOUNDED, "", direction
     if status == Status.UNBOUNDED and math.isfinite(current.value):
         return Status.STALLED, UNDECIDED, None
-    if status == Status.OPTIMAL and current.nearby > GAIN * task.tol * _size(task, current):
+    if status == Status.OPTIMAL and current.nearby > GAIN_PER_TOL * task.tol * _size(task, current):
         return Status.STALLED, UNDECIDED, None
     return status, remark, None
 
@@ -126,7 +141,7 @@ def _cone(layout: Layout) -> Layout | None:
 def _within(cone: Layout, toward: Array) -> Array | None:
     """Return a direction in the cone near the given one, with its largest entry about 1.
 
-    Its entries are multiples of 1 / `GRID`, so its sums are exact.
+    Its entries are multiples of 1 / `GRID_POINTS_PER_UNIT`, so its sums are exact.
     """
     size = float(np.abs(toward).max())
     if not 0 < size < math.inf:
@@ -135,7 +150,7 @@ def _within(cone: Layout, toward: Array) -> Array | None:
     size = float(np.abs(direction).max())
     if not size > math.sqrt(np.finfo(float).eps):  # only rounding errors
         return None
-    direction = np.rint(direction / size * GRID) / GRID
+    direction = np.rint(direction / size * GRID_POINTS_PER_UNIT) / GRID_POINTS_PER_UNIT
     sums = np.add.reduceat(direction, cone.starts[:-1])
     wanted = np.zeros_like(sums)
     if cone.nested:
@@ -186,10 +201,10 @@ def _in_whole_numbers(cone: Layout, rows: Array, direction: Array) -> Iterator[A
     sums = np.add.reduceat(np.eye(cone.n), cone.sharing[:-1], axis=0)
     equations = np.vstack([sums, rows[zero]])[:, some]
     solved = _reduced([[Fraction(float(a)) for a in row] for row in equations])
-    for bits in BITS:
+    for bits in FREE_ENTRY_BITS:
         entries = [Fraction(round(float(d) * 2**bits), 2**bits) for d in direction[some]]
-        for breakpoint, row in solved.items():
-            entries[breakpoint] = -sum(
+        for pivot, row in solved.items():
+            entries[pivot] = -sum(
                 (row[k] * entries[k] for k in range(len(some)) if k not in solved), Fraction(0)
             )
         common = math.lcm(*(entry.denominator for entry in entries))
@@ -205,17 +220,17 @@ def _reduced(equations: list[list[Fraction]]) -> dict[int, list[Fraction]]:
     """Solve equations ``row'd = 0`` for one entry each; return the coefficients by entry."""
     solved: dict[int, list[Fraction]] = {}
     for row in equations:
-        for breakpoint, other in solved.items():
-            if row[breakpoint]:
-                row = [a - row[breakpoint] * b for a, b in zip(row, other, strict=True)]
-        breakpoint = next((k for k, a in enumerate(row) if a), -1)
-        if breakpoint < 0:
+        for pivot, other in solved.items():
+            if row[pivot]:
+                row = [a - row[pivot] * b for a, b in zip(row, other, strict=True)]
+        pivot = next((k for k, a in enumerate(row) if a), -1)
+        if pivot < 0:
             continue
-        row = [a / row[breakpoint] for a in row]
+        row = [a / row[pivot] for a in row]
         for k, other in solved.items():
-            if other[breakpoint]:
-                solved[k] = [a - other[breakpoint] * b for a, b in zip(other, row, strict=True)]
-        solved[breakpoint] = row
+            if other[pivot]:
+                solved[k] = [a - other[pivot] * b for a, b in zip(other, row, strict=True)]
+        solved[pivot] = row
     return solved
 
 
@@ -245,14 +260,14 @@ def _by_values(task: Task, cone: Layout) -> Array | None:
             value = task.objective.value(task.z + distance * direction)
             if not value < math.inf and distance > MIN_RANGE * first:
                 break
-            if not value < values[-1] - VALUE_NOISE * abs(values[-1]):
+            if not value < values[-1] - VALUE_ROUNDING * abs(values[-1]):
                 return None
             values.append(value)
-            distance *= FACTOR
+            distance *= DISTANCE_FACTOR
     if values[-1] == -math.inf:
         return direction
     falls = -np.diff(values)
-    return direction if falls[-1] >= STEADY * falls[len(falls) // 2] else None
+    return direction if falls[-1] >= MIN_GAIN_RATIO * falls[len(falls) // 2] else None
 
 
 def _size(task: Task, current: Evaluation) -> float:

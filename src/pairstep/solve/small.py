@@ -29,17 +29,19 @@ new, set_attribute = object.__new__, object.__setattr__  # avoids a lookup per s
 class Declined(Enum):
     """Why the small-problem solver returned no result."""
 
-    NOT_SMALL_ARRAYS = "the arguments are not float64 arrays and numbers, or there are too many"
+    NOT_SMALL_ARRAYS = (
+        "the arguments are not float64 arrays and numbers, or there are too many variables"
+    )
     NOT_SIMPLE = "the problem needs the general solver, or an argument is invalid"
 
 
 def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) -> Result | Declined:
-    """Solve a quadratic with one sum and bounds, if it is small and easy."""
+    """Solve a quadratic with one sum and bounds, or return why it was declined."""
     began = perf_counter()
     if upper is None:
         upper = math.inf
     found = _core.small(Q, 0.0 if c is None else c, total, lower, upper, tol)
-    if not found:  # native code returns None and False
+    if not found:  # None: not small arrays; False: not simple
         return Declined.NOT_SMALL_ARRAYS if found is None else Declined.NOT_SIMPLE
     x, gradient, value, n_iter, violation, tolerance, bound, multiplier = found
     # The bounds belong to the caller, who may change them later.

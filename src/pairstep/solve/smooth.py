@@ -4,8 +4,8 @@ In each iteration the function is replaced by its second-order model around the 
 solvers for quadratics minimize the model within the sums and bounds, starting from the minimum of
 the previous model. A line search on the function itself then decides how far to go. If the
 objective has a Hessian this is Newton's method with constraints, which needs few iterations.
-Otherwise curvature is estimated from gradients (`GradientHistory`), and the minimum is a formula if
-no bound is active.
+Otherwise curvature is estimated from gradients (`GradientHistory`), and the minimum has a closed
+form if no bound is active.
 
 - Variables that stay at a bound or breakpoint according to their derivatives are left out of the
   model, so only the Hessian of the others is needed.
@@ -24,7 +24,7 @@ import numpy as np
 from .. import _core
 from .._validation import LARGE, Array
 from ..constraints import Layout
-from ..constraints.layout import GRAIN
+from ..constraints.layout import SUM_ROUNDING
 from ..objectives import L1Penalized, value_and_gradient
 from ..objectives.objective import Indices, sample, second_order
 from ..result import Status
@@ -37,36 +37,45 @@ from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
 # Line search.
-SUFFICIENT = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
+SUFFICIENT_DECREASE = 1e-4  # fraction of the decrease predicted by the slope; the usual value
 # If the objective rises more steeply at the end of a step than it fell at the start, as near the
-# end of its domain, the step is shortened by this factor. Later iterations would only have to go
-# back.
-SHORTEN = 0.9
-SHORTEST = 2.0**-40  # fraction of the step to the model's minimum at which the search gives up
-NOISE = 1e-14  # relative rounding error of a value
+# edge of its domain, the step is multiplied by this factor, down to half its length. Otherwise
+# later iterations would have to undo a part of it.
+OVERSHOOT_FACTOR = 0.9
+MIN_STEP_FRACTION = 2.0**-40  # of the step to the model's minimum; a shorter one hardly changes z
+VALUE_ROUNDING = 1e-14  # relative rounding error of a value, 45 machine epsilons
 
-# Damping, relative to the largest curvature of the model.
+# Damping, relative to the largest curvature of the model. It grows tenfold from the first to the
+# last value while a model fails. A smaller first value needs more models; the last one allows only
+# steps close to rounding errors.
 FIRST_DAMPING = 1e-3
 LAST_DAMPING = 1e12
 
 # Accuracy of the model problems.
-MODEL_ACCURACY = 0.01  # violation of a model's solution relative to that of the current point
-FINEST = 1e-13  # smallest tolerance that rounding allows
+# Violation of a model's solution relative to that of the current point. A larger value needs more
+# models; a smaller one spends time on models that are inaccurate anyway.
+MODEL_ACCURACY = 0.01
+MIN_TOL = 1e-13  # smallest tolerance that a model's solver can reach despite rounding errors
 SAMPLE_TOL = 1e-6  # accurate enough to identify the variables at a bound
-MODEL_ITERATIONS = 1_000_000
+MODEL_ITERATIONS = 1_000_000  # limit per model, the same as `minimize` uses for a quadratic
 
-# Stopping.
-PATIENCE = 5  # iterations in which neither the objective nor the violation decreases
-# The same if curvature is estimated from gradients: violations decrease slowly and irregularly.
+# Stopping. The solve stops after this many consecutive iterations in which neither the objective
+# decreases beyond rounding nor the violation is halved. A larger number repeats useless iterations;
+# a smaller one may stop a slow solve too early.
+PATIENCE = 5
+# The same if curvature is estimated from gradients: violations then decrease slowly and
+# irregularly.
 PATIENCE_WITHOUT_HESSIAN = 100
-# Length of a step, relative to the point, after which to test for a ray of descent.
-LONG = 0.5
-# After this many iterations, twice as many, and so on, the test is thorough. With a Hessian, the
-# value must also have decreased by `tol` since the last test, because Newton's method makes only
-# tiny steps if rounding hides the curvature.
-FIRST_TEST = 32
+# A step whose largest entry is at least this fraction of the largest variable is tested for a ray
+# of descent. A smaller fraction tests more often; a larger one finds unbounded problems later.
+LONG_STEP = 0.5
+# After this many iterations, twice as many, and so on, there is a thorough test. With a Hessian,
+# the solve also stops there unless the value has decreased by `tol` or the violation has been
+# halved since the last test, because Newton's method makes only tiny steps if rounding hides the
+# curvature.
+FIRST_THOROUGH_TEST = 32
 # Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
-FAR = 1e100
+UNBOUNDED_DISTANCE = 1e100
 ALL = slice(None)
 
 
@@ -85,14 +94,14 @@ def _run(task: Task) -> Outcome:
     spread = task.layout.project(np.zeros(task.layout.n))
     if np.array_equal(z, spread):
         value, gradient = _from_sample(task, value, gradient)
-    # The minimum of the previous model; at first a start that is better than the even spread.
+    # The minimum of the previous model; at first z, unless z is only the even spread.
     target = None if np.array_equal(z, spread) else z.copy()
     steps = GradientHistory(len(z))
     damping, moved, idle, best, lowest = 0.0, 0, 0, math.inf, value
     last_test = math.inf, math.inf  # value and violation at the last test
     undamped = False  # whether the last model was convex without damping
     # No minimum is that far away: only a function without a minimum leads there.
-    far = FAR * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
+    far = UNBOUNDED_DISTANCE * (max(np.abs(z).max(), np.abs(task.layout.totals).max()) or 1.0)
     while True:
         current = task.evaluation_from(value, gradient)
         if task.record:
@@ -142,8 +151,8 @@ def _run(task: Task) -> Outcome:
         point, new_value, new_gradient = found
         if not (new_value > -math.inf and np.abs(point).max() < far):
             return Outcome(Status.UNBOUNDED, evaluation=current)
-        test_due = task.n_iter >= FIRST_TEST and task.n_iter.bit_count() == 1
-        if test_due or np.abs(point - z).max() >= LONG * np.abs(z).max():
+        test_due = task.n_iter >= FIRST_THOROUGH_TEST and task.n_iter.bit_count() == 1
+        if test_due or np.abs(point - z).max() >= LONG_STEP * np.abs(z).max():
             falling = direction_of_fall(task, point - z, thorough=test_due)
             if falling is not None:
                 return Outcome(Status.UNBOUNDED, evaluation=current, direction=falling)
@@ -152,7 +161,7 @@ def _run(task: Task) -> Outcome:
             if exact is not None and not gained and current.violation > 0.5 * last_test[1]:
                 return Outcome(Status.STALLED, NO_PROGRESS, current)
             last_test = new_value, current.violation
-        if lowest - new_value > NOISE * _size(
+        if lowest - new_value > VALUE_ROUNDING * _size(
             task, current
         ):  # the value may go up and down by noise
             idle, lowest = 0, new_value
@@ -232,9 +241,9 @@ def _bfgs_minimum(
     current: Evaluation,
     last: Array | None,
 ) -> tuple[Array, bool]:
-    """Return the minimum of the model with estimated curvature, which is convex.
+    """Return the minimum of the model with estimated curvature, and whether the model is convex.
 
-    In late iterations usually no bound is in the way, and it is a formula.
+    In late iterations usually no bound is in the way, and the minimum has a closed form.
     """
     layout, z, gradient = task.layout, task.z[moving], current.gradient[moving]
     hessian = steps.hessian(moving, layout, _guess(current, task.z))
@@ -260,7 +269,7 @@ def _minimum(
     part = _quadratic_task(task, model, layout, members)
     wanted = current.violation * min(MODEL_ACCURACY, current.violation / current.scale)
     part.tol = max(
-        wanted / _core.scale(part.point, current.gradient[members], model.linear), FINEST
+        wanted / _core.scale(part.point, current.gradient[members], model.linear), MIN_TOL
     )
     target = task.z.copy()
     if task.objective.l1_terms is None:
@@ -306,9 +315,9 @@ def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, floa
 
     If the decrease is within the rounding error of the objective, the slope at the new point
     decides instead (the approximate Wolfe condition of Hager and Zhang). Points outside the domain
-    are rejected. Slopes are computed with the gradient minus the multipliers. A direction that
-    keeps the sums does not change by that, but rounding errors of the sums would otherwise enter
-    the slope.
+    are rejected. Slopes are computed with the gradient minus the multipliers. This does not change
+    the slope along a direction that keeps the sums, but otherwise rounding errors of the sums would
+    enter the slope.
     """
     layout, l1_terms = task.layout, task.objective.l1_terms
     direction = target - task.z
@@ -320,9 +329,9 @@ def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, floa
     slope = _core.dot(current.gradient - level, direction) + l1_change
     if not slope < 0:
         return None
-    noise = NOISE * _size(task, current)
+    noise = VALUE_ROUNDING * _size(task, current)
     length = 1.0
-    while length > SHORTEST:
+    while length > MIN_STEP_FRACTION:
         point = target.copy()
         if length < 1:
             point = np.clip(task.z + length * direction, layout.lower, layout.upper)
@@ -330,23 +339,23 @@ def _search(task: Task, current: Evaluation, target: Array) -> tuple[Array, floa
         value, gradient = value_and_gradient(task.objective, point)
         fall = current.value - value
         new_slope = _core.dot(gradient - level, direction) + l1_change
-        if fall >= -SUFFICIENT * length * slope:
+        if fall >= -SUFFICIENT_DECREASE * length * slope:
             if new_slope <= -slope or length < 0.5:
                 return point, value, gradient
-            length *= SHORTEN
+            length *= OVERSHOOT_FACTOR
             continue
-        if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT - 1) * slope:
+        if abs(fall) <= noise and new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope:
             return point, value, gradient
         length *= _shorter(fall, length * slope)
     return None
 
 
 def _level(layout: Layout, multiplier: Array, z: Array, direction: Array) -> Array:
-    """Return the multiplier of each group; without its own part if its sum changes."""
+    """Return each group's multiplier, without that of its limits if the step changes its sum."""
     if not layout.nested:
         return multiplier
     change = np.add.reduceat(direction, layout.starts[:-1])
-    stays = np.abs(change) <= GRAIN * np.maximum.reduceat(np.abs(z), layout.starts[:-1])
+    stays = np.abs(change) <= SUM_ROUNDING * np.maximum.reduceat(np.abs(z), layout.starts[:-1])
     return np.asarray(multiplier[0] + np.where(stays, multiplier[1:], 0.0))
 
 
@@ -357,7 +366,7 @@ def _size(task: Task, current: Evaluation) -> float:
 
 
 def _shorter(fall: float, slope: float) -> float:
-    """Return the factor to shorten a step by: the minimum of a parabola, from 0.1 to 0.5."""
+    """Return the factor to shorten a step by: the minimum of a parabola, clipped to [0.1, 0.5]."""
     if not math.isfinite(fall):
         return 0.5
     return float(np.clip(0.5 * slope / (fall + slope), 0.1, 0.5))

@@ -34,7 +34,7 @@ STEPS = ("auto", "1/L2", "lipschitz", "exact", "backtracking")
 
 
 Length = _core.StepLength  # formula of the step length
-BACKTRACKING = None  # in place of a formula
+BACKTRACKING = None  # takes the place of a `Length`, because no formula gives the step length
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class StepPlan:
     lipschitz : ndarray or None
         Coordinate-wise constants, if the rule or the step uses them.
     next_alpha : callable or None
-        Returns alpha before each iteration.
+        The user's function that returns alpha before each iteration.
     """
 
     length: Any

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core, log
 from .._validation import Array
 from ..constraints import Layout
-from ..constraints.layout import GRAIN
+from ..constraints.layout import SUM_ROUNDING
 from ..kept import kept
 from ..objectives import Objective, rounding_errors, value_and_gradient
 from ..objectives.objective import (
@@ -31,16 +31,24 @@ from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
 
-# See cpp/core/policy.hpp.
-GAIN = _core.NumericalPolicy.gain_per_tol
+# cpp/core/policy.hpp explains these two: the gain that may remain nearby at an optimal point, in
+# units of tol times the objective, and the relative rounding error of a derivative.
+GAIN_PER_TOL = _core.NumericalPolicy.gain_per_tol
 ROUNDING = _core.NumericalPolicy.gradient_rounding
-FLAT = 1e-10  # a curvature that is this small against those of the variables may be none
-# What a gradient elsewhere counts against the one at hand, where the Hessian is not constant.
-ELSEWHERE = 1e-3
-# What can be gained is in no doubt up to this many times the rounding error of the value.
-VALUE_ERRORS = 16
+# Curvature along z, relative to that of the single variables, below which a ray of descent is
+# looked for. A larger value costs products with Q; a smaller one may miss a ray because of rounding
+# errors.
+ZERO_CURVATURE = 1e-10
+# The scale of the gradient of a function that is not quadratic counts as at least this fraction of
+# the scale at the start, because the gradient may be 0 at the optimum. A larger fraction loosens
+# the tolerance of such problems; a smaller one asks for violations that rounding may not allow.
+MIN_SCALE_FRACTION = 1e-3
+# A gain that rounding errors of the gradient leave possible does not put the optimum in doubt if it
+# is at most this many times the rounding error of the value.
+MAX_VALUE_ERRORS = 16
 
-# Relative curvature of a pair below which a quadratic is not convex beyond rounding.
+# A quadratic is not convex if the curvature of some pair, relative to the largest entry of Q, is
+# below minus this number. Smaller negative numbers may be rounding errors.
 NEGATIVE_CURVATURE = 1e-9
 # Convexity is tested with a Cholesky factorization of the whole Hessian up to this many variables,
 # and of the free variables' Hessian up to this many free variables: the cost grows with the cube.
@@ -60,9 +68,9 @@ class Evaluation(NamedTuple):
     size: float  # the size of the terms that cancel in the objective, if known
     multiplier: Array  # one per group; for nested groups, that of their total comes first
     residual: float  # effect on f of the distance of the sums from their totals
-    excess: float  # the violation beyond the tolerance of the two variables that attain it
-    allowed: float  # the tolerance of those two variables
-    tolerance: float  # the tolerance of the two variables with the largest violation
+    excess: float  # the largest violation of a pair minus its own tolerance
+    allowed: float  # the tolerance of that pair
+    tolerance: float  # the tolerance of the pair with the largest violation
     constant: float = 0.0  # the part of the value that a number shared by all costs contributes
     curvature: float = 0.0  # x'Qx, for a quadratic
 
@@ -127,7 +135,8 @@ class Task:
         """Number of iterations without progress after which a solver gives up.
 
         A random or cyclic rule needs many iterations to hit a pair that makes progress, and more if
-        the probabilities are unequal.
+        the probabilities are unequal: 20 n^2 is 40 times the number of pairs. For the other rules
+        see `NumericalPolicy` in cpp/core/policy.hpp.
         """
         n = self.layout.n
         if self.rule.guided:
@@ -234,8 +243,8 @@ class Task:
 
         The tolerance of a quadratic is relative to the terms that cancel in each derivative: |Qx|,
         |c| and the L1 weight. For other functions these terms are unknown. The largest derivative
-        is used instead, and at least a small fraction of the largest derivative elsewhere, because
-        the gradient may be 0 at the optimum.
+        is used instead, and at least `MIN_SCALE_FRACTION` of the largest derivative at the start
+        and at the even spread of the total, because the gradient may be 0 at the optimum.
         """
         self.first_value, self.first_largest = value, _core.largest_size(self.z)
         known = constant_gradient(self.objective)
@@ -243,16 +252,17 @@ class Task:
         if self.objective.linear is None:
             if value == math.inf:
                 raise ValueError(
-                    "the objective's value at the start is inf or nan: give x0 inside its domain"
+                    "the objective's value at the start is inf or NaN: give x0 inside its domain"
                 )
             if self.time_limit < math.inf:  # the limit may interrupt the next gradient
                 self.evaluation_from(value, gradient)
             scale = max(scale, self._scale_elsewhere(gradient))
-            self.least_scale = ELSEWHERE * scale
+            self.least_scale = MIN_SCALE_FRACTION * scale
             return self.tol * scale
         return self._threshold(scale, gradient)
 
     def _scale_elsewhere(self, gradient: Array) -> float:
+        """Return the largest derivative at the even spread of the total; 0 if it is not finite."""
         spread = self.layout.project(np.zeros(self.layout.n))
         if not np.array_equal(spread, self.z):
             with np.errstate(all="ignore"):
@@ -283,7 +293,7 @@ class Task:
         return self._is_within_rounding(current) or self._is_within_last_bits(current)
 
     def tolerance_at(self, current: Evaluation) -> float:
-        """Return the tolerance to report: below the violation exactly if z is not optimal."""
+        """Return the tolerance to report, below the violation if and only if z is not optimal."""
         if current.excess <= 0:
             return current.tolerance
         if self.is_rounded(current):
@@ -291,7 +301,7 @@ class Task:
         return min(current.allowed, current.tolerance)
 
     def _rounding(self, scale: float, gradient: Array) -> Array:
-        """Return a bound of the rounding error of each derivative.
+        """Return a bound on the rounding error of each derivative.
 
         The terms of a derivative may all vanish at the optimum, as for a riskless portfolio, or
         variables may be so large that their last bits matter. So the products in ``sum_j Q_ij x_j``
@@ -301,7 +311,7 @@ class Task:
         relative_error = 0.5 * max(ROUNDING, np.finfo(float).eps * math.sqrt(self.layout.n))
         if self.objective.linear is None:
             least, errors = self.least_scale, rounding_errors(self.objective, self.z)
-            if errors is not None:  # known errors replace the scale of the gradient elsewhere
+            if errors is not None:  # known errors replace `least_scale`
                 least = min(least, float(errors[1].max()) / relative_error)
             return np.full(self.layout.n, relative_error * max(scale, least))
         terms = self._terms(gradient)
@@ -309,7 +319,7 @@ class Task:
         return relative_error * (terms if sizes is None else np.maximum(terms, sizes))
 
     def _largest_rounding(self, scale: float) -> float:
-        """Return a cheap upper bound of the rounding error, by the Cauchy-Schwarz inequality."""
+        """Return a cheap upper bound on the rounding error, by the Cauchy-Schwarz inequality."""
         constants = self.objective.lipschitz
         if self.objective.linear is None or constants is None:
             return 0.0
@@ -324,9 +334,9 @@ class Task:
         return _core.excess(self.point, current.gradient, rounding)[0] <= 0
 
     def _is_within_last_bits(self, current: Evaluation) -> bool:
-        """Return whether the last bits of the largest variable hide all remaining gain.
+        """Return whether the last bits of the largest variable can explain the violation.
 
-        That gain must be negligible relative to the least cost of any curved variable of that size.
+        The remaining gain must also be at most `_least_cost`.
         """
         excess = _core.excess(self.point, current.gradient, self._last_bits(current))[0]
         return excess <= 0 and current.nearby <= self._least_cost
@@ -335,7 +345,7 @@ class Task:
         """Return the effect of the last bits of the largest variable on each derivative.
 
         A sum is exact only up to these bits. So variables that vanish at the optimum, such as risky
-        assets beside a riskless one, may keep that much.
+        assets if there is a riskless one, may keep values of that size.
         """
         rounding = self._rounding(current.scale, current.gradient)
         constants = self.objective.lipschitz
@@ -355,7 +365,7 @@ class Task:
 
     @property
     def _least_cost(self) -> float:
-        """Rounding error relative to the least cost of a curved variable of the largest size."""
+        """Rounding error of the smallest positive term ``Q_ii x^2`` for the largest variable x."""
         constants = self.objective.lipschitz
         if self.objective.linear is None or constants is None or not constants.max() > 0:
             return 0.0
@@ -365,8 +375,8 @@ class Task:
         """Return the bound on ``f(x) - f*`` with rounding errors, and a remark if they leave doubt.
 
         Each derivative may be wrong by the error of the gradient, in either direction. This is as
-        if each variable had a concave L1 term at its value. There is no doubt if little can be
-        gained nearby all the same, or no more than the rounding error of the value.
+        if each variable had a concave L1 term at its value. There is no doubt if, even with these
+        errors, little can be gained nearby, or hardly more than the rounding error of the value.
         """
         errors = rounding_errors(self.objective, self.z)
         if errors is None:
@@ -377,16 +387,18 @@ class Task:
             return (math.inf if math.isnan(known) else known), INEXACT.format(math.inf)
         z, layout, gradient, l1 = self.z, self.layout, current.gradient, -error
         if self.objective.l1_terms is not None:
-            # A breakpoint elsewhere only reduces the gain beyond it, so it is ignored.
+            # A breakpoint that z is not at only reduces the gain beyond it, so it is ignored.
             weight, breakpoint = self.objective.l1_terms
-            at_breakpoint = np.abs(z - breakpoint) <= GRAIN * float(np.abs(z).max())
+            at_breakpoint = np.abs(z - breakpoint) <= SUM_ROUNDING * float(np.abs(z).max())
             gradient = gradient + np.where(at_breakpoint, 0.0, np.sign(z - breakpoint) * weight)
             l1 = np.where(at_breakpoint, weight, 0.0) - error
         point = _core.Point(
             z, layout.lower, layout.upper, l1, z, layout.starts, layout.low, layout.high
         )
         _, bound, nearby, *_ = _core.certify(point, gradient)
-        doubt = nearby > max(current.nearby, self.gain_allowed(current), VALUE_ERRORS * value_error)
+        doubt = nearby > max(
+            current.nearby, self.gain_allowed(current), MAX_VALUE_ERRORS * value_error
+        )
         bound += current.residual + value_error
         return min(bound, known), INEXACT.format(nearby) if doubt else ""
 
@@ -397,13 +409,13 @@ class Task:
         else:
             size = max(current.size, abs(current.value - current.constant))
         # If x is 0 at the optimum, derivatives and variables are both rounding errors.
-        return max(GAIN * self.tol * size, ROUNDING**2 * abs(self.first_value))
+        return max(GAIN_PER_TOL * self.tol * size, ROUNDING**2 * abs(self.first_value))
 
     def aim_lower(self, current: Evaluation) -> bool:
         """Aim at a smaller violation than the one reached; return False if that is not possible.
 
-        Either the variables that decide have smaller terms than others, and so a smaller tolerance,
-        or the remaining gain is too large.
+        The violation that was aimed at is not small enough if the variables with the largest excess
+        have smaller terms than others, and so a smaller tolerance, or if too much gain remains.
         """
         aimed = self.threshold_at(current)
         least = self._least_aim(current.scale, current.gradient)
@@ -453,7 +465,7 @@ class Task:
         return Outcome(Status.STALLED, remark or HIDDEN_CURVATURE)
 
     def direction_of_fall(self, ray: Array) -> Array | None:
-        """Return the direction of the ray, if a quadratic provably falls along it forever."""
+        """Return the direction of the ray, if a quadratic provably falls without bound along it."""
         if has_minimum(self.objective):
             return None
         return direction_of_fall(self.objective, self.layout, self.z, ray)
@@ -466,7 +478,9 @@ class Task:
         linear, constants = self.objective.linear, self.objective.lipschitz
         if linear is None or constants is None or has_minimum(self.objective):
             return None
-        flat = abs(current.curvature) <= FLAT * _core.dot(np.abs(constants) * self.z, self.z)
+        flat = abs(current.curvature) <= ZERO_CURVATURE * _core.dot(
+            np.abs(constants) * self.z, self.z
+        )
         if not flat or (
             np.isfinite(self.layout.lower).all() and np.isfinite(self.layout.upper).all()
         ):
@@ -484,7 +498,7 @@ class Task:
         free = np.flatnonzero((self.z > layout.lower) & (self.z < layout.upper))
         if len(free) > MAX_FREE_CHECKED:
             return _core.Convex.yes
-        # The Hessian of the free variables is often singular; only that of all deserves a remark.
+        # The Hessian of the free variables is often singular, so do not report `but_for_rounding`.
         convex = _core.convex_along(hessian, free, layout.sharing)
         return _core.Convex.no if convex == _core.Convex.no else _core.Convex.yes
 
@@ -520,7 +534,7 @@ NO_IMPROVING_STEP = "the rule returned no step along which the objective decreas
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a solver stopped, a remark for the message, and the final point if it is unchanged."""
+    """Why a solver stopped, a remark for the message, and the evaluation of z if it is known."""
 
     status: Status
     remark: str = ""
