@@ -46,7 +46,7 @@ MULTIPLICATIONS_PER_PAIR = 16.0
 MIN_DEFAULT_ITERATIONS = 10_000_000
 DEFAULT_ITERATIONS_PER_SAMPLE = 100
 # Largest number of iterations and of bytes that is passed to native code, which counts with signed
-# 64-bit integers. The sum of two such numbers still does not overflow.
+# 64-bit integers. It is half of their range, so that adding to it does not overflow.
 MAX_NATIVE_COUNT = 2**62
 
 
