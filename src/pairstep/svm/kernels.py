@@ -92,7 +92,7 @@ def symmetric(K: Any, name: str) -> Any:
     if amount > MAX_ASYMMETRY[K.dtype] * largest:
         raise ValueError(
             f"{name} must be symmetric, but entry [{i}, {j}] is {K[i, j]:.6g} and entry "
-            f"[{j}, {i}] is {K[j, i]:.6g}; if the difference is rounding, pass (K + K.T) / 2"
+            f"[{j}, {i}] is {K[j, i]:.6g}; if the difference is rounding, use (K + K.T) / 2"
         )
     return K if amount <= ROUNDINGS_IGNORED * rounding else (K + K.T) / 2
 

@@ -55,7 +55,8 @@ def restored(Estimator: type[BaseSVM], parameters: dict[str, Any], state: dict[s
     for name, holds in _checks(model):
         if not holds:
             raise ValueError(
-                f"{name} is invalid or inconsistent with the rest of the model; the file is damaged"
+                f"{name} is inconsistent with the rest of the model, or invalid; the file may be "
+                "damaged"
             )
     return model
 
