@@ -181,7 +181,8 @@ def _of_table(
 def _has_labels_first(table: Table, columns: list[int]) -> bool:
     """Return whether the labels are in the first of some columns, rather than in the last.
 
-    Text can only be labels. Otherwise the first column must be named like labels, and the last not.
+    A column of text can only be labels. If both columns have text, or neither, the labels are in
+    the first one only if it is named like labels and the last is not.
     """
     first, last = columns[0], columns[-1]
     if table.is_text(first) != table.is_text(last):

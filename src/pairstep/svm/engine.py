@@ -44,7 +44,8 @@ MAX_ROUNDING_ERRORS = 32
 # Fraction of the tolerance that the rounding of squared norms may take up. If it were larger, `tol`
 # would mean less; if it were smaller, more fits would use the slower sums of differences.
 NORM_ROUNDING = 0.01
-# Error that the rounding of squared norms may cause in a decision, as in support_vectors.cpp.
+# Largest error that the rounding of squared norms may cause in a decision. It must agree with
+# cpp/oracles/support_vectors.cpp, so that CPU and GPU use the same formula.
 DECISION_ROUNDING = 1e-7
 # Numbers sum to 0 if their sum is at most this fraction of the sum of their absolute values: more
 # than rounding errors, and far less than totals that are meant to be nonzero.

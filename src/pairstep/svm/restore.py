@@ -23,7 +23,7 @@ ESTIMATORS: dict[str, type[BaseSVM]] = {
     model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 }
 KEPT = (*SHARED, "support_vectors_", "optimality_", "_label_order")
-MAX_INTEGER = 2**63  # largest parameter: native code has no larger integers
+MAX_INTEGER = 2**63  # limit of integer parameters, which native code stores with 64 bits
 
 
 def state_of(model: Any) -> dict[str, Any]:
