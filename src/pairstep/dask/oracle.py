@@ -121,7 +121,7 @@ class ClusterOracle:
         return "update_gradient", self.number[moved], x, free
 
     def _scan(self) -> tuple[Any, ...]:
-        # The rows are not sorted, so all partitions have about the same number of candidates.
+        # All partitions are expected to have about the same number of candidates.
         count = self.count
         if len(self.partitions.connections) > 2:
             count = min(count, 2 * count // len(self.partitions.connections) + EXTRA_CANDIDATES)

@@ -163,7 +163,7 @@ class RequestHandler:
         self.requests.put(None)
 
     def serve(self, rows: Rows) -> None:
-        """Answer messages until `close` is called, or if none comes within a minute."""
+        """Answer messages until `close` is called. Stop if the first one takes too long."""
         self.open = True
         wait: float | None = MAX_WAIT_FOR_FIRST_CALL
         while (request := self._next(wait)) is not None:

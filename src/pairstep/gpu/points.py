@@ -15,7 +15,7 @@ from .device import SLAB, Device, Packed
 
 # Fraction of the free GPU memory that the data may use, and fraction that the points of a dual may
 # use. The rest is for other duals, working sets and candidates. If larger, these may not fit; if
-# smaller, more data are sent again and again.
+# smaller, more data are sent repeatedly.
 MEMORY_FRACTION = 0.25
 
 # A stripe takes at most this fraction of the memory for points. Only the stripes that do not fit
