@@ -6,7 +6,7 @@ import pytest
 from pairstep.experiments import report, style, tables
 from pairstep.experiments.bounded import occurrence
 from pairstep.experiments.claims import (
-    LITTLE,
+    ALIKE_FACTOR,
     TIE,
     Claim,
     alike,
@@ -62,9 +62,9 @@ def test_one_rule_for_ties():
     assert not better(1.0)
     assert not better(TIE)
     assert better(TIE + 1e-9)
-    assert alike(LITTLE - 1e-9)
-    assert not alike(LITTLE)
-    assert not alike(1 / LITTLE)
+    assert alike(ALIKE_FACTOR - 1e-9)
+    assert not alike(ALIKE_FACTOR)
+    assert not alike(1 / ALIKE_FACTOR)
 
 
 def test_consistent_is_at_every_level_not_in_the_mean():

@@ -1,7 +1,7 @@
 """Options in the spelling of LIBSVM's `svm-train` and `svm-predict`, translated to ours.
 
 Most of LIBSVM's options are plain short forms (``-c 10``, ``-g 0.5``), which the parsers of `train`
-and `tune` list beside the long ones. This module translates those that argparse cannot express.
+and `tune` list next to the long ones. This module translates those that argparse cannot express.
 """
 
 from __future__ import annotations

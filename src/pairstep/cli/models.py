@@ -50,26 +50,34 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file to write; - for standard output")
     parser.add_argument(
         "-t", "--kernel", choices=KERNELS, type=kernel, metavar="NAME",
-        help=f"{', '.join(KERNELS)} (default: rbf)",
+        help=f"kernel: {', '.join(KERNELS)} (default: rbf)",
     )  # fmt: skip
-    parser.add_argument("-d", "--degree", metavar="N", type=int, help="of poly (default: 3)")
+    parser.add_argument("-d", "--degree", metavar="N", type=int, help="degree of poly (default: 3)")
     parser.add_argument(
-        "-r", "--coef0", metavar="X", type=number, help="of poly and sigmoid (default: 0)"
+        "-r",
+        "--coef0",
+        metavar="X",
+        type=number,
+        help="constant term of poly and sigmoid (default: 0)",
     )
     parser.add_argument(
         "-e", "--tol", metavar="X", type=number,
         help="KKT violation at which to stop (default: 0.001)",
     )  # fmt: skip
     parser.add_argument(
-        "-m", "--cache-size", metavar="MB", type=number, help="cache of kernel rows (default: 200)"
+        "-m",
+        "--cache-size",
+        metavar="MB",
+        type=number,
+        help="memory for kernel rows (default: 200)",
     )
     parser.add_argument(
         "--class-weight", metavar="LABEL=X", action="append",
-        help="multiply C of a class by X, or balanced; repeat for other classes (also -wLABEL X)",
+        help="multiply C of a class by X, or balanced; can be repeated (also -wLABEL X)",
     )  # fmt: skip
     parser.add_argument(
         "--scale", action="store_true",
-        help="standardize features; the model keeps means and deviations for predict",
+        help="standardize features; the model stores the scaling for predict",
     )  # fmt: skip
     parser.add_argument("--jobs", metavar="N", type=int, help="number of threads (default: all)")
     parser.add_argument(
@@ -120,7 +128,10 @@ def training_samples(options: argparse.Namespace) -> Samples:
         precomputed=options.kernel == "precomputed",
     )  # fmt: skip
     if supervised and samples.y is None:
-        raise ValueError(f"{options.data} has no labels")
+        raise ValueError(
+            f"{options.data} has no labels, which --type {options.type} needs; in an npz file they "
+            "are the array y"
+        )
     if options.type in ("svc", "nusvc") and samples.guessed_label is not None:
         require_classes(options.data, samples)
     if options.kernel == "precomputed":
@@ -173,7 +184,7 @@ def class_weights(texts: Sequence[str] | None, labels: NDArray[Any] | None) -> A
             weight = -1.0
         if not name or weight < 0:
             raise ValueError(
-                f"--class-weight must be LABEL=X, X a number of at least 0, or balanced; got {text}"
+                f"--class-weight must be balanced, or LABEL=X with a number X >= 0; got {text}"
             )
         matching = [label for label in classes if _same(label, name)]
         if not matching:
@@ -196,7 +207,7 @@ def scaler(options: argparse.Namespace, samples: Samples) -> Any:
     if not options.scale:
         return None
     if options.kernel == "precomputed":
-        raise ValueError("--scale is for features, and a precomputed kernel has none: remove it")
+        raise ValueError("--scale cannot be used with --kernel precomputed, which has no features")
     if options.libsvm:
         raise ValueError(
             "--scale: LIBSVM's model format cannot keep the scaling; remove --libsvm, or scale the "
@@ -215,7 +226,9 @@ def write_model(options: argparse.Namespace, model: Any, samples: Samples) -> No
     from .. import svm
 
     if options.model == DASH and sys.stdout.isatty():
-        raise ValueError("will not write a model to a terminal: give a file, or a pipe behind -")
+        raise ValueError(
+            "will not write a model to a terminal: give a file instead of -, or pipe the output"
+        )
     if samples.names is not None:
         first = model[0] if hasattr(model, "steps") else model
         first.feature_names_in_ = np.array(samples.names, object)

@@ -37,7 +37,12 @@ def add_to(commands: Any) -> None:
     )
     add_samples(parser)
     parser.add_argument("model", help="file that train, tune or LIBSVM has written")
-    parser.add_argument("out", nargs="?", default=DASH, help="one line per sample (default: -)")
+    parser.add_argument(
+        "out",
+        nargs="?",
+        default=DASH,
+        help="file for the predictions, one line per sample (default: -, standard output)",
+    )
     parser.add_argument(
         "--probability", action="store_true",
         help="write csv: the predicted class and the probability of each class (also -b 1)",

@@ -43,20 +43,26 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument(
         "--figure", metavar="NAME", action="append", choices=[figure.value for figure in Figure],
-        help="only this one; can be repeated",
+        help="run only this experiment; can be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--seeds", metavar="SEED", type=seed, nargs="+",
-        help="of the random problems (default: 0 1 2 3)",
+        help="seeds of the random problems (default: 0 1 2 3; with --quick: 0 1)",
     )  # fmt: skip
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("results"), help="default: results"
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("results"),
+        help="folder for the results (default: results)",
     )
-    parser.add_argument("--quick", action="store_true", help="small problems, within 20 seconds")
+    parser.add_argument(
+        "--quick", action="store_true", help="small problems that take less than 20 seconds"
+    )
     parser.add_argument(
         "--redraw",
         action="store_true",
-        help="only draw again, from the CSV files in DIR",
+        help="only redraw the figures and the report from the files in DIR",
     )
     parser.set_defaults(run=run)
 
@@ -70,7 +76,7 @@ def seed(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the experiments; report errors of the system on one line."""
+    """Run the experiments; print system errors on one line."""
     folder = options.out / ".parts"
     kept = f" Finished parts are in {folder}; run the same command again to continue."
     message = f"\nInterrupted.{'' if options.redraw else kept}"
@@ -90,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def experiment(options: argparse.Namespace) -> int:
-    """Measure and draw, or only draw."""
+    """Measure and draw, or only draw; return the exit code."""
     if importlib.util.find_spec("matplotlib") is None:
         return complain("drawing needs matplotlib: pip install 'pairstep[plots]'")
     from .. import experiments
@@ -101,7 +107,7 @@ def experiment(options: argparse.Namespace) -> int:
         return complain(f"--out {out} is not a folder")
     if options.redraw:
         if not (out / "claims.json").exists():
-            return complain(f"{out} has nothing to draw: there is no claims.json")
+            return complain(f"{out} has no claims.json to draw from; run without --redraw first")
         print(experiments.redraw(out))
         return 0
     scale = QUICK if options.quick else Scale()

@@ -10,8 +10,9 @@ import numpy as np
 def score_line(model: Any, y: Any, predicted: Any) -> str:
     """Return the score of predictions on one line.
 
-    Classification and labels -1 and 1 give the accuracy, regression the squared error and R2, and
-    other novelty detection the fraction of outliers.
+    For regression it is the mean squared error and R2. For classification, and for novelty
+    detection with the labels -1 and 1, it is the accuracy. For novelty detection with other labels,
+    it is the fraction of outliers.
     """
     from sklearn.base import is_classifier, is_regressor
 

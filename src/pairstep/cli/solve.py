@@ -12,7 +12,7 @@ from .models import number
 if TYPE_CHECKING:
     from ..result import Result
 
-KNOWN = {"Q", "F", "d", "c", "lower", "upper", "total"}  # arrays of an npz file, beside names
+KNOWN = {"Q", "F", "d", "c", "lower", "upper", "total"}  # arrays of an npz file besides `names`
 
 EXAMPLES = """\
 examples:
@@ -27,10 +27,10 @@ optionally the columns c, lower and upper:
   bonds,0.003,0.001,-0.004,0.6
   stocks,0.001,0.030,-0.014,1
 
-An npz file has an array Q, or F and d for F'F + diag(d), and optionally c, lower, upper, total and
-names. By default variables are at least 0 and have no upper bound. --lower and --upper apply to
-every variable beside the bounds in the file: the tighter of both holds. The total is that of
---total, or else of the file, or else 1.
+An npz file has an array Q, or F and optionally d for Q = F'F + diag(d), and optionally c, lower,
+upper, total and names. By default variables are at least 0 and have no upper bound. --lower and
+--upper apply to every variable, in addition to the bounds in the file: the tighter bound counts.
+The total is taken from --total, otherwise from the file, and otherwise it is 1.
 """
 
 
@@ -47,17 +47,20 @@ def add_to(commands: Any) -> None:
         "out",
         nargs="?",
         default="-",
-        help="csv or npz file of the weights (default: -)",
+        help="csv or npz file to write the weights to (default: -, standard output)",
     )
     parser.add_argument("--total", metavar="X", type=number, help="sum of the variables")
     parser.add_argument("--lower", metavar="X", type=number, help="lower bound of every variable")
     parser.add_argument("--upper", metavar="X", type=number, help="upper bound of every variable")
-    parser.add_argument("--tol", metavar="X", type=number, default=1e-8, help="default: 1e-8")
+    parser.add_argument(
+        "--tol", metavar="X", type=number, default=1e-8,
+        help="relative KKT violation at which to stop (default: 1e-8)",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the problem, solve it and write the weights."""
+    """Read the problem, solve it and write the weights; return the exit code."""
     import numpy as np
 
     from .. import solve_qp
@@ -80,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
     with output(options.out) as out:
         write(out, names, result, npz=options.out.endswith(".npz"))
     if not result.success:
-        return complain(str(result.message)) - 1
+        complain(str(result.message))
+        return 1  # not 2, which is for errors of the user
     report(
         f"{result.status}: objective {result.fun:.10g}, at most {result.suboptimality_bound:.2g} "
         "above the optimum",
@@ -104,7 +108,10 @@ def read_problem(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
         hint = did_you_mean(unknown[0], KNOWN)
         raise ValueError(f"unknown array {unknown[0]!r}{hint}; use {', '.join(sorted(KNOWN))}")
     if ("Q" in found) == ("F" in found) or ("d" in found and "F" not in found):
-        raise ValueError("the file must have an array Q, or arrays F and d")
+        raise ValueError(
+            "the file must have either an array Q, or an array F and optionally d; it has "
+            f"{', '.join(sorted(found)) or 'none'}"
+        )
     if "F" in found:
         found["Q"] = found.pop("F"), found.pop("d", 0.0)
     if "total" in found:

@@ -48,17 +48,23 @@ def add_to(commands: Any) -> None:
     add_samples(parser)
     parser.add_argument(
         "-s", "--type", choices=TYPES, type=svm_type, default="svc", metavar="NAME",
-        help=f"{', '.join(TYPES)} (default: svc)",
+        help=f"type of SVM: {', '.join(TYPES)} (default: svc)",
     )  # fmt: skip
     parser.add_argument("-c", "--c", metavar="X", type=number, help="cost of errors (default: 1)")
     parser.add_argument(
         "-g", "--gamma", metavar="X", type=gamma,
-        help="of poly, rbf and sigmoid: a number, scale or auto (default: scale)",
+        help="gamma of poly, rbf and sigmoid: a number, scale or auto (default: scale)",
     )  # fmt: skip
     parser.add_argument(
-        "-n", "--nu", metavar="X", type=number, help="of nusvc, nusvr and oneclass (default: 0.5)"
+        "-n",
+        "--nu",
+        metavar="X",
+        type=number,
+        help="nu of nusvc, nusvr and oneclass (default: 0.5)",
     )
-    parser.add_argument("-p", "--epsilon", metavar="X", type=number, help="of svr (default: 0.1)")
+    parser.add_argument(
+        "-p", "--epsilon", metavar="X", type=number, help="epsilon of svr (default: 0.1)"
+    )
     parser.add_argument(
         "--probability", action="store_true", default=None,
         help="also fit class probabilities (also -b 1)",
@@ -96,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         began = time.perf_counter()
         model.fit(samples.X, samples.y)
         seconds = time.perf_counter() - began
-    # Write the model first: printing can fail if nobody reads the output any more.
+    # Write the model first: printing fails if the reader of the output has exited.
     write_model(options, model, samples)
     if options.cv is not None:
         line = score_line(model, samples.y, predicted)

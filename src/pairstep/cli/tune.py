@@ -50,19 +50,23 @@ def add_to(commands: Any) -> None:
     add_samples(parser)
     parser.add_argument(
         "-s", "--type", choices=SEARCHES, type=svm_type, default="svc", metavar="NAME",
-        help=f"{', '.join(SEARCHES)} (default: svc)",
+        help=f"type of SVM: {', '.join(SEARCHES)} (default: svc)",
     )  # fmt: skip
     several = {"nargs": "+", "metavar": "X"}
     parser.add_argument(
         "-c", "--c", type=number, **several,
-        help="values to try (default: 10 values from 0.01 to 1000)",
+        help="values of C to try (default: 10 values from 0.01 to 1000)",
     )  # fmt: skip
     parser.add_argument(
         "-g", "--gamma", type=gamma, **several,
-        help="values to try (default: 10 values around scale)",
+        help="values of gamma to try (default: 10 values around that of scale)",
     )  # fmt: skip
     parser.add_argument(
-        "-p", "--epsilon", type=number, **several, help="of svr: values to try (default: 0.1)"
+        "-p",
+        "--epsilon",
+        type=number,
+        **several,
+        help="values of epsilon to try, for svr (default: 0.1)",
     )
     parser.add_argument(
         "-v", "--cv", metavar="N", type=int, default=5, help="number of folds (default: 5)"
@@ -70,9 +74,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--seed", metavar="N", type=int, help="shuffle the samples with this seed")
     parser.add_argument(
         "--halving", action="store_true", default=None,
-        help="score all candidates on a ninth of the samples, and only the best on more",
+        help="score all candidates on a ninth of the samples, and only the best ones on all",
     )  # fmt: skip
-    parser.add_argument("--checkpoint", metavar="FILE", help="default: MODEL.checkpoint")
+    parser.add_argument(
+        "--checkpoint", metavar="FILE", help="file of scores (default: MODEL.checkpoint)"
+    )
     add_model(parser)
     parser.set_defaults(run=run)
 
@@ -99,13 +105,14 @@ def run(options: argparse.Namespace) -> int:
         parameters["class_weight"] = class_weights(options.class_weight, samples.y)
         search.set_params(class_weight=parameters["class_weight"])
     if scaling := scaler(options, samples):
-        # Scale once, by all samples, so that the folds can share kernel matrices.
+        # Scale once, with the means of all samples, so that the folds can share kernel matrices.
         samples = replace(samples, X=scaling.fit_transform(samples.X))
     path = options.checkpoint
     if path is None and options.model != DASH:
         path = f"{options.model}.checkpoint"
     if path is not None:
-        # Scores depend on all of these. Each line of the checkpoint names its own candidate.
+        # The scores depend on these parameters, which identify the search. The values that it
+        # tries are not among them, because each line of the checkpoint has its candidate.
         decisive = {k: v for k, v in parameters.items() if k not in ("Cs", "gammas", "epsilons")}
         decisive.pop("n_jobs", None)
         about = fingerprint(samples.X, samples.y, options.type, decisive, __version__)

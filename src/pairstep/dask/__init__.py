@@ -15,12 +15,17 @@ Examples
 
 from ..extras import needed
 
-# The oldest version of dask and distributed that works.
-OLDEST = "2025.1"
+# The oldest version of dask and distributed that works (year and month).
+MIN_DASK_VERSION = "2025.1"
 
 _version = needed("distributed", "pairstep.dask").__version__
-if [int(part) for part in _version.split(".")[:2]] < [int(part) for part in OLDEST.split(".")]:
-    raise ImportError(f"pairstep.dask needs dask and distributed {OLDEST} or newer, got {_version}")
+if [int(part) for part in _version.split(".")[:2]] < [
+    int(part) for part in MIN_DASK_VERSION.split(".")
+]:
+    raise ImportError(
+        f"pairstep.dask needs dask and distributed {MIN_DASK_VERSION} or newer, got {_version}: "
+        "pip install -U 'pairstep[dask]'"
+    )
 
 from .estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM  # noqa: E402
 

@@ -25,11 +25,13 @@ from .. import log
 from .partition import WAITING_FOR_ROWS, Answer, Calls, hold_rows, pack, register_handler
 from .waiting import NO_WORKERS_LEFT, ProgressWatch, abandon_worker, timeout, workers_of
 
-# Seconds that a lost worker has to restart before a worker that already has rows takes its rows.
+# Seconds that a lost worker has to restart before its rows go to a worker that already has rows. If
+# larger, a fit waits longer for a worker that never returns; if smaller, one worker more often has
+# twice the rows, and memory, of the others.
 RESTART_GRACE = 5.0
-# Times in a row that partitions may be lost before the fit is given up.
+# Number of times in a row that partitions may be lost before the fit is given up.
 MAX_ATTEMPTS = 5
-# Seconds between two looks for a new worker.
+# Seconds between two queries for a new worker. Each one is a request to the scheduler.
 POLL_INTERVAL = 0.1
 
 
@@ -90,7 +92,10 @@ class Partitions:
     def __post_init__(self) -> None:
         workers = self.client.sync(workers_of, self.client)
         if not workers:
-            raise RuntimeError("the cluster of this client has no workers; start some first")
+            raise RuntimeError(
+                "the cluster of this client has no workers; start some, for example with "
+                "cluster.scale(2)"
+            )
         rows = int(self.X.shape[0])
         chosen = dict(list(workers.items())[: max(min(len(workers), rows), 1)])
         ends = (np.cumsum(list(chosen.values())) * rows // sum(chosen.values())).tolist()
@@ -126,7 +131,7 @@ class Partitions:
         """Send each partition its calls; return their answers.
 
         A partition that had to be restored gets the calls `again` instead, because restoring it has
-        brought it to the present state of the coordinator. By default it gets its calls.
+        already applied all changes that the coordinator knows of. By default it gets its calls.
         """
         self.traffic.rounds += 1
         answers = self._exchange(self.connections, each)
@@ -182,7 +187,7 @@ class Partitions:
         if connection.comm is None or connection.task is None or connection.rows is None:
             raise LostError(f"worker {connection.worker} cannot be reached", connection.worker)
         await _within_timeout(connection, connection.comm.write(message))
-        # Strings are signs of life; the answer is a list.
+        # Strings are heartbeats; the answer is a list.
         while isinstance(
             received := await _within_timeout(connection, connection.comm.read()), str
         ):

@@ -55,7 +55,7 @@ class ClusterPlan(FitPlan):
     """A fit whose data and solver are on a cluster; mixed into the plan of the local estimator."""
 
     def check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Read what the matrix on the cluster knows of its rows, which the workers have checked."""
+        """Read the properties of the matrix on the cluster, whose rows the workers have checked."""
         self.state["_sparse"], self.model.n_features_in_ = X.sparse, X.shape[1]
         self.model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if X.names is not None:

@@ -21,21 +21,22 @@ from .matrix import ClusterMatrix
 from .partition import Answer, Calls
 
 # The problem is shrunk if at most this fraction of its variables stays active: each shrinking costs
-# a round, and the gradients of the others must be recomputed later.
-SHRINK_BELOW = 0.7
+# a round, and the gradients of the other variables must be recomputed later.
+MAX_ACTIVE_FRACTION = 0.7
 
-# Candidates of each direction that are requested in advance: the number that the block solver
-# mostly needs.
-USUAL_COUNT = 256
+# Candidates for each direction that are requested in advance, together with the update of the
+# gradient: the larger of this number, which the block solver usually needs, and this fraction of
+# the last working set. If larger, answers are longer; if smaller, extra rounds are more frequent.
+MIN_CANDIDATES_REQUESTED = 256
+CANDIDATES_PER_MEMBER = 1 / 8
 
-# Fraction of a working set that the next request has in advance.
-REQUEST_FRACTION = 1 / 8
-
-# Candidates that each of many partitions sends beyond twice its part of the count: the most
-# violating variables are not spread evenly.
+# With more than two partitions, each sends twice its part of the candidates plus this many, because
+# the most violating variables are not spread evenly.
 EXTRA_CANDIDATES = 16
 
-# Derivatives are recomputed if they are within this many errors of the extreme ones.
+# Derivatives are recomputed if they are within this many errors of the extreme one. If larger, more
+# derivatives are recomputed; if smaller, the true extreme may be missed, since the errors of most
+# derivatives are not known.
 ERROR_MARGIN = 8
 
 
@@ -57,7 +58,7 @@ class ClusterOracle:
         self.changed = np.zeros(0, np.int64)  # in this order
         self.levels: list[Array] = []  # the multiplier intervals of each shrinking
         self.sizes = [len(dual.z)]  # active variables on each level
-        self.count, self.with_free = USUAL_COUNT, False
+        self.count, self.with_free = MIN_CANDIDATES_REQUESTED, False
         self.found: tuple[Indices, Array] | None = None  # the candidates of the last round
         # Calls that make a restored partition recompute the gradients that the others have.
         self.verified: Calls = []
@@ -73,7 +74,7 @@ class ClusterOracle:
         largest = max(answer[-1][0] for answer in norms)
         self.largest = largest_value(matrix.kernel, largest)
         usual = sum(answer[-1][1] for answer in norms) / len(dual.z)
-        # The error of a kernel value: at most, and between points of average size.
+        # The error of a kernel value: the largest one, and that of points with average norms.
         self.rounding, self.usual_rounding = (
             self._rounding(square) if single else 0.0 for square in (largest, usual)
         )
@@ -120,7 +121,7 @@ class ClusterOracle:
         return "update_gradient", self.number[moved], x, free
 
     def _scan(self) -> tuple[Any, ...]:
-        # Rows are in their original order, so each partition has about its part of the candidates.
+        # All partitions are expected to have about the same number of candidates.
         count = self.count
         if len(self.partitions.connections) > 2:
             count = min(count, 2 * count // len(self.partitions.connections) + EXTRA_CANDIDATES)
@@ -140,7 +141,7 @@ class ClusterOracle:
         return answers
 
     def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array, float, float]:
-        """Merge the candidates of the partitions; mostly they came with the last answer."""
+        """Merge the candidates of the partitions, which usually came with the last answer."""
         if count > self.count or (with_free and not self.with_free):
             self.found = None
             self.count, self.with_free = max(self.count, count), with_free
@@ -154,7 +155,7 @@ class ClusterOracle:
 
     def fill_block(self, members: Indices, out: Array) -> None:
         """Compute the block here; the rows of its members came with the candidates."""
-        self.count = max(USUAL_COUNT, int(REQUEST_FRACTION * len(members)))
+        self.count = max(MIN_CANDIDATES_REQUESTED, int(CANDIDATES_PER_MEMBER * len(members)))
         exact = self.with_free or not self.single
         self.matrix.fill_block(self.dual.rows[members], exact, self.threads, out)
 
@@ -166,9 +167,10 @@ class ClusterOracle:
     def recompute_gradient(self) -> None:
         """Recompute the derivatives that may be the extreme ones of a group over all partitions.
 
-        These are within a margin of the extreme one: `ERROR_MARGIN` times the largest error found
-        so far, or that one support vector alone could make. The margin grows with the errors found,
-        until no derivative within it is left.
+        These are within a margin of the extreme one. The margin is at least `tol`, and at least
+        `ERROR_MARGIN` times the error that the rounding of one kernel value could cause. It grows
+        to `ERROR_MARGIN` times the largest error found. The method ends when all derivatives within
+        the margin are recomputed.
         """
         largest = float(np.abs(self.dual.z).max(initial=0.0))
         margin, error, restart = max(self.tol, ERROR_MARGIN * largest * self.rounding), 0.0, True
@@ -190,9 +192,9 @@ class ClusterOracle:
         return np.stack([each[:, :, 0].max(axis=0), each[:, :, 1].min(axis=0)], axis=1)
 
     def shrink(self, intervals: Array) -> int:
-        """Continue with the variables that stay active; return their number, 0 if too many."""
+        """Continue with the variables that stay active; return their number, or 0 if not shrunk."""
         left = sum(answer[0] for answer in self.partitions.call_all([("active", intervals)]))
-        if left < 2 or left > SHRINK_BELOW * self.sizes[-1]:
+        if left < 2 or left > MAX_ACTIVE_FRACTION * self.sizes[-1]:
             return 0
         self.levels.append(intervals)
         self.sizes.append(left)

@@ -39,12 +39,14 @@ def pack(message: Calls | Answer | Exception) -> list[Serialized]:
     return [Serialized(*serialize(message, serializers=["pickle"], on_error="raise"))]
 
 
-# Seconds between two signs of life of a partition that has not answered yet.
-HEARTBEAT = 1.0
-# These are the signs of life.
+# Seconds between two heartbeats of a partition that is still working on its answer. It must be well
+# below dask's setting pairstep.timeout, after which a silent partition counts as lost.
+HEARTBEAT_INTERVAL = 1.0
+# The heartbeat messages: the partition computes, or dask has not delivered its rows yet.
 BUSY, WAITING_FOR_ROWS = "busy", "waiting for rows"
-# Seconds that a partition waits for the first message, in case its coordinator has died.
-MAX_UNCLAIMED = 60.0
+# Seconds that a partition waits for the first message. After that, it frees its rows, because its
+# coordinator may have died. If smaller, a slow coordinator loses its partitions.
+MAX_WAIT_FOR_FIRST_CALL = 60.0
 
 
 MIXED = (
@@ -161,9 +163,9 @@ class RequestHandler:
         self.requests.put(None)
 
     def serve(self, rows: Rows) -> None:
-        """Answer messages until `close` is called."""
+        """Answer messages until `close` is called. Stop if the first one takes too long."""
         self.open = True
-        wait: float | None = MAX_UNCLAIMED
+        wait: float | None = MAX_WAIT_FOR_FIRST_CALL
         while (request := self._next(wait)) is not None:
             wait = None
             calls, future = request
@@ -187,7 +189,7 @@ _handlers: dict[str, RequestHandler] = {}  # by the name of the partition's task
 def hold_rows(parts: list[Any], name: str) -> None:
     """Hold rows until the coordinator releases them. This is the long-running task."""
     worker = get_worker()
-    secede()  # leaves the worker's thread to other tasks
+    secede()  # so that the worker's thread pool can run other tasks
     handler = _handlers.setdefault(name, RequestHandler())
     try:
         handler.serve(Rows(parts, worker.state.nthreads))
@@ -207,7 +209,7 @@ async def serve_connection(comm: Comm, partition: str) -> Status:
         while True:
             (calls,) = await comm.read()
             work = asyncio.wrap_future(handler.submit(calls))
-            while not (await asyncio.wait([work], timeout=HEARTBEAT))[0]:
+            while not (await asyncio.wait([work], timeout=HEARTBEAT_INTERVAL))[0]:
                 await comm.write(BUSY if handler.open else WAITING_FOR_ROWS)
             await comm.write(work.result())
     except CommClosedError:

@@ -92,10 +92,10 @@ class ClusterBackEnd:
     def verify(
         self, dual: Dual, gradient: Array, stop: _core.StopReason, n_iter: int, tol: float
     ) -> Outcome:
-        """Check the gradient of the support vectors and of the rows that decide on the violation.
+        """Check the gradient of the support vectors and of the rows that determine the violation.
 
-        The other rows are on the workers. The oracle has recomputed the gradient of those that come
-        close to deciding, so their error is about that of the deciding rows.
+        The other rows are only on the workers. The oracle has recomputed the gradient of those that
+        come close to determining it, so their error is about as large as that of the rows checked.
         """
         deciding = _deciding(dual, gradient)
         known = (dual.z != 0) | deciding

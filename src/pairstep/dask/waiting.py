@@ -20,9 +20,11 @@ from distributed.utils import wait_for
 
 # The default of dask's setting pairstep.timeout.
 DEFAULT_TIMEOUT = "30s"
-# Checks per timeout whether workers compute what a fit waits for.
+# Number of checks per timeout whether workers still compute what a fit waits for. Each one is a
+# request to the scheduler; with fewer checks, a stalled fit ends later.
 CHECKS_PER_TIMEOUT = 10
-# A worker counts as silent only after missing this many heartbeats, however short the timeout.
+# A worker counts as silent only after missing this many heartbeats, however short the timeout is: a
+# single heartbeat may be late.
 MISSED_HEARTBEATS = 3
 NO_WORKERS_LEFT = "the cluster has no workers left"
 
@@ -60,10 +62,10 @@ async def abandon_worker(client: Client, worker: str) -> None:
 
 
 class ProgressWatch:
-    """Checks that the workers compute some futures; `check` raises if none has for too long.
+    """Checks that the workers compute some futures; `check` raises if no worker has for too long.
 
-    A task that a worker is processing may take any time while the worker sends heartbeats, and so
-    may a transfer while data arrive. So the wait ends if the tasks end.
+    A task may take any time while its worker sends heartbeats, and so may a transfer while data
+    arrive.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future], what: str):
@@ -72,7 +74,7 @@ class ProgressWatch:
         self.last_progress = time.monotonic()
 
     async def check(self) -> None:
-        """Check for progress, and unregister workers that should make it and are silent."""
+        """Check for progress, and unregister the workers of these tasks that are silent."""
         query = _progress_query([future.key for future in self.futures], timeout())
         busy, copies, silent = await query_scheduler(
             self.client, lambda: self.client.run_on_scheduler(query)
@@ -147,11 +149,11 @@ async def _gathered(client: Client, futures: Any, name: str) -> Any:
     try:
         while not (await asyncio.wait([work], timeout=timeout() / CHECKS_PER_TIMEOUT))[0]:
             await watch.check()
-        await workers_of(client)  # raises if the result is only that the scheduler is gone
+        await workers_of(client)  # raises ConnectionError if the scheduler is gone
         (result,) = work.result()
         if isinstance(result, BaseException):
             raise result
         return result
     finally:
         for future in flat:
-            future.release()  # ends the coroutines that wait for it
+            future.release()  # also ends the coroutines that wait for the future

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 KINDS = "biufU"  # dtype kinds of numbers and text; object arrays would need pickle
 
 # Limit of the decompressed size: MAX_EXPANSION times the size of the file, plus EXPANSION_ALLOWANCE
-# bytes so that small files of repeated values can be read. deflate can expand by a factor of 1000.
+# bytes so that small files of repeated values can be read. A hostile file can expand by a factor of
+# 1000 (deflate), so a larger limit lets it take more memory; a smaller one rejects sparse data.
 MAX_EXPANSION = 250
 EXPANSION_ALLOWANCE = 2**26
 
@@ -66,7 +67,10 @@ def read_npz(file: BinaryIO, *, packed: bool = True) -> dict[str, NDArray[Any] |
         limit = EXPANSION_ALLOWANCE + MAX_EXPANSION * size if packed else size
         claimed = sum(member.file_size for member in members)
         if claimed > limit:
-            raise ValueError(f"the npz file of {size} bytes claims to hold {claimed}")
+            raise ValueError(
+                f"the npz file of {size} bytes claims to hold {claimed} bytes, more than the limit "
+                f"of {limit}"
+            )
         if not packed and any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("the npz file is compressed, but models are never compressed")
         found: dict[str, NDArray[Any] | bytes] = {}

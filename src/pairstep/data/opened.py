@@ -17,7 +17,8 @@ from .npz import DAMAGED_FILE_ERRORS, EXPANSION_ALLOWANCE, MAX_EXPANSION
 
 # Compression libraries by the first bytes of their files.
 LIBRARIES: dict[bytes, Any] = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
-CHUNK_BYTES = 2**20  # decompressed between two checks of the size
+# Bytes decompressed between two checks of the size: the limit is exceeded by at most this much.
+CHUNK_BYTES = 2**20
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises
     ------
     ValueError
-        If it is damaged, or decompresses to more than 250 times its size.
+        If it is damaged, or decompresses to more than 64 MB plus 250 times its size.
     OSError
         If it cannot be read, for example because standard input is closed.
     """
@@ -57,7 +58,10 @@ def _decompress(library: Any, file: BinaryIO, limit: int) -> BinaryIO:
         with library.open(file) as stream:
             while chunk := stream.read(CHUNK_BYTES):
                 if content.tell() + len(chunk) > limit:
-                    raise ValueError(f"the file decompresses to more than {limit} bytes")
+                    raise ValueError(
+                        f"the file decompresses to more than {limit} bytes; if you trust it, "
+                        "decompress it first"
+                    )
                 content.write(chunk)
     except (OSError, lzma.LZMAError, *DAMAGED_FILE_ERRORS) as error:
         raise ValueError(f"a damaged {library.__name__} file: {error}") from error

@@ -164,12 +164,13 @@ def _of_table(
         others = [k for k in range(width) if wanted is None or k not in wanted]
         if others:
             at = others[0] if _has_labels_first(table, others) else others[-1]
-            place = "first" if at == 0 else "last" if at == width - 1 else f"{at + 1}th"
-            guessed = f"the {place} column" + (f" ({table.names[at]})" if table.headed else "")
+            ends = {width - 1: "the last column", 0: "the first column"}
+            guessed = ends.get(at, f"column {at + 1}")
+            guessed += f" ({table.names[at]})" if table.headed else ""
     if wanted is None:
         wanted = [k for k in range(width) if k != at]
     if not wanted:
-        raise ValueError("the table has no column except the labels")
+        raise ValueError("the table must have at least one column other than the labels")
     X = table.numbers(wanted)
     if not len(X):
         raise ValueError("the file has no samples")
@@ -178,9 +179,10 @@ def _of_table(
 
 
 def _has_labels_first(table: Table, columns: list[int]) -> bool:
-    """Return whether the first of some columns has the labels, rather than the last.
+    """Return whether the labels are in the first of some columns, rather than in the last.
 
-    Text can only be labels. Otherwise the first column must be named like labels, and the last not.
+    A column of text can only be labels. If both columns have text, or neither, the labels are in
+    the first one only if it is named like labels and the last is not.
     """
     first, last = columns[0], columns[-1]
     if table.is_text(first) != table.is_text(last):

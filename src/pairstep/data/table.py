@@ -1,4 +1,4 @@
-"""Tables from csv and parquet files: named columns, one of which may have the labels."""
+"""Tables from csv and parquet files, which have named columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ DELIMITERS = ",;\t"
 # NumPy reserves the length of the longest label for each label, so a long text that is not a label
 # could exhaust the memory.
 MAX_LABEL_LENGTH = 200  # characters
-# Lines in which to look for the name of a column whose header could also be a data line.
+# Lines that are searched for the cells of a first line that could be a header or data: the names in
+# a header do not occur again below it. With more lines, data are less often taken for a header.
 HEADER_LOOKAHEAD = 1000
 
 
@@ -43,8 +44,8 @@ class Table(Protocol):
 class Csv:
     """A csv file, delimited by commas, semicolons or tabs.
 
-    The first line has the names of the columns if it has no number. It may also have the numbers
-    0, 1, 2, ... or 1, 2, 3, ... beside other names, as pandas writes them for unnamed columns.
+    The first line has the names of the columns if none of its cells is a number. Some names may
+    also be the numbers 0, 1, 2, ... or 1, 2, 3, ..., as pandas writes them for unnamed columns.
     """
 
     def __init__(self, file: BinaryIO):

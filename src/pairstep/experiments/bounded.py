@@ -80,14 +80,15 @@ def tables(
 
 
 def draw_objective(ax: Axes, table: Table, seed: int) -> None:
-    """Draw the suboptimality, until the slowest rule reaches the lowest value that is drawn."""
+    """Draw the suboptimality of all rules down to LOWEST_DRAWN."""
     rows = where(table, seed=seed)
     start = rows["suboptimality"].max()
     lowest = [
         of_rule["iteration"][of_rule["suboptimality"] > LOWEST_DRAWN * start].max()
         for of_rule in (where(rows, rule=rule) for rule in RULES)
     ]
-    # Curves of similar speed end at the same iteration, so that their order is visible.
+    # If the rules are similarly fast, stop with the fastest one, so that the order of the curves
+    # is visible; otherwise stop with the slowest.
     last = max(lowest) if max(lowest) > 2 * min(lowest) else min(lowest)
     ax.set(yscale="log", xlabel="iterations", ylabel="$f(x) - f^*$")
     ax.set(xlim=(0, last), ylim=(LOWEST_DRAWN * start, 2 * start))

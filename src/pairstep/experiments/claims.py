@@ -73,15 +73,19 @@ class Claim:
 APPENDIX = "Appendix, Additional Experiments"
 MAX_LISTED = 4  # exceptions that are written out
 
-# Thresholds of all verdicts, as ratios of iterations or times. "Better" means more than a tie,
-# "consistently better" means never worse than a tie and better on average, and "alike" means within
-# a factor of LITTLE.
+# Thresholds of all verdicts, as ratios of iterations or times. "Better" means by more than a factor
+# of TIE, "consistently better" means never worse than a tie and better on average, and "alike"
+# means within a factor of ALIKE_FACTOR. With larger thresholds, real differences would not count;
+# with smaller ones, chance would decide more verdicts.
 TIE = 1.01
-LITTLE = 1.5
+ALIKE_FACTOR = 1.5
 TIES = "A difference of less than 1% is a tie, and a tie is no advantage"
 
-LEVELS = 50  # of suboptimality, at which the iterations of two rules are compared
-DEEPEST_LEVEL = 1e-9  # of these levels, relative to the start
+# Number of levels of suboptimality at which the iterations of two rules are compared.
+LEVELS = 50
+# The lowest of these levels, relative to the start. At lower levels, rounding errors of f(x) - f*
+# would matter; higher ones would leave out the final phase of a run.
+LOWEST_LEVEL = 1e-9
 
 
 def better(ratio: float) -> bool:
@@ -95,8 +99,8 @@ def consistently_better(ratios: Array) -> bool:
 
 
 def alike(ratio: float) -> bool:
-    """Return whether two rules differ by less than a factor of LITTLE."""
-    return 1 / LITTLE < ratio < LITTLE
+    """Return whether two rules differ by less than a factor of ALIKE_FACTOR."""
+    return 1 / ALIKE_FACTOR < ratio < ALIKE_FACTOR
 
 
 def mean(ratios: Array) -> float:
@@ -133,12 +137,12 @@ def iterations_to(levels: Array, curve: Array) -> NDArray[np.int64]:
 
 
 def ratios(of: Array, over: Array) -> Array:
-    """Return how many times fewer iterations one curve of suboptimality needs, level by level.
+    """Return the iterations of curve `over` divided by those of curve `of`, level by level.
 
     The 50 levels are evenly spaced on a logarithmic scale, from a tenth of the start to the lowest
     that both curves reach, or a billionth of the start.
     """
-    lowest = max(of.min(), over.min(), DEEPEST_LEVEL * of[0])
+    lowest = max(of.min(), over.min(), LOWEST_LEVEL * of[0])
     levels = np.geomspace(of[0] / 10, lowest, LEVELS)
     return np.asarray(iterations_to(levels, over) / iterations_to(levels, of))
 

@@ -147,10 +147,10 @@ def updates_two(results: Results, scale: Scale) -> list[Claim]:
 EXPERIMENT = bounded.three_panels(
     "figure2",
     "Figure 2. Greedy rules under bounds",
-    "The problem of Figure 1 (as is) with every variable in [-1, 1]; step 1/L2, and 1/L1 for gs-1; "
-    "seed 0. A variable is interior while it is strictly between its bounds. On the right, a dot "
-    "per iteration of gs-1, with the fraction of iterations next to each number. The optimum is "
-    "from an interior-point method, followed by a linear solve on its active set.",
+    "The left problem of Figure 1 with every variable in [-1, 1]; step 1/L2, and 1/L1 for gs-1; "
+    "first seed. A variable is interior while it is strictly between its bounds. On the right, a "
+    "dot per iteration of gs-1, with the fraction of iterations next to each number. The optimum "
+    "is from an interior-point method, followed by a linear solve on its active set.",
     BOX,
     claims,
 )

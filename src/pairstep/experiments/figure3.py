@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from . import figure1
-from .claims import APPENDIX, LITTLE, Claim, alike, except_where, iterations_to
+from .claims import ALIKE_FACTOR, APPENDIX, Claim, alike, except_where, iterations_to
 from .experiment import Experiment, Panel, Scale
 from .figure1 import SCALED
 from .parts import Results
@@ -30,9 +30,10 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             APPENDIX,
             "figure3",
             except_where(alike, {rule: [w] for rule, w in variation.items()}, ["most over least"]),
-            f"Some rule's iterations differ by more than a factor of {LITTLE} between the seeds",
+            f"The iterations of some rule differ by more than a factor of {ALIKE_FACTOR} between "
+            "the seeds",
             "Iterations until the suboptimality is a tenth of the start: for every rule, the most "
-            f"over all seeds is below {LITTLE} times the least.",
+            f"over all seeds is below {ALIKE_FACTOR} times the least.",
             f"Most over least: {', '.join(f'{rule} {w:.2f}' for rule, w in variation.items())}.",
             {"iterations to a tenth": counts},
         )

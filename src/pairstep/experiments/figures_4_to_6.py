@@ -9,8 +9,8 @@ import numpy as np
 from . import bounded
 from .bounded import BOX, RULES
 from .claims import (
+    ALIKE_FACTOR,
     APPENDIX,
-    LITTLE,
     SPEED,
     TIE,
     TIES,
@@ -56,7 +56,8 @@ def objective(results: Results, scale: Scale) -> list[Claim]:
             ),
             "The advantage is not there at every level, or is not small",
             f"{SPEED}. Against gs-s, for every seed: never slower at any of the 50 levels and "
-            f"faster on average (consistent), by less than a factor of {LITTLE} (small). {TIES}.",
+            f"faster on average (consistent), by less than a factor of {ALIKE_FACTOR} (small). "
+            f"{TIES}.",
             f"{bounded.speeds_in_words(speeds)} At the worst level: "
             + ", ".join(f"{rule} {spread(xs)}" for rule, xs in least.items())
             + ".",

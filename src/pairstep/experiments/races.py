@@ -30,7 +30,7 @@ class Race:
         """Return suboptimality, interior variables, updated variables and seconds per iteration.
 
         Runs are identical to the bit, so a run can be repeated to remove noise from the times: the
-        least time of each iteration counts. No repetition starts after one second in total.
+        least time of each iteration counts. After one second in total, there are no more repeats.
         """
         took: list[NDArray[np.float64]] = []
         while len(took) < repeat and sum(float(t.sum()) for t in took) < 1:

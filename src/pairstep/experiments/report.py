@@ -103,7 +103,7 @@ def failed(claim: Mapping[str, Any]) -> str:
 
 
 def numbers(value: Mapping[str, Any]) -> str:
-    """Return numbers by name; nested names become a table."""
+    """Return the numbers of a claim as HTML; nested dicts become tables."""
     lines = []
     for name, of in value.items():
         if isinstance(of, Mapping):

@@ -1,4 +1,4 @@
-"""Beyond the paper: the time of one exact choice as n grows, and of a search over all pairs."""
+"""Beyond the paper: how the time of one choice grows with n, by a rule and over all pairs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 # whether the variables have bounds.
 EXACT = "gs-q", "gs-q-lipschitz", "gs-1-lipschitz"
 RULES = {"gs-s": True, "gs-1": True, "gs-q": True, "gs-q-lipschitz": False, "gs-1-lipschitz": False}
-MAX_BRUTE_FORCE = 10_000  # largest n of the search over all pairs
-ROWS = 256  # of the matrix of all pairs, computed at a time
-LINEAR = 1.3  # growth exponents below this count as linear
+# Largest n for which the search over all pairs is timed: its time grows as n^2.
+MAX_BRUTE_FORCE = 10_000
+ROWS_PER_BLOCK = 256  # rows of the matrix of all pairs that are in memory at a time
+# Exponents of the growth of time with n below this count as linear. A larger limit would accept
+# rules that are slower than linear; a smaller one would reject linear rules by noise in the times.
+MAX_LINEAR_EXPONENT = 1.3
 
 
 def measure(seed: int, n: int, rule: str) -> Measured:
@@ -68,8 +71,8 @@ def fastest(call: Callable[[], float], repeat: int) -> float:
 def brute_force(rule: str, g: Array, x: Array, constants: Array) -> float:
     """Return the largest decrease over all pairs."""
     best, root = 0.0, np.sqrt(constants)
-    for begin in range(0, len(g), ROWS):
-        rows = slice(begin, begin + ROWS)
+    for begin in range(0, len(g), ROWS_PER_BLOCK):
+        rows = slice(begin, begin + ROWS_PER_BLOCK)
         gap = np.maximum(g[rows, None] - g, 0.0)
         if rule == "gs-q":
             amount = np.minimum(gap / 2, np.minimum(x[rows, None] + 1, 1 - x))
@@ -165,11 +168,13 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             "",
             "scaling",
             except_where(
-                lambda slope: slope < LINEAR, {rule: [growth[rule]] for rule in EXACT}, ["slope"]
+                lambda slope: slope < MAX_LINEAR_EXPONENT,
+                {rule: [growth[rule]] for rule in EXACT},
+                ["slope"],
             ),
             "The time of some rule grows faster than n",
             f"Slope of log time over log n for the larger half of the sizes, up to n = "
-            f"{largest}: below {LINEAR} (the fastest of five calls of propose).",
+            f"{largest}: below {MAX_LINEAR_EXPONENT} (the fastest of five calls of propose).",
             f"Slopes: {', '.join(f'{rule} {growth[rule]:.2f}' for rule in EXACT)}. At n = "
             f"{largest:,}: "
             f"{spread(1000 * seconds[rule] for rule in EXACT)} ms, gs-s "
@@ -190,9 +195,10 @@ def duration(seconds: float) -> str:
 EXPERIMENT = Experiment(
     "scaling",
     "The cost of an exact choice",
-    "Time of one choice from a given gradient, fastest of five. gs-s, gs-1 and gs-q with bounds, a "
-    "third of the variables at one; the rules with L_i without bounds, for which the paper gives "
-    "an O(n^2) search. Black: gs-q by trying all pairs in NumPy; dotted where extrapolated as n^2.",
+    "Time to choose the variables of one step from a given gradient, fastest of five. gs-s, gs-1 "
+    "and gs-q run with bounds, with a third of the variables at a bound; the rules with L_i run "
+    "without bounds. For gs-q and the rules with L_i, the paper only gives an O(n^2) search. "
+    "Black: gs-q by trying all pairs in NumPy; dotted where extrapolated as n^2.",
     parts,
     tables,
     claims,

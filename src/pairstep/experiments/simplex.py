@@ -33,7 +33,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     return [
         Claim(
             "simplex-gs-s-is-slowest",
-            "On the simplex too, gs-s converges slowest.",
+            "gs-s also converges slowest on the simplex.",
             "",
             "",
             "simplex",
@@ -58,7 +58,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         ),
         Claim(
             "simplex-gs-1-updates-two",
-            "On the simplex too, gs-1 updates 2 variables on more than 85% of iterations.",
+            "gs-1 also updates 2 variables on more than 85% of iterations on the simplex.",
             "",
             "",
             "simplex",
@@ -77,7 +77,7 @@ EXPERIMENT = bounded.three_panels(
     "simplex",
     "Only lower bounds: the probability simplex",
     "Least squares over the probability simplex, x >= 0 and sum x = 1, from its center; A is "
-    "standard normal, b = Ax + z with x uniform on the simplex; steps as in Figure 2, seed 0.",
+    "standard normal, b = Ax + z with x uniform on the simplex; steps as in Figure 2, first seed.",
     SIMPLEX,
     claims,
 )

@@ -18,7 +18,7 @@ Table = dict[str, NDArray[Any]]
 
 
 def thin(n: int, also: Sequence[int] | NDArray[Any] = (), points: int = 200) -> NDArray[np.int64]:
-    """Return which of n entries to keep: spaced evenly, spaced logarithmically, and `also`."""
+    """Return which of n entries to keep: evenly spaced, logarithmically spaced, and `also`."""
     last = max(n - 1, 1)
     even, log = np.linspace(0, n - 1, points), np.geomspace(1, last, points)
     kept = np.concatenate([even, np.minimum(log, n - 1), np.asarray(also, float)])

@@ -214,10 +214,10 @@ EXPERIMENT = Experiment(
     "theory",
     "Theory and practice",
     f"A strongly convex quadratic of {N} variables with exact L2, mu_1 and mu_2; steps 1/L2, and "
-    "1/L1 for gs-1; bounds -0.5 and 0.5 for gs-q and gs-1; seed 0. Each dot is an iteration, at "
-    "the fraction of the suboptimality that it removes. Dashed: what the theorem guarantees. For "
-    "random the guarantee is for the expectation over all pairs (solid), and a sharper bound is "
-    "shown too.",
+    "1/L1 for gs-1; bounds -0.5 and 0.5 for gs-q and gs-1; first seed. Each dot is an iteration, "
+    "at the fraction of the suboptimality that it removes. Dashed: what the theorem guarantees. "
+    "For random the guarantee is for the expectation over all pairs (solid), and a sharper bound "
+    "is shown too.",
     parts,
     tables,
     claims,

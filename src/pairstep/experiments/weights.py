@@ -195,7 +195,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         ),
         Claim(
             "weights-greedy-beats-random",
-            "With general weights too, greedy beats random.",
+            "greedy also beats random with general weights.",
             "",
             "",
             "weights",
@@ -227,9 +227,9 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
 EXPERIMENT = Experiment(
     "weights",
     "General weights",
-    "The problem of Figure 1 (as is) under sum a_i x_i = 0 with log-normal weights; exact steps, "
-    "seed 0. greedy, gs-1-lipschitz, gs-q-lipschitz and random use the coordinates a_i x_i; the "
-    "rule “1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
+    "The left problem of Figure 1 under sum a_i x_i = 0 with log-normal weights; exact steps, "
+    "first seed. greedy, gs-1-lipschitz, gs-q-lipschitz and random use the coordinates a_i x_i; "
+    "the rule “1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
     parts,
     tables,
     claims,

@@ -30,7 +30,7 @@ THREADS = 256  # per CUDA block
 BINS = 2048  # of the histogram that selects candidates
 GROUP_BYTES = 2 * 8 + 2 * 4 * BINS + 2 * 4  # size of the struct Group
 
-# Times 10; since 8.0 the tensor cores multiply in float64.
+# Compute capability times 10. Tensor cores multiply in float64 since 8.0.
 MIN_COMPUTE_CAPABILITY = 80
 
 # Points are padded to a multiple of this, the larger of the two tile edges.
@@ -43,15 +43,16 @@ TARGET_BLOCKS = 1056
 # least 4 variables.
 MAX_SCAN_BLOCKS, VARIABLES_PER_SCAN_BLOCK = 264, 1024
 
-# cuBLAS, cuSOLVER and the driver allocate a few hundred MB outside CuPy's memory pool.
+# cuBLAS, cuSOLVER and the driver allocate a few hundred MB outside CuPy's memory pool. If less than
+# this is free, the pool is emptied, and their errors count as a lack of memory.
 LIBRARY_BYTES = 2**28
-# The types of their errors, and the words by which these report that memory is exhausted. cuBLAS
-# and cuSOLVER may only report that they could not be initialized, or an internal error.
+# The types of their errors, and the words that report that memory is exhausted. If memory is
+# exhausted, cuBLAS and cuSOLVER may instead report a failed initialization or an internal error.
 LIBRARY_ERRORS = {"CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError"}
 NO_MEMORY = ("MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED")
 
-# Candidates that are copied to the CPU together with their number; if there are more, a second copy
-# is needed.
+# Candidates that are copied to the CPU together with their number. If there are more, a second copy
+# is needed; if this is larger, every copy takes longer.
 FIRST_COPY = 4096
 # Sorting replaces the histogram if it selects more than this many times the candidates needed: most
 # derivatives are then in one bin.

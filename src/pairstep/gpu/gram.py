@@ -14,7 +14,8 @@ from ..svm.engine import Kernel, largest_value
 from .device import Device, Packed
 from .points import MEMORY_FRACTION, Data, Points
 
-# Rows whose sums are added to all points in one pass. Trades memory against launches.
+# Rows that are packed on the GPU at a time and whose kernel values are added to the sums of all
+# points. Larger passes take more GPU memory; smaller ones take more kernel launches.
 QUERIES_PER_PASS = 2**16
 
 

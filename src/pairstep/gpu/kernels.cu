@@ -64,7 +64,7 @@ __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
     return others[k][threadIdx.x / 32 % 4 * 16 + 8 * j + place];
   };
 #if __CUDA_ARCH__ >= 900
-  // One instruction computes a 2 x 2 arrangement of the products below.
+  // One m16n8k8 instruction replaces four of the m8n8k4 instructions below.
   static_assert(SLAB == 8 && EACH == 4);
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
@@ -97,7 +97,7 @@ __device__ inline void multiply(const Real (&some)[SLAB][EDGE + PADDING],
 #endif
 }
 #else
-// Two vectors of points, half a tile apart, times two of queries.
+// A thread multiplies two vectors of points, half a tile apart, by two such vectors of queries.
 constexpr int PADDING = 0, LANES = 16, PARTIAL_SUMS = 1;
 
 __device__ inline int place(int thread, int e) {
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
                    for (int i = 0; i < EACH; ++i) parts[i] += weight * products[i][j];
                  }
-      // Add up the lanes with the same points, in a fixed order so that results repeat.
+      // Add up the lanes with the same points, in a fixed order for reproducible results.
 #pragma unroll
                  for (int i = 0; i < EACH; ++i) {
                    for (int step = LANES / 2; step > 0; step /= 2)

@@ -8,8 +8,8 @@ from typing import Any
 
 from .device import PAD, SLAB, Device
 
-# Arrays with one float64 per variable that a dual has on the GPU, including those that select its
-# candidates.
+# Arrays with one float64 per variable that a dual has on the GPU, including those of the candidate
+# selection. Only error messages use this number.
 ARRAYS_PER_DUAL = 16
 
 

@@ -26,40 +26,48 @@ from .oracle import KernelOracle
 MAX_PAIR_STEP_READS = 1e8
 RETRY_FACTOR = 2.0
 
-# Violating variables in a working set, half of them for each direction. If more variables are free,
-# there may be as many violating ones.
+# Largest number of violating variables in a working set, half of them for each direction, unless
+# more variables than this are free: then the limit is the number of free variables. Larger working
+# sets need fewer rounds, but larger systems.
 MAX_VIOLATORS = 8192
 
-# Fraction of the free memory that a working set may use, for this many matrices of its size: its
-# kernel matrix, the submatrix that is factorized, and the factor.
+# Fraction of the free memory that a working set may use. It needs this many matrices of its size:
+# its kernel matrix, the submatrix that is factorized, and the factor.
 MEMORY_FRACTION = 0.5
-MATRICES = 3
+MATRICES_PER_WORKING_SET = 3
+# Variables that a working set may have even if there is hardly any free memory.
 MIN_WORKING_SET = 64
 
-# A variable violates the conditions if its derivative is wrong by this fraction of the violation.
+# A variable at a bound joins the working set if its derivative is wrong by more than this fraction
+# of the violation. If larger, more rounds are needed; if smaller, working sets are larger.
 VIOLATOR_THRESHOLD = 0.05
 
-# Block pivoting ends after this many exchanges, or this many without fewer variables being wrong.
+# Block pivoting ends after MAX_EXCHANGES exchanges, or after more than MAX_IDLE_EXCHANGES in a row
+# that did not reduce the number of variables on the wrong side. The step is then projected onto the
+# bounds, so more exchanges would give a better step at a higher cost.
 MAX_EXCHANGES, MAX_IDLE_EXCHANGES = 12, 2
 
-# The ridge relative to the curvature at which the violation moves a variable across its range, and
-# its minimum relative to the diagonal.
+# The ridge is RIDGE times the violation divided by the largest range (upper minus lower bound) of a
+# variable, but at least MIN_RIDGE times the mean of the diagonal. A larger ridge makes steps
+# shorter; with a smaller one the exchanges may cycle.
 RIDGE = 0.1
 MIN_RIDGE = 1e-9
 
-# Systems are solved to this fraction of the violation.
+# Linear systems are solved to a residual of this fraction of the violation. If larger, a step
+# reduces the violation less; if smaller, it takes more iterations.
 SYSTEM_TOLERANCE = 0.02
 
-# Conjugate gradients may take this many iterations, plus this many per variable: then they have
-# cost as much as a factorization. The residual is checked every few iterations, because the check
-# waits for the GPU.
+# Conjugate gradients may take CG_ITERATIONS iterations, plus CG_ITERATIONS_PER_VARIABLE for each
+# variable: at that point they have cost as much as a factorization. The residual is only checked
+# every CG_CHECK_INTERVAL iterations, because the check waits for the GPU.
 CG_ITERATIONS, CG_ITERATIONS_PER_VARIABLE, CG_CHECK_INTERVAL = 10, 0.004, 4
 
-# Newton rounds in which the violation may fall by less than the factor before the method gives up.
+# Newton's method gives up after more than MAX_IDLE_ROUNDS rounds in a row in which the violation
+# did not fall below ROUND_PROGRESS times its smallest value so far.
 MAX_IDLE_ROUNDS = 2
 ROUND_PROGRESS = 0.9
 
-# Newton's method has helped if it reduced the violation by this factor.
+# Newton's method has helped if the violation is below this fraction of its initial value.
 TOTAL_PROGRESS = 0.5
 
 # Bisection steps for the multiplier of a projection: enough for all bits of a float64.
@@ -98,8 +106,8 @@ class Newton:
     def is_due(self, iterations: int, rounds: int) -> bool:
         """Add the cost of more pair steps and rounds; return whether they have cost enough.
 
-        Also return True if the last descent reached its goal: the block solver, which checks it in
-        float64, has then found that it was not reached.
+        Also return True if the last descent reached its goal. The block solver has checked the
+        result since then, in float64, and has found that the goal was not quite reached.
         """
         size = self.oracle.block_size
         self.spent += size * (2.0 * iterations + size * rounds)
@@ -164,11 +172,12 @@ def _working_set(oracle: KernelOracle, level: Array, least: float) -> Block:
     for k, group in enumerate(oracle.dual.groups):
         groups[group, k] = 1.0
     derivative = groups @ xp.asarray(level)
-    decrease, increase = down - derivative, derivative - up  # by how much each step improves
+    decrease, increase = down - derivative, derivative - up  # rate of improvement by each step
     gain = xp.maximum(decrease, increase)
     wanted = free | (gain > least)
     most = max(
-        int(math.sqrt(MEMORY_FRACTION * device.free_bytes() / (8 * MATRICES))), MIN_WORKING_SET
+        int(math.sqrt(MEMORY_FRACTION * device.free_bytes() / (8 * MATRICES_PER_WORKING_SET))),
+        MIN_WORKING_SET,
     )
     count = int(free.sum())
     kept = min(count, most // 2)
@@ -233,7 +242,7 @@ def _step(
 
 
 class Systems:
-    """Solves linear systems by conjugate gradients; by factorizations once these have failed."""
+    """Solves linear systems by conjugate gradients, or by factorization after these have failed."""
 
     def __init__(self, device: Device):
         self.device = device
@@ -332,7 +341,7 @@ def _projected(xp: Any, block: Block, change: Any) -> Any:
 def _apply(oracle: KernelOracle, block: Block, step: Any) -> None:
     xp, device = oracle.device.xp, oracle.device
     z = xp.clip(block.z + step, block.low, block.high)
-    # A variable that rounding keeps from its bound would look violating without being able to move.
+    # A variable that misses its bound only by rounding would count as violating, but cannot move.
     span = block.high - block.low
     close = xp.where(xp.isfinite(span), ROUNDING * span, 0.0)
     z = xp.where(z - block.low <= close, block.low, z)

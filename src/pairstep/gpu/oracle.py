@@ -17,7 +17,9 @@ from ..svm.engine import Dual, noise_of
 from .device import Derivatives
 from .gram import Gram
 
-# Derivatives are recomputed if they are within this many errors of the extreme ones.
+# Derivatives are recomputed if they are within this many errors of the extreme one. If larger, more
+# derivatives are recomputed; if smaller, the true extreme may be missed, since the errors of most
+# derivatives are not known.
 ERROR_MARGIN = 8
 
 
@@ -81,7 +83,7 @@ class KernelOracle:
         return self.gram.block(self.dual.rows[members])
 
     def update_gradient(self, moved: Indices, delta: Array) -> None:
-        """Add the change of the gradient after these variables have changed by `delta`."""
+        """Update the gradient after these variables have changed by `delta`."""
         xp = self.device.xp
         self.derivatives.x[xp.asarray(moved)] = xp.asarray(self.dual.z[moved])
         self._add(moved, delta, self.points, self.derivatives.gradient)
@@ -89,9 +91,10 @@ class KernelOracle:
     def recompute_gradient(self) -> None:
         """Recompute the derivatives that may be the extreme ones of a group.
 
-        These are within a margin of the extreme one: `ERROR_MARGIN` times the largest error found
-        so far, or that one support vector alone could make. The margin grows with the errors found,
-        until no derivative within it is left.
+        These are within a margin of the extreme one. The margin is at least `tol`, and at least
+        `ERROR_MARGIN` times the error that the rounding of one kernel value could cause. It grows
+        to `ERROR_MARGIN` times the largest error found. The method ends when all derivatives within
+        the margin are recomputed.
         """
         xp, gradient = self.device.xp, self.derivatives.gradient
         support = np.flatnonzero(self.dual.z)

@@ -13,13 +13,17 @@ from .._validation import Array
 from ..constraints import Indices
 from .device import SLAB, Device, Packed
 
-# Fraction of the free GPU memory that the data may use, and that the points of a dual may use.
+# Fraction of the free GPU memory that the data may use, and fraction that the points of a dual may
+# use. The rest is for other duals, working sets and candidates. If larger, these may not fit; if
+# smaller, more data are sent repeatedly.
 MEMORY_FRACTION = 0.25
 
-# A stripe takes this fraction of the memory for points, so that most stripes stay there.
+# A stripe takes at most this fraction of the memory for points. Only the stripes that do not fit
+# are sent again. Smaller stripes waste less of that memory, but take more launches.
 STRIPE_FRACTION = 0.25
 
-# Bytes of rows that are sent to the GPU at once: sparse rows are dense copies meanwhile.
+# Bytes of rows that are sent to the GPU at a time. Sparse rows are first copied to a dense array of
+# this size in CPU memory.
 BLOCK_BYTES = 2**28
 
 
@@ -68,7 +72,7 @@ class Data:
 
 
 class Points:
-    """Many points in stripes. As many stripes as fit stay on the GPU; others are sent again."""
+    """Points in stripes. As many stripes as fit stay on the GPU; others are sent for each pass."""
 
     def __init__(self, data: Data, rows: Indices, dtype: str):
         self.data, self.rows, self.dtype = data, rows, dtype

@@ -28,12 +28,13 @@ TUNING = Tuning(
     # The CPU is faster for smaller duals.
     local_size=5_000,
     local_side_by_side=True,
-    # Takes a fraction of a second.
+    # These rounds take a fraction of a second, so the time limit is checked often enough.
     rounds_per_call=5,
-    # Each keeps a CPU thread busy.
+    # Each dual keeps a CPU thread busy and needs its own arrays on the GPU. With fewer duals at a
+    # time, the GPU is idle more often.
     max_concurrent_duals=8,
-    # A full gradient is cheap on a GPU, and the rounds on many small samples are not: so there are
-    # fewer samples, which are solved less precisely than on the CPU.
+    # A GPU computes a full gradient fast, but the rounds on many small samples are slow. So there
+    # are fewer samples than on the CPU, and they are solved less precisely.
     sample_growth=8,
     sample_tolerance_factor=300,
 )
@@ -41,12 +42,13 @@ TUNING = Tuning(
 # Newton's method stops at this fraction of the tolerance: the rest is for the error of float32.
 NEWTON_TOLERANCE = 0.8
 
-# Rows of new samples that are sent to the GPU at once. Trades memory against idle time.
+# Rows of new samples that are sent to the GPU at a time. If larger, they take more GPU memory; if
+# smaller, the GPU waits for transfers more often.
 DECISION_ROWS = 2**17
 
-# Rows on which float32 is compared with float64 before it is used for all, and the factor by which
-# the largest difference must be below the allowed error: the largest error of all rows may be
-# larger than that of the rows compared.
+# Float32 is compared with float64 on at least this many rows before it is used for all. The largest
+# difference must be smaller than the allowed error by a factor of ERROR_MARGIN, because errors on
+# the other rows may be larger. Fewer than twice this many rows are always computed in float64.
 COMPARED_ROWS = 512
 ERROR_MARGIN = 4
 
@@ -93,7 +95,7 @@ class CudaBackEnd:
     def verify(
         self, dual: Dual, gradient: Array, stop: _core.StopReason, n_iter: int, tol: float
     ) -> Outcome:
-        """Check the gradient on the CPU, and move its origin to that of the data."""
+        """Check the gradient on the CPU, and convert it to that of the uncentered data."""
         outcome, _ = engine.verify(
             self.data, self.center, self.kernel, dual, gradient, stop, n_iter, tol=tol,
             threads=self.threads,
@@ -140,7 +142,8 @@ def solve_duals(
     work = f"a fit of {shape_of(X)[0]} samples"
     largest = sizes[: TUNING.max_concurrent_duals]
     with reporting(device, work, least_for_duals(largest, shape_of(X), TUNING.block_bytes)):
-        # The CPU reads a matrix that does not fit faster than it could be sent again and again.
+        # A matrix that does not fit would have to be sent to the GPU in every round, which takes
+        # longer than to read it on the CPU.
         if kernel.name == "precomputed" and not Given.fits(device, X):
             return solve_on_cpu(duals, threads=threads, **options)
         with device.at_work():
@@ -162,7 +165,7 @@ def add_decisions(
     """Add to `sums` the kernel of each row of X with the support rows, times `coefficients`.
 
     With `starts`, each group of support rows has its own rows of `sums`. Float32 is used if its
-    error on a sample of the rows shows that it keeps the error of all rows within `allowed`.
+    error on some of the rows is so small that the error on all rows should be within `allowed`.
     """
     count, outputs = coefficients.shape
     groups = [0, count] if starts is None else starts.tolist()

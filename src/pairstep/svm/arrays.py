@@ -16,7 +16,7 @@ import numpy as np
 
 from ..extras import needed
 
-CUDA = 2  # the number of CUDA devices in the DLPack standard
+CUDA = 2  # code for CUDA devices in the DLPack standard (kDLCUDA)
 
 # Whether the arguments of the current call are on a GPU; `device="auto"` depends on it.
 given_on_device: ContextVar[bool] = ContextVar("given_on_device", default=False)
@@ -68,7 +68,8 @@ def from_anywhere(method: Method) -> Method:
 def chosen_device(device: str, kernel: Any) -> Any:
     """Return the GPU to use, or None for the CPU.
 
-    A kernel that is a function computes its matrix on the CPU, and so its model stays there.
+    A kernel that is a function computes its matrix on the CPU, so the fit and the decisions use the
+    CPU too.
     """
     wanted = device == "cuda" or (device == "auto" and given_on_device.get())
     if not wanted or callable(kernel):

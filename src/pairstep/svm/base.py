@@ -40,8 +40,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def as_now(model: Model) -> Model:
     """Return a view of a fitted model that does not change if another thread fits it again.
 
-    A fit replaces the estimator's `__dict__` in one step, so that a method that reads several
-    attributes must read that `__dict__` once.
+    A fit replaces the estimator's `__dict__` in one step. So a method that reads several attributes
+    must get all of them from one `__dict__`.
     """
     now = object.__new__(type(model))
     now.__dict__ = model.__dict__
@@ -298,8 +298,8 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _centered_vectors(self) -> Any:
         """Return the support vectors minus their mean, if the coefficients sum to 0.
 
-        The weights of the features do not change by it and lose fewer digits. Sparse support
-        vectors are returned as they are.
+        This does not change the weights of the features, but they lose fewer digits to rounding.
+        Sparse support vectors are returned unchanged.
         """
         vectors = self.support_vectors_
         if self._sparse or len(vectors) == 0 or not adds_up_to_zero(self.dual_coef_):

@@ -20,7 +20,7 @@ class Checkpoint(MutableMapping[Cell, float]):
     """Scores by candidate and split, each of which is on the disk as soon as it is known.
 
     Each score is appended to a file as a line of JSON. A search that is killed and run again with
-    the same checkpoint continues where it was. An incomplete last line is ignored.
+    the same checkpoint continues where it stopped. Lines that cannot be read are ignored.
 
     Parameters
     ----------

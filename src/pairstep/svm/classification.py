@@ -24,8 +24,9 @@ from .decisions import class_pairs, group_starts, pair_decisions, pairs_in_order
 from .documentation import documented
 from .model_plans import NuSVCPlan, SVCPlan
 
-# Bytes of decisions of pairs of classes that are in memory at a time. On the CPU they should fit
-# into the cache. On the GPU there must be enough of them to keep it busy.
+# Bytes of pairwise decisions that are in memory at a time: samples are processed in pieces of this
+# size. On the CPU a piece should fit into the cache. On the GPU it must be large enough to keep the
+# GPU busy.
 CPU_PIECE_BYTES, GPU_PIECE_BYTES = 2**22, 2**27
 
 DEPRECATION = (
@@ -45,7 +46,7 @@ def label_order(model: Any) -> Indices:
 
     The order is that of the labels, unless the model was read from a LIBSVM file. It breaks
     ties: the second of two classes wins a decision of 0, and the first of the classes with equal
-    votes wins. Probabilities are coupled in this order as well, so that they have the same bits.
+    votes wins. Probabilities are coupled in this order as well, because it affects their rounding.
     """
     order: Indices = np.arange(len(model.classes_))[vars(model).get("_label_order", slice(None))]
     return order
@@ -98,8 +99,8 @@ class Classifier(ClassifierMixin, BaseSVM):  # type: ignore[misc]
         ndarray
             With two classes, an array of shape (n_samples,) that is positive for ``classes_[1]``.
             With more classes, an array of shape (n_samples, n_classes), or of shape (n_samples,
-            n_classes * (n_classes - 1) / 2) if `decision_function_shape` is "ovo", which is
-            positive for the first class of each pair.
+            n_classes * (n_classes - 1) / 2) if `decision_function_shape` is "ovo". In the latter, a
+            column is positive for the first class of its pair.
         """
         check_is_fitted(self)
         if len(self.classes_) == 2:
@@ -115,7 +116,7 @@ class Classifier(ClassifierMixin, BaseSVM):  # type: ignore[misc]
         """Apply a function to the decisions of all pairs of classes, some rows at a time.
 
         The decisions have a column per pair of classes, positive for the first class of the pair.
-        Memory does not grow with rows times pairs, because the function gets few rows at a time.
+        Memory does not grow with rows times pairs, because the function gets a few rows at a time.
         """
         if len(self.classes_) == 2:
             return function(-self._single_decision(X)[:, None])
@@ -222,7 +223,8 @@ class Classifier(ClassifierMixin, BaseSVM):  # type: ignore[misc]
         slopes, offsets = self._probA[at], signs * self._probB[at]
 
         def coupled(pairs: Array) -> Array:
-            # About a dozen sweeps over all pairs, with one or two divisions for each pair.
+            # Coupling a pair takes about as long as 100 multiplications: about a dozen sweeps with
+            # one or two divisions each.
             workers = self._threads(100.0 * pairs.size)
             found = _core.couple(self._in_order(pairs), slopes, offsets, len(order), workers)
             probabilities = np.empty_like(found)

@@ -1,4 +1,4 @@
-"""Everything that this package uses of scikit-learn's private modules, in one place.
+"""Everything that this package uses from scikit-learn's private modules, in one place.
 
 A new release of scikit-learn may rename or change these names without notice, so all other modules
 import them from here. The module also hides the differences between the releases that are
@@ -78,7 +78,7 @@ class NoCallbacks:
         """Do nothing."""
 
     def call_on_fit_task_end(self, **given: Any) -> bool:
-        """Return that the fit need not stop."""
+        """Return False: the fit need not stop."""
         return False
 
 

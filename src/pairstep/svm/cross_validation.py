@@ -3,8 +3,8 @@
 All candidates with the same gamma, and all splits, use the same kernel matrix. On each split, the
 candidates with ascending C form a chain, in which each fit starts from the solution of the last
 one. Chains run in parallel. While the last chains of a kernel are running, the first ones of the
-next kernel begin. Decisions on test samples are sums of rows of the same matrix, so that no kernel
-value is computed twice.
+next kernel begin. Decisions on test samples are sums of rows of the same matrix. `shared_kernel.py`
+says what happens if the matrix does not fit into memory.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CrossValidation:
             whole.matrix = self.X  # each candidate has its own gamma
         else:
             whole.prepare_kernel()
-        whole.duals()  # raises what is wrong with all samples, before any split is tried
+        whole.duals()  # raises errors that concern all samples before any split is tried
         self.folds: list[Fold] = []
         self.errors: dict[int, str] = {}  # tracebacks of splits on which no fit is possible
         every = np.arange(num_samples(X))
@@ -116,7 +116,10 @@ class CrossValidation:
             self.folds.append(Fold(split, train, test, plan, X_test, y_test, given))
 
     def on_some(self, rows: Indices) -> CrossValidation:
-        """Return the same splits of some of the samples, which are given in ascending order."""
+        """Return the cross-validation of some samples, with the same splits.
+
+        The rows of these samples must be in ascending order.
+        """
         model, X, y, splits, scorer, *parameters = self.given
         X_some, y_some = take_split(model, X, y, rows, rows)
         fit_parameters, score_parameters = (

@@ -60,8 +60,8 @@ PARAMETERS = {
 """,
     "added": """\
     n_jobs : int, default=None
-        Number of threads. None, and the maximum, is the number that the process may use. It
-        respects the affinity, the cgroup, OMP_NUM_THREADS,
+        Number of threads. None uses all threads that the process may use, which is also the
+        maximum. This number respects the CPU affinity, the cgroup, OMP_NUM_THREADS,
         ``threadpoolctl.threadpool_limits`` and ``joblib.parallel_config``. Inside a joblib worker
         None means one.
     warm_start : bool, default=False
@@ -121,9 +121,9 @@ PARAMETERS = {
         are left out, and a ConvergenceWarning names them. The time of the last fit is not included.
     checkpoint : MutableMapping, default=None
         Scores by candidate and split. Scores that it contains are not computed again, and each new
-        score is stored in it at once, so that a search can be continued later. The keys are
-        ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in alphabetical order, and the number
-        of the split.
+        score is stored in it at once, so that a search can be continued later. A key is,
+        for example, ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in alphabetical order,
+        and the number of the split.
 """,
 }
 
@@ -140,8 +140,8 @@ ATTRIBUTES = {
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     dual_coef_ : ndarray or sparse array of shape (n_classes - 1, n_SV)
-        Coefficients of the support vectors in the decision functions, times their sign, in
-        LIBSVM's layout.
+        Dual coefficients of the support vectors in the decision functions, times the sign of their
+        class, in LIBSVM's layout.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         Constants of the decision functions.
     probA_, probB_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)

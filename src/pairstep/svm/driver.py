@@ -33,8 +33,8 @@ from .sample import start_from_samples
 
 KeepGoing = Callable[[float, int, int], bool]
 
-# Seconds between two calls of the progress callback while worker threads solve duals; the native
-# engine calls it as often.
+# Seconds between two calls of the progress callback while worker threads solve duals. The native
+# engine uses the same interval (`cpp/core/interrupt.hpp`).
 POLL_INTERVAL = 0.05
 
 
@@ -47,15 +47,16 @@ class Tuning:
 
     # Duals with fewer variables are solved by the CPU.
     local_size: int
-    # Whether the CPU solves its duals side by side. Then the limit above is multiplied by the
-    # number of duals in progress, because the CPU is that many times faster.
+    # Whether the CPU solves its duals in parallel. Then `local_size` is multiplied by the number of
+    # duals that run at the same time, because the CPU finishes that many times sooner.
     local_side_by_side: bool
     # Rounds of the block solver between two checks of the time limit and the callback.
     rounds_per_call: int
     # Duals that the oracle's back end solves at the same time, each with one CPU thread. With 1,
     # everything happens in the calling thread.
     max_concurrent_duals: int
-    # Bytes for the Hessian block of a working set, in CPU memory.
+    # Maximum size in bytes of the Hessian block of a working set, in CPU memory. It limits the size
+    # of the working set: larger ones take fewer rounds, but each round takes longer.
     block_bytes: int = 2**27
     # Each sample has this many times the rows of the one before it.
     sample_growth: int = _core.SAMPLE_GROWTH
@@ -129,7 +130,7 @@ class BackEnd(Protocol):
 
 
 def local_limit(tuning: Tuning, count: int, threads: int) -> int:
-    """Return the number of variables from which on the back end solves one of `count` duals."""
+    """Return the least number of variables of a dual that the back end solves, of `count` duals."""
     return tuning.local_size * (min(count, threads) if tuning.local_side_by_side else 1)
 
 

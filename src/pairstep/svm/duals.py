@@ -1,8 +1,8 @@
 """The dual of each model, in the form that the solver takes.
 
-A sample has one variable z, or two in nu-regression. `limit` is an array of the largest |z| of all
-samples, C times the weight; a dual takes the entries of its own rows. Rows with a limit of 0 are
-left out, as in LIBSVM. The duals are those of Chang and Lin, "LIBSVM: a library for support vector
+A sample has one variable z, or two in nu-regression. `limit` has the largest |z| of each sample,
+which is C times its weight; each dual uses the entries of its rows. Rows with a limit of 0 are left
+out, as in LIBSVM. The duals are those of Chang and Lin, "LIBSVM: a library for support vector
 machines" (2011), section 2, with the signs of the labels included in z.
 """
 
@@ -24,6 +24,9 @@ from .engine import Dual, Solution
 MAX_PAIRS_POLISHED = 3
 # Differences below this, relative to the terms, may be rounding errors of sums over all variables.
 RELATIVE_ROUNDING = 1e-12
+# `restore_sum` leaves an error of the sum that is at most this fraction of the sum of |z|. The
+# coefficients are not more precise than that, so correcting such an error gains nothing.
+MAX_RELATIVE_RESIDUAL = 1e-12
 
 
 def limits(C: float, weights: Array) -> Array:
@@ -41,8 +44,8 @@ def limits(C: float, weights: Array) -> Array:
 def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual:
     """Return the dual of C-classification of one pair of classes.
 
-    It is to minimize ``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, z in [-limit, 0] where
-    y = -1, and a sum of 0.
+    It minimizes ``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, z in [-limit, 0] where y = -1,
+    and a sum of 0.
     """
     return c_classifications([(positive, negative)], limit)[0]
 
@@ -83,8 +86,8 @@ def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) ->
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
     """Return the dual of nu-classification of one pair of classes.
 
-    It is to minimize ``z'Kz/2`` within the bounds of C-classification. The z of the positive class
-    sum to nu/2 times the sum of all limits, and those of the negative class to minus that.
+    It minimizes ``z'Kz/2`` within the bounds of C-classification. The z of the positive class sum
+    to nu/2 times the sum of all limits, and those of the negative class to minus that.
     """
     positive, negative = _with_limit(positive, limit), _with_limit(negative, limit)
     total = nu * math.fsum(limit[np.concatenate([positive, negative])]) / 2
@@ -96,7 +99,7 @@ def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: fl
 def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
     """Return the dual of epsilon-regression.
 
-    It is to minimize ``z'Kz/2 - y'z + epsilon |z|_1`` with z in [-limit, limit] and a sum of 0.
+    It minimizes ``z'Kz/2 - y'z + epsilon |z|_1`` with z in [-limit, limit] and a sum of 0.
     """
     rows = _with_limit(np.arange(len(y)), limit)
     n = len(rows)
@@ -109,7 +112,7 @@ def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
 def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
     """Return the dual of nu-regression.
 
-    It is to minimize ``z'Kz/2 - y'z``, where each sample has a z in [0, limit] and one in
+    It minimizes ``z'Kz/2 - y'z``, where each sample has a z in [0, limit] and one in
     [-limit, 0]. The former sum to nu/2 times the sum of all limits, the latter to minus that.
     """
     rows = _with_limit(np.arange(len(y)), limit)
@@ -120,7 +123,7 @@ def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
 def one_class(limit: Array, nu: float) -> Dual:
     """Return the dual of the one-class SVM.
 
-    It is to minimize ``z'Kz/2`` with z in [0, limit] and a sum of nu times the sum of all limits.
+    It minimizes ``z'Kz/2`` with z in [0, limit] and a sum of nu times the sum of all limits.
     """
     rows = _with_limit(np.arange(len(limit)), limit)
     n, total = len(rows), nu * math.fsum(limit[rows])
@@ -133,8 +136,8 @@ def one_class(limit: Array, nu: float) -> Dual:
 def bias(solution: Solution) -> float:
     """Return the intercept: minus the multiplier of the sum, or minus the mean of two.
 
-    It is 0 if rounding errors could explain its value, so that a symmetric problem has no
-    intercept.
+    It is 0 if rounding errors could explain its value, so that the intercept of a symmetric problem
+    is exactly 0.
     """
     value = -math.fsum(solution.multiplier) / len(solution.multiplier)
     return value if abs(value) > max(solution.rounding) else 0.0
@@ -154,7 +157,7 @@ def hold_out(dual: Dual, held: Indices) -> Dual:
     """Return the dual without the samples at `held`, whose variables are fixed at 0.
 
     They stay in the dual because their gradients give the decisions on them. Totals are scaled by
-    the fraction of the limits that is left, but not above the limits of their group.
+    the fraction of the limits that is left, but to at most the sum of the limits of their group.
     """
     lower, upper = dual.lower.copy(), dual.upper.copy()
     lower[held] = upper[held] = 0.0
@@ -169,18 +172,16 @@ def hold_out(dual: Dual, held: Indices) -> Dual:
     return replace(dual, lower=lower, upper=upper, totals=totals, z=z)
 
 
-ROUNDING_OF_SUM = 1e-12  # relative to the sum of sizes: coefficients have such errors anyway
-
-
 def restore_sum(z: Array, total: float) -> None:
     """Make z sum to the total by moving a few entries toward 0, in place.
 
-    A coefficient of nu-regression is the difference of two variables. The sums of both are exact.
-    If they nearly cancel, however, their rounding is not small compared with the difference.
+    A coefficient of nu-regression is the sum of two variables of opposite sign. The sum of each of
+    the two groups is exact. But where two variables nearly cancel, their rounding errors are large
+    compared with the coefficient.
     """
     residual = math.fsum(z) - total
-    if abs(residual) <= ROUNDING_OF_SUM * float(np.abs(z).sum()):
-        return  # a change would improve nothing, and gradients of outlying rows would notice it
+    if abs(residual) <= MAX_RELATIVE_RESIDUAL * float(np.abs(z).sum()):
+        return  # a correction would only disturb the gradients of rows with large kernel values
     for i in np.argsort(-z * np.sign(residual), kind="stable").tolist():
         if residual == 0 or z[i] * residual <= 0:
             return
@@ -192,8 +193,8 @@ def continue_from(earlier: Dual, dual: Dual) -> None:
     """Start `dual` from the z of `earlier`, changed to satisfy the bounds and sums of `dual`.
 
     New rows start at 0. To restore a sum, as few variables as possible are changed, those between
-    their bounds first. The nearest feasible point would change all of them a little, and no
-    variable would be at a bound.
+    their bounds first. The nearest feasible point would change all of them a little, and
+    most variables would leave their bounds.
     """
     size = 1 + max(dual.rows.max(initial=0), earlier.rows.max(initial=0))
     for old, new, total in zip(earlier.groups, dual.groups, dual.totals, strict=True):
@@ -239,7 +240,10 @@ def _pair_with_limit(positive: Indices, negative: Indices, limit: Array) -> tupl
 
 
 def _filled(limit: Array, total: float) -> Array:
-    """Return z with the first variables at their limits until they sum to the total, as LIBSVM."""
+    """Return z with the first variables at their limits until they sum to the total.
+
+    LIBSVM starts at the same point.
+    """
     before = np.concatenate([[0.0], np.cumsum(limit)[:-1]])
     z = np.clip(total - before, 0.0, limit)
     return np.where(

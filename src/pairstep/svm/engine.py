@@ -34,23 +34,27 @@ if TYPE_CHECKING:
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 KERNELS = tuple(kernel.name for kernel in _core.KernelName)
-# Columns of a sparse matrix: native code numbers them with 32 bits.
-WIDEST = 2**31 - 1
+# Largest number of columns of a sparse matrix: native code numbers them with 32 bits.
+MAX_SPARSE_COLUMNS = 2**31 - 1
 
 # A stalled solve is called imprecise if its violation is at most this many times the rounding error
 # of the gradient. The violation is a difference of two gradients, and their errors are estimated
 # from a few rows.
 MAX_ROUNDING_ERRORS = 32
-# Fraction of the tolerance that the rounding of squared norms may take up.
+# Fraction of the tolerance that the rounding of squared norms may take up. If it were larger, `tol`
+# would mean less; if it were smaller, more fits would use the slower sums of differences.
 NORM_ROUNDING = 0.01
-# Error that the rounding of squared norms may cause in a decision, as in support_vectors.cpp.
+# Largest error that the rounding of squared norms may cause in a decision. It must agree with
+# cpp/oracles/support_vectors.cpp, so that CPU and GPU use the same formula.
 DECISION_ROUNDING = 1e-7
-# Numbers cancel if their sum is at most this fraction of the sum of their absolute values.
+# Numbers sum to 0 if their sum is at most this fraction of the sum of their absolute values: more
+# than rounding errors, and far less than totals that are meant to be nonzero.
 CANCELLATION = 1e-9
-# A multiplier is small if it is at most this fraction of the terms that it is the sum of.
+# A multiplier is small if it is at most this fraction of the terms that it is the sum of. The
+# rounding error of larger ones is negligible (see below), so it is not computed.
 SMALL_MULTIPLIER = 1e-6
-# Rounding error of a multiplier relative to its terms: each of the thousands of steps that led to z
-# has rounded.
+# Rounding error of a multiplier relative to its terms. It is far above the rounding error of one
+# operation, because thousands of steps, each with rounding errors, led to z.
 RELATIVE_ROUNDING = 1e-12
 # The status of a dual that misses the tolerance, by how its solver stopped.
 STATUSES = {
@@ -136,7 +140,7 @@ class Solution(NamedTuple):
     gradient: Array  # K z + linear
     kkt_violation: float
     duality_gap: float
-    multiplier: Sequence[float]  # of each group's sum: minus the bias
+    multiplier: Sequence[float]  # of each group's sum; `duals.bias` is minus their mean
     rounding: Sequence[float]  # bound on the rounding error of each multiplier
     n_iter: int
     status: Status
@@ -298,7 +302,7 @@ def conclude(
         status = Status.IMPRECISE
     if status == Status.STOPPED and timed_out:
         status = Status.TIME_LIMIT
-    # The rounding of its terms only matters for a multiplier that is small against them.
+    # Rounding errors of its terms only matter if a multiplier is small compared with them.
     is_small = abs(math.fsum(multiplier)) <= SMALL_MULTIPLIER * scale * len(multiplier)
     errors = rounding() if is_small else [0.0] * len(multiplier)
     return Solution(dual.z, gradient, violation, gap, multiplier, errors, n_iter, status, error)
@@ -308,10 +312,10 @@ def verify(
     data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array,
     stop: _core.StopReason, n_iter: int, *, tol: float, threads: int,
 ) -> tuple[Outcome, float]:  # fmt: skip
-    """Check a gradient against precise values; return the outcome and what it adds for rounding.
+    """Check a gradient against precise values; return the outcome and the allowance for errors.
 
     A gradient that is too far off is corrected in place if that is affordable. Otherwise the
-    violation is increased by what the error may hide, which is the second value returned.
+    violation is increased by an allowance for the error, which is the second value returned.
     """
     arrays = _native_dual(dual, gradient, known=True, closely=True)
     error, extra = _core.examine(data, center, kernel.native, arrays, tol, threads)
@@ -322,9 +326,9 @@ def judge(
     dual: Dual, gradient: Array, stop: _core.StopReason, n_iter: int, *, extra: float, error: float,
     tol: float,
 ) -> Outcome:  # fmt: skip
-    """Return the outcome of a dual by its verified gradient.
+    """Return the outcome of a dual from its verified gradient.
 
-    `error` is the rounding error of the gradient, and `extra` what it may add to the violation.
+    `error` is the rounding error of the gradient, and `extra` is added to the violation for it.
     """
     violation, gap, _, scale, _, multiplier, _ = _core.certify(dual.point(), gradient, dual.linear)
     violation += extra
@@ -336,7 +340,7 @@ def judge(
 def uncentered(
     data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, outcome: Outcome
 ) -> Outcome:
-    """Return the outcome for the data as they were given; change the gradient in place likewise.
+    """Return the outcome for the uncentered data, and change the gradient in place accordingly.
 
     Centering the data shifts the gradient of a linear kernel by a constant, and all multipliers
     with it.
@@ -505,7 +509,7 @@ def prepared(
     """
     (data,) = _narrowed(X)
     center = _center(kernel, data, kernel.name == "linear" and cancel(duals))
-    # The first test is cheaper than `_weight` and mostly decides.
+    # The first test is cheaper than `_weight` and usually sufficient.
     if kernel.name == "rbf" and precise(kernel, data, center, math.inf, 0.0).differences:
         kernel = precise(kernel, data, center, _weight(duals), NORM_ROUNDING * tol)
     return data, None if kernel.differences else center, kernel
@@ -514,7 +518,7 @@ def prepared(
 def precise(
     kernel: Kernel, data: Any, center: Array | None, weight: float, allowed: float
 ) -> Kernel:
-    """Return the kernel, by differences if the rounding of norms would matter.
+    """Return the kernel, with distances by differences if the rounding of norms would matter.
 
     It matters if sums with weights of this size would be off by more than `allowed`.
     """
@@ -538,7 +542,7 @@ def noise_of(z: Array, largest: float) -> float:
 
 
 def _weight(duals: Sequence[Dual]) -> float:
-    """Return the factor from an error of kernel values to one of a gradient.
+    """Return how much larger the error of a gradient may be than that of the kernel values.
 
     The errors are independent, so their squares add up.
     """
@@ -550,7 +554,7 @@ def _weight(duals: Sequence[Dual]) -> float:
 
 
 def needs_differences(kernel: Kernel, square: float, duals: Sequence[Dual], tol: float) -> bool:
-    """Do as `_core.needs_differences` for rows whose squared norms are at most `square`."""
+    """Call `_core.needs_differences` for rows whose squared norms are at most `square`."""
     row = np.array([[math.sqrt(square)]])
     return bool(
         _core.needs_differences(kernel.native, row, None, _weight(duals), NORM_ROUNDING * tol)
@@ -584,7 +588,7 @@ def _center(kernel: Kernel, data: Any, cancels: bool) -> Array | None:
 
 
 def _is_wide(*matrices: Any) -> bool:
-    """Return whether sparse matrices have more columns than entries, so most are empty."""
+    """Return whether sparse matrices have more columns than entries, so some columns are empty."""
     if not scipy.sparse.issparse(matrices[0]):
         return False
     return int(matrices[0].shape[1]) > sum(len(X.indices) for X in matrices)
@@ -609,7 +613,7 @@ def native(X: Any) -> Any:
     and the number of columns.
     """
     if scipy.sparse.issparse(X):
-        if X.shape[1] > WIDEST:
+        if X.shape[1] > MAX_SPARSE_COLUMNS:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but a sparse matrix may have at most 2**31 - 1; drop "
                 "the columns that are 0 in all samples"

@@ -44,7 +44,7 @@ def save(model: Any, path: Place) -> None:
     ----------
     model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, or a Pipeline of a StandardScaler and one of them
         The fitted model. Its kernel must be given by name, because a function cannot be saved.
-        The start of `warm_start` is not saved.
+        The duals from which `warm_start` would continue are not saved.
     path : path or binary file
         The file to write.
 
@@ -97,7 +97,8 @@ def load(path: Place) -> Any:
         if header["version"] > VERSION:
             raise ValueError(
                 f"the file has version {header['version']} of the format, from pairstep "
-                f"{header['pairstep']}; this one, {__version__}, reads up to {VERSION}"
+                f"{header['pairstep']}; pairstep {__version__} reads up to version {VERSION}: "
+                "upgrade pairstep"
             )
         scaling = {name: found.pop(name) for name in list(found) if name.startswith(PREFIX)}
         return join(_model(header, found), scaling)

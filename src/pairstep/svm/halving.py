@@ -15,8 +15,13 @@ from sklearn.utils import check_random_state
 from ..constraints import Indices
 from .cross_validation import Candidate
 
-FACTOR = 3  # ratio of candidates dropped and of samples added per round; scikit-learn's default
-MIN_SAMPLES = 300  # of the first round: scores on fewer samples say little about the candidates
+# Each round keeps one candidate in FACTOR, and uses FACTOR times as many samples as the round
+# before. 3 is scikit-learn's default.
+FACTOR = 3
+# Samples of the first round: scores on fewer samples say little about the candidates.
+MIN_SAMPLES = 300
+# With more rounds, a search is faster, but the first round uses a smaller fraction of the samples
+# (a ninth with 3 rounds) and more often drops the best candidate.
 MAX_ROUNDS = 3
 
 

@@ -19,16 +19,19 @@ NOT_FINITE = (
 )
 
 
-# A kernel matrix with a larger asymmetry, relative to its largest entry, is not accepted.
+# Largest asymmetry of a kernel matrix, relative to its largest entry, that is accepted. It is far
+# above the rounding errors of the type (about 1e-7 and 1e-16). A smaller limit would reject
+# matrices whose two halves were computed differently; a larger one would accept more wrong ones.
 MAX_ASYMMETRY = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
-# An asymmetry of at most this many rounding errors of the largest entry is left in the matrix.
+# An asymmetry of at most this many rounding errors of the largest entry is left in the matrix. A
+# larger asymmetry is averaged out, which takes a copy of the matrix.
 ROUNDINGS_IGNORED = 16
 
 
 def named_kernel(kernel: Any, gamma: float, degree: int, coef0: float) -> Kernel:
     """Return the kernel that an estimator's parameters describe.
 
-    The matrix of a kernel that is a function is computed first, and read as a precomputed one.
+    If the kernel is a function, its matrix is computed first and then used as a precomputed kernel.
     """
     return Kernel("precomputed" if callable(kernel) else kernel, gamma, degree, coef0)
 
@@ -61,8 +64,8 @@ def measure(X: Any) -> tuple[float, float]:
 def center_of(X: Any) -> Array:
     """Return the mean of the rows, which is subtracted so that distances lose fewer digits.
 
-    For a sparse X, columns that fewer than half of the rows fill have 0 instead of the mean:
-    subtracting it would fill the other rows and gain less than a bit.
+    For a sparse X, columns with entries in fewer than half of the rows have 0 instead of the mean:
+    subtracting the mean would fill in the other rows and gain less than one bit of precision.
     """
     mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if scipy.sparse.issparse(X):
@@ -89,7 +92,7 @@ def symmetric(K: Any, name: str) -> Any:
     if amount > MAX_ASYMMETRY[K.dtype] * largest:
         raise ValueError(
             f"{name} must be symmetric, but entry [{i}, {j}] is {K[i, j]:.6g} and entry "
-            f"[{j}, {i}] is {K[j, i]:.6g}"
+            f"[{j}, {i}] is {K[j, i]:.6g}; if the difference is rounding, use (K + K.T) / 2"
         )
     return K if amount <= ROUNDINGS_IGNORED * rounding else (K + K.T) / 2
 
@@ -105,5 +108,5 @@ def require_finite(kernel: Kernel, X: Any) -> None:
     if not math.isfinite(kernel.gamma):
         raise ValueError(
             f"gamma must be finite, got {kernel.gamma:g}: the variance of X is too small for "
-            'gamma="scale"'
+            'gamma="scale"; scale the features, or set gamma to a number'
         )

@@ -25,7 +25,7 @@ from .base import as_now
 from .classification import SVC, NuSVC, label_order
 from .data import dense
 from .decisions import pairs_in_order
-from .engine import WIDEST
+from .engine import MAX_SPARSE_COLUMNS
 from .export import hint_for
 from .novelty import OneClassSVM
 from .regression import SVR, NuSVR
@@ -114,8 +114,8 @@ def load_libsvm_model(path: Place, *, n_features: int | None = None) -> Any:
     SVC, NuSVC, SVR, NuSVR or OneClassSVM
         The fitted model, whose predictions are those of LIBSVM. C, nu and epsilon are not in the
         file and have their defaults. `support_` numbers the support vectors as if there had been
-        no other samples, except with a precomputed kernel. A warning says that the lines of
-        `svm-train -b 1` for regression and novelty detection are ignored.
+        no other samples, except with a precomputed kernel. The lines that `svm-train -b 1` adds for
+        regression and novelty detection are ignored with a warning.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _lines(model: Any, kind: str) -> Iterator[str]:
         classified.append(f"nr_sv {_joined(sizes[order])}")
     yield f"nr_class {len(coefficients) + 1}"
     yield f"total_sv {len(vectors)}"
-    yield f"rho {_joined(0.0 + rho)}"  # without the sign of a zero
+    yield f"rho {_joined(0.0 + rho)}"  # 0.0 + -0.0 is 0.0
     yield from classified
     yield "SV"
     for column, entries in zip(coefficients.T, _entries(model, vectors), strict=True):
@@ -281,11 +281,11 @@ def _laid_out(
         if any(len(vector) == 0 or vector[0] != 0 for vector in vectors):
             raise ValueError("a support vector of a precomputed kernel must begin with 0:number")
         numbers = np.array([vector[1] for vector in vectors], np.float64)
-        wrong = ~((numbers == np.rint(numbers)) & (numbers >= 1) & (numbers <= WIDEST))
+        wrong = ~((numbers == np.rint(numbers)) & (numbers >= 1) & (numbers <= MAX_SPARSE_COLUMNS))
         if wrong.any():
             raise ValueError(
                 "with a precomputed kernel 0:number must have the number of a sample, from 1 to "
-                f"{WIDEST}; got 0:{numbers[wrong][0]:g}"
+                f"{MAX_SPARSE_COLUMNS}; got 0:{numbers[wrong][0]:g}"
             )
         rows = numbers.astype(np.int64) - 1
         n = int(rows.max(initial=0)) + 1 if n_features is None else n_features
@@ -327,7 +327,7 @@ def _read_vectors(lines: Iterator[tuple[int, bytes]], outputs: int) -> tuple[Arr
             )
         indices = entries[::2]
         whole = (indices == np.rint(indices)).all() and (indices >= 0).all()
-        if not (whole and (np.diff(indices) > 0).all() and (indices <= WIDEST).all()):
+        if not (whole and (np.diff(indices) > 0).all() and (indices <= MAX_SPARSE_COLUMNS).all()):
             raise ValueError(f"line {number} must have ascending whole numbers as indices")
         coefficients.append(column)
         vectors.append(entries)
@@ -345,7 +345,7 @@ def _coefficients_in(order: Indices, sizes: Indices, coefficients: Array) -> Arr
 
     The coefficient of a vector of class i in the model of the pair (i, j) is in row j - 1 if j > i,
     and in row j otherwise. The first class of a pair is positive, so that the signs of a pair
-    change if its classes change places.
+    change if its classes are swapped.
     """
     starts = np.cumsum(sizes) - sizes
     reordered = []
@@ -366,7 +366,7 @@ def _chosen(header: dict[str, list[str]], name: str, choices: Iterable[str]) -> 
 
 def _integers(header: dict[str, list[str]], name: str, count: int) -> NDArray[np.int64]:
     numbers = _numbers(header, name, count)
-    wrong = (numbers != np.rint(numbers)) | (np.abs(numbers) > WIDEST)
+    wrong = (numbers != np.rint(numbers)) | (np.abs(numbers) > MAX_SPARSE_COLUMNS)
     if wrong.any():
         raise ValueError(f"{name} must have whole numbers below 2**31, got {numbers[wrong][0]:g}")
     return numbers.astype(np.int64)

@@ -35,9 +35,9 @@ from .engine import Dual, Solution
 from .plan import FitPlan, Targets
 from .probability import FOLDS, cross_validated, sigmoid
 
-# Labels are checked by scikit-learn, which warns of too many classes, if there are more samples
-# than this and more than half as many classes as samples.
-FEWEST_LABELS_TO_CHECK = 20
+# With more samples than this, scikit-learn warns if there are more than half as many classes as
+# samples. Its check of the labels is slow, so it is skipped where it could not warn or raise.
+MAX_SAMPLES_WITHOUT_WARNING = 20
 
 
 class SingleDualPlan(FitPlan):
@@ -95,7 +95,9 @@ class NuSVRPlan(SingleDualPlan):
     def dual(self) -> Dual:
         """Return the dual to solve."""
         if math.isinf(self.model.C):
-            raise ValueError("C must be finite, because nu is a fraction of it; got C=inf")
+            raise ValueError(
+                "C must be finite, because nu is a fraction of it; got C=inf; use a large number"
+            )
         return nu_regression(self.targets, limits(self.model.C, self.weights), self.model.nu)
 
 
@@ -117,7 +119,7 @@ class OneClassPlan(SingleDualPlan):
 
 
 class ClassificationPlan(FitPlan):
-    """The plan of a classifier, with one dual per pair of classes and maybe those of its folds."""
+    """The plan of a classifier: a dual per pair of classes, and those of its folds if needed."""
 
     @property
     def n_classes(self) -> int:
@@ -134,7 +136,7 @@ class ClassificationPlan(FitPlan):
         model = self.model
         labels = y if is_plain(y) else column_or_1d(y, warn=True)
         classes, targets = np.unique(labels, return_inverse=True)
-        many = len(labels) > FEWEST_LABELS_TO_CHECK and 2 * len(classes) > len(labels)
+        many = len(labels) > MAX_SAMPLES_WITHOUT_WARNING and 2 * len(classes) > len(labels)
         if many or not _are_labels(classes):
             assert_all_finite(labels, input_name="y")
             check_classification_targets(y)
@@ -179,7 +181,7 @@ class ClassificationPlan(FitPlan):
         return [np.flatnonzero(self.targets == k) for k in range(self.n_classes)]
 
     def scale(self, solution: Solution) -> float:
-        """Return what a solution is divided by."""
+        """Return the number by which coefficients and intercept of a solution are divided."""
         return 1.0
 
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:

@@ -51,10 +51,10 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def validate_parameters(estimator: Any) -> None:
-    """Raise if a parameter of an estimator has a value that is not possible.
+    """Raise if a parameter of an estimator has an invalid value.
 
-    Default values are valid, so that only the few others are checked: a small fit takes less time
-    than the check of all parameters.
+    Default values are valid, so only the others are checked: checking all parameters would take
+    longer than a small fit.
     """
     Estimator: Any = type(estimator)
     changed = {

@@ -34,16 +34,20 @@ from .kernels import NOT_FINITE, gamma_of, matrix_of, named_kernel, require_fini
 Targets = NDArray[Any]  # numbers, or classes as 0, 1, ...
 Instance = TypeVar("Instance")
 
-# Multiplications that take as long as the solver's steps for one variable of a dual. They serve to
-# estimate the work of the duals after the first one, which are solved in parallel.
+# Work estimates, in multiplications, from which the number of threads follows. If they were larger,
+# smaller fits would use several threads, which only pays off above some amount of work.
+# The solver's steps for one variable. They count for the variables beyond the number of samples,
+# whose duals are solved in parallel with the others.
 MULTIPLICATIONS_PER_VARIABLE = 2**13
-# Multiplications per pair of samples beyond those of the inner product, in the same estimate.
+# A kernel value, in addition to its inner product.
 MULTIPLICATIONS_PER_PAIR = 16.0
-# Iterations that `max_iter=-1` stands for: at least this many, and this many per sample.
+# Iterations that `max_iter=-1` stands for: at least this many, and this many per sample, as in
+# LIBSVM.
 MIN_DEFAULT_ITERATIONS = 10_000_000
 DEFAULT_ITERATIONS_PER_SAMPLE = 100
-# The largest number of iterations and of bytes that native code takes; it counts with 64 bits.
-LARGEST_COUNT = 2**62
+# Largest number of iterations and of bytes that is passed to native code, which counts with signed
+# 64-bit integers. It is half of their range, so that adding to it does not overflow.
+MAX_NATIVE_COUNT = 2**62
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class FitPlan(ABC):
     n : int
         The number of these rows.
     targets : ndarray
-        What the duals need of y.
+        What the duals need from y.
     weights : ndarray of shape (n,)
         Factors of C.
     matrix : object
@@ -173,10 +177,10 @@ class FitPlan(ABC):
 
     @abstractmethod
     def check_targets(self, y: Any) -> Targets:
-        """Check y, and return what the duals need of it."""
+        """Check y, and return what the duals need from it."""
 
     def check_weights(self, sample_weight: ArrayLike | None) -> Array:
-        """Return the weights of the samples, 0 in place of negative ones."""
+        """Return the weights of the samples; negative ones become 0."""
         if sample_weight is None:
             return np.ones(self.n)
         weights = check_sample_weight(sample_weight, self.X, dtype=np.float64)
@@ -198,7 +202,7 @@ class FitPlan(ABC):
         Raises
         ------
         ValueError
-            If no fit to these rows is possible, for example because they are of one class.
+            If no fit to these rows is possible, for example because all belong to one class.
         """
         part = self._copy()
         part.rows, part.n = rows, len(rows)
@@ -212,7 +216,7 @@ class FitPlan(ABC):
         return part
 
     def with_parameters(self, parameters: dict[str, Any], gamma: float) -> Self:
-        """Return the plan of a fit with other parameters, of which gamma is given as a number."""
+        """Return the plan of a fit with other parameters; gamma is given as a number."""
         other = self._copy()
         other.model.__dict__.update(parameters)
         other.gamma = gamma
@@ -241,7 +245,10 @@ class FitPlan(ABC):
     # Kernel.
 
     def prepare_kernel(self) -> None:
-        """Set `gamma`, and `matrix`: the data, or the kernel matrix if there is one already."""
+        """Set `gamma` and `matrix`.
+
+        `matrix` is the kernel matrix if the kernel is precomputed or a function, and otherwise X.
+        """
         kernel, X = self.model.kernel, self.X
         self.gamma = 0.0
         # Predictions pass the training samples to a kernel that is a function.
@@ -306,7 +313,7 @@ class FitPlan(ABC):
         limit = self.model.max_iter
         if limit == -1:
             limit = max(MIN_DEFAULT_ITERATIONS, DEFAULT_ITERATIONS_PER_SAMPLE * self.n)
-        return int(min(limit, LARGEST_COUNT))
+        return int(min(limit, MAX_NATIVE_COUNT))
 
     def time_limit(self) -> float:
         """Return the time limit in seconds, infinite if there is none."""
@@ -314,7 +321,7 @@ class FitPlan(ABC):
 
     def cache_bytes(self) -> int:
         """Return the memory for kernel rows, in bytes."""
-        return int(min(self.model.cache_size, LARGEST_COUNT / 2**20) * 2**20)
+        return int(min(self.model.cache_size, MAX_NATIVE_COUNT / 2**20) * 2**20)
 
     # Coefficients.
 
@@ -345,7 +352,7 @@ class FitPlan(ABC):
             s for s in solutions if s.status != Status.OPTIMAL or 0 <= max_iter <= s.n_iter
         ]
         self.state["fit_status_"] = int(bool(unfinished))
-        # A callback that stops a fit knows that it has stopped.
+        # No warning for a fit that a callback has stopped: that was intended.
         return [s for s in unfinished if s.status != Status.STOPPED]
 
     def warning(self, failed: list[Solution]) -> str:
@@ -387,6 +394,6 @@ class FitPlan(ABC):
             support_vectors_=vectors,
             dual_coef_=type(vectors)(coefficients) if self.state["_sparse"] else coefficients,
             _gamma=self.gamma,
-            _laid_out=LaidOut(),  # made here, because a prediction must not change the model
+            _laid_out=LaidOut(),  # here, because a prediction must not add attributes
         )
         return self.model

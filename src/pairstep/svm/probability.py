@@ -24,7 +24,8 @@ FOLDS = 5  # as in LIBSVM
 def folds(n: int, seed: int) -> list[Indices]:
     """Return the five parts of n samples that are left out in turn.
 
-    They are those of scikit-learn for the same seed. With fewer than five samples, some are empty.
+    They are the same as scikit-learn's for the same seed. With fewer than five samples, some are
+    empty.
     """
     order = _core.shuffled(n, seed)
     ends = [k * n // FOLDS for k in range(FOLDS + 1)]
@@ -32,7 +33,7 @@ def folds(n: int, seed: int) -> list[Indices]:
 
 
 def cross_validated(dual: Dual, seed: int) -> list[Dual]:
-    """Return the duals without each of the five parts."""
+    """Return five duals, each without one of the five parts of the samples."""
     return [hold_out(dual, part) for part in folds(len(dual.rows), seed)]
 
 
@@ -44,8 +45,9 @@ def sigmoid(
 ) -> tuple[float, float]:
     """Return slope and offset of the sigmoid of cross-validated decisions.
 
-    The first `positives` rows are those of the first class. A model that was fitted to one class
-    only has a decision of 1 for this class. A model without samples has a decision of 0.
+    The first `positives` rows are those of the first class. If all training samples of a model are
+    of one class, its decisions are 1 for the first class and -1 for the second. The decisions of a
+    model without training samples are 0.
     """
     decisions = np.zeros(len(models[0].rows))
     for model, solution in zip(models, solutions, strict=True):

@@ -17,7 +17,7 @@ STEPS = 100  # tasks that callbacks see in a fit: one per percent
 
 @dataclass
 class FitProgress:
-    """Progress of a fit. The solver calls it about twenty times a second, and stops if it says so.
+    """Progress of a fit. The solver calls it 20 times a second, and stops if it returns False.
 
     The progress of a dual is estimated from the number of digits by which its violation still
     exceeds `tol`. Each percent is a task of the fit, after which any callback may stop the fit.

@@ -21,7 +21,7 @@ from .parameters import validate_parameters
 from .plan import FitPlan
 from .shared_kernel import SharedKernels, start_scaled
 
-MAX_LINES = 50  # samples whose coefficients are plotted; more lines would be unreadable
+MAX_LINES = 50  # coefficients that are plotted, one line each; more would be unreadable
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def path(
     model: BaseSVM | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> RegularizationPath:
-    """Fit a model for several C, each from the solution of the last one.
+    """Fit a model for several values of C, each starting from the solution for the one before.
 
     The kernel matrix is computed once if it fits into three quarters of the model's `cache_size`.
 

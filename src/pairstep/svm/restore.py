@@ -1,4 +1,4 @@
-"""Models from parameters and fitted attributes that were read from a file, after a check."""
+"""Check parameters and fitted attributes that were read from a file, and make a model of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from .base import BaseSVM
 from .classification import SVC, NuSVC
 from .compatibility import parameter_defaults
-from .engine import WIDEST
+from .engine import MAX_SPARSE_COLUMNS
 from .export import SHARED
 from .novelty import OneClassSVM
 from .parameters import validate_parameters
@@ -23,7 +23,7 @@ ESTIMATORS: dict[str, type[BaseSVM]] = {
     model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 }
 KEPT = (*SHARED, "support_vectors_", "optimality_", "_label_order")
-LARGEST = 2**63  # native code cannot represent larger integers
+MAX_INTEGER = 2**63  # limit of integer parameters, which native code stores with 64 bits
 
 
 def state_of(model: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def restored(Estimator: type[BaseSVM], parameters: dict[str, Any], state: dict[s
             f"{Estimator.__name__} has no {unknown[0]}; the file may be from a later version"
         )
     for name, value in parameters.items():
-        if isinstance(value, int) and abs(value) > LARGEST:
+        if isinstance(value, int) and abs(value) > MAX_INTEGER:
             raise ValueError(
                 f"{name} must be below 2**63, got a number of {len(str(value))} digits"
             )
@@ -54,7 +54,10 @@ def restored(Estimator: type[BaseSVM], parameters: dict[str, Any], state: dict[s
     model.__dict__.update(state, _X_fit=None)
     for name, holds in _checks(model):
         if not holds:
-            raise ValueError(f"{name} is inconsistent with the rest of the model")
+            raise ValueError(
+                f"{name} is inconsistent with the rest of the model, or invalid; the file may be "
+                "damaged"
+            )
     return model
 
 
@@ -63,7 +66,7 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
     fit = vars(model)
     (rows, width), precomputed = fit["shape_fit_"], model.kernel == "precomputed"
     yield "shape_fit_", all(type(size) is int and size > 0 for size in (rows, width))
-    yield "n_features_in_", fit["n_features_in_"] == width <= WIDEST and rows < 2**62
+    yield "n_features_in_", fit["n_features_in_"] == width <= MAX_SPARSE_COLUMNS and rows < 2**62
     yield "n_features_in_", not precomputed or rows == width
 
     k = 2

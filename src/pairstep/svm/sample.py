@@ -2,10 +2,10 @@
 
 An SVM with bounds C on n rows resembles one with bounds ``g C`` on every g-th row. A rough solution
 of the small one predicts which variables of the large one end at a bound. Samples grow by a
-constant factor, and each one starts from the prediction of the one before, down to the dual itself.
+constant factor, and each one starts from the prediction of the one before, up to the dual itself.
 
-`cpp/engine/sample.cpp` does the same natively for the CPU; this version serves oracles that live on
-a GPU or a cluster. Both take the same rows. docs/theory/sample.md explains why it works.
+`cpp/engine/sample.cpp` does the same natively for the CPU; this version is for oracles on a GPU or
+a cluster. Both choose the same rows. docs/theory/sample.md explains why it works.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def start_from_samples(
     min_size: int = _core.SAMPLE_MIN_SIZE,
     min_at_bound: float = _core.SAMPLE_MIN_AT_BOUND,
 ) -> None:
-    """Move the variables of a large dual to where its samples predict them.
+    """Set the variables of a large dual to the values that its samples predict.
 
     The dual keeps its start if it is too small to sample, if a bound is infinite, if a sample
-    cannot meet the totals, or if too few variables of a sample are at a bound.
+    cannot meet the totals, if too few variables of a sample are at a bound, or if `solve` returns
+    False.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def start_from_samples(
 
 
 def sample_of(dual: Dual, ratio: int) -> Dual | None:
-    """Return the dual over one row in `ratio`, or None if these rows cannot meet the totals.
+    """Return the dual over about one row in `ratio`, or None if these rows cannot meet the totals.
 
     The rows of a smaller sample are among those of a larger one.
     """

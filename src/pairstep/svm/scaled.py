@@ -18,8 +18,8 @@ PREFIX = "scaling."  # of the arrays in a file
 def split(model: Any) -> tuple[Any, dict[str, Array]]:
     """Return the SVM of a pipeline and the arrays of its scaler.
 
-    Anything else than a pipeline of a StandardScaler and an SVM is returned as it is, without
-    arrays: an SVM alone, or a model that `save` rejects with advice.
+    Any other model is returned unchanged, without arrays: an SVM alone, or a model for which `save`
+    raises an error with advice.
     """
     if not isinstance(model, Pipeline):
         return model, {}
@@ -51,9 +51,12 @@ def join(model: Any, arrays: dict[str, Any]) -> Any:
             raise ValueError(f"{PREFIX}{name} must have {width} finite numbers, one per feature")
         setattr(scaler, f"{name}_", array)
     if arrays or not (scaler.scale_ > 0).all():
-        raise ValueError(f"{PREFIX}scale must be positive, and beside it only {PREFIX}mean")
+        raise ValueError(
+            f"{PREFIX}scale must be positive, and no arrays other than {PREFIX}scale and "
+            f"{PREFIX}mean may begin with {PREFIX}"
+        )
     scaler.var_, scaler.n_features_in_ = scaler.scale_**2, width
     scaler.n_samples_seen_ = model.shape_fit_[0]
-    if hasattr(model, "feature_names_in_"):  # the scaler sees the columns, the SVM an array
+    if hasattr(model, "feature_names_in_"):  # the scaler gets named columns, the SVM an array
         scaler.feature_names_in_ = vars(model).pop("feature_names_in_")
     return Pipeline([("scale", scaler), ("svm", model)])

@@ -49,7 +49,8 @@ from .regression import SVR
 # in alphabetical order.
 Checkpoint = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
-OWN = {"random_state", "time_limit"}  # they are not passed on to the estimator
+# Parameters that the estimator has too, but that here only concern the search.
+SEARCH_ONLY = {"random_state", "time_limit"}
 
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
@@ -103,7 +104,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     @property
     def estimator(self) -> BaseSVM:
         """The estimator, without the parameters that are searched."""
-        shared = parameter_defaults(self._model).keys() - OWN
+        shared = parameter_defaults(self._model).keys() - SEARCH_ONLY
         given = self.get_params(deep=False).items()
         model = self._model(**{name: value for name, value in given if name in shared})
         return model.set_fit_request(sample_weight=True) if routing_enabled() else model
@@ -189,7 +190,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         pyplot = needed("matplotlib.pyplot", by="plot")
         score, shown = self.cv_results_["mean_test_score"], self.cv_results_["params"]
         best: dict[tuple[Any, Any], float] = {}
-        # With several rounds, the last one of each candidate counts.
+        # If halving scored a candidate in several rounds, its last score counts.
         latest = {tuple(some.items()): value for some, value in zip(shown, score, strict=True)}
         for items, value in latest.items():
             candidate = dict(items)
@@ -544,13 +545,13 @@ def _written(value: Any) -> str:
 def _values(
     name: str, parameter: str, given: int | ArrayLike, low: float, high: float
 ) -> list[Any]:
-    """Return the values of a parameter: those given, or as many as given from low to high."""
+    """Return the values of a parameter: `given`, or that many from low to high if it is an int."""
     if isinstance(given, Integral):
         middle = math.sqrt(low * high)
         return [middle] if given == 1 else np.geomspace(low, high, int(given)).tolist()
     values = list(given)  # type: ignore[arg-type]
     if not values:
-        raise ValueError(f"{name} must have at least one value")
+        raise ValueError(f"{name} must have at least one value, or be the number of values to try")
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
     for k, value in enumerate(values):
         try:

@@ -24,18 +24,25 @@ from .._validation import Array
 from ..constraints import Indices
 from .engine import Dual, Kernel, KernelName, Solution, precise, prepared, solve
 
-# A variable counts as being at its bound if its relative distance to it is at most this.
+# A variable counts as being at its bound if its relative distance to it is at most this: bounds are
+# multiplied and divided by ratios of C, which rounds them.
 AT_BOUND = 1e-9
-# If at most this fraction of the support vectors is at its bounds, a larger C changes little.
+# If at most this fraction of the support vectors is at its bounds, a larger C changes little, and
+# the start is the last solution itself. If larger, bounded variables start too far from their new
+# bounds; if smaller, free variables start too large.
 MAX_FRACTION_BOUNDED = 0.2
 # Fraction of `cache_size` that matrices may take; the rest is for the blocks of working sets.
 MATRIX_MEMORY_FRACTION = 0.75
-# If this many matrices fit, two may be in use at a time, and the blocks still have enough memory.
-MATRICES_FOR_TWO_KERNELS = 5
-# Largest error of a kernel value by the rounding of norms. If it could be larger, distances are
-# computed as sums of squared differences.
+# If at least this many matrices fit, two may be in use at a time: with the distances that makes
+# three, and the other two leave enough memory for the blocks of working sets.
+MIN_MATRICES_FOR_TWO_KERNELS = 5
+# Entries by which a row of a matrix may be padded (`Points::PANEL` in cpp/oracles/points.hpp).
+MAX_PADDING = 48
+# Largest error of a kernel value from the rounding of norms. If it could be larger, distances are
+# computed as sums of squared differences, which is slower.
 MAX_NORM_ERROR = 1e-12
-# Squared norms and gamma above this could make distances in float32 overflow or underflow.
+# Squared norms and gamma above this could make distances in float32, whose largest number is 3e38,
+# overflow or underflow.
 MAX_FLOAT32_SQUARE = 1e30
 
 
@@ -127,13 +134,13 @@ class SharedKernels:
         self.place = np.empty(n, np.int64)
         self.place[order] = np.arange(n)
         self.single = np.dtype(dtype) == np.float32
-        bytes_each = n * (n + 48) * np.dtype(dtype).itemsize
+        bytes_each = n * (n + MAX_PADDING) * np.dtype(dtype).itemsize
         fit = (
             0 if name == "precomputed" else int(MATRIX_MEMORY_FRACTION * cache_bytes // bytes_each)
         )
         self.fits = fit > 0
         self.keeps_distances = name == "rbf" and count > 1 and fit > 1
-        self.at_once = min(count, 2) if fit >= MATRICES_FOR_TWO_KERNELS else 1
+        self.at_once = min(count, 2) if fit >= MIN_MATRICES_FOR_TWO_KERNELS else 1
         used = self.fits * (self.keeps_distances + self.at_once)
         self.cache_bytes = cache_bytes - used * bytes_each
         self._distances: Any = None
