@@ -224,22 +224,22 @@ def steepest_by_qp(case: Case, norm: str) -> float:
 
 
 def first_minimum_of_walk(case: Case, ratio: np.ndarray) -> np.ndarray:
-    """Where the model in the weighted 1-norm first stops falling on the path of the ratios.
+    """The first minimum of the model in the weighted 1-norm on the path of the ratios.
 
-    The path decreases variables in falling and increases them in rising order of the ratios,
-    each to its bound; it ends where a variable would have to reverse its change.
+    The path decreases the variables with the largest ratios and increases those with the
+    smallest, each to its bound. It ends where a variable would have to reverse its change.
     """
     weight = np.sqrt(case.lipschitz)
-    left_derivative = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
-    right_derivative = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
-    sold, bought = np.cumsum(case.down[left_derivative]), np.cumsum(case.up[right_derivative])
+    down = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
+    up = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
+    decreased, increased = np.cumsum(case.down[down]), np.cumsum(case.up[up])
     delta = np.zeros(case.n)
     begin = norm = 0.0
-    for end in np.union1d(sold, bought):
-        s, b = np.searchsorted(sold, end), np.searchsorted(bought, end)
-        if s == len(left_derivative) or b == len(right_derivative):
+    for end in np.union1d(decreased, increased):
+        s, b = np.searchsorted(decreased, end), np.searchsorted(increased, end)
+        if s == len(down) or b == len(up):
             break
-        i, j = left_derivative[s], right_derivative[b]
+        i, j = down[s], up[b]
         if delta[i] > 0 or delta[j] < 0:
             break
         width = weight[i] + weight[j]

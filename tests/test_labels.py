@@ -47,7 +47,7 @@ def frame(matrix, names=NAMES):
 
 
 def series(values, names=NAMES):
-    """Labelled, and in another order."""
+    """Labeled, and in another order."""
     return pd.Series(values, index=names).iloc[SHUFFLED]
 
 
@@ -214,9 +214,9 @@ def test_strings_are_not_numbers():
 @VECTORS
 def test_objective_and_constraint_are_aligned_with_each_other(vector):
     for objective in (Quadratic(frame(RISK), vector(-PROFIT)), Quadratic(RISK, -PROFIT)):
-        budget = SumBox(1.0, vector(LOWER), vector(UPPER))
+        constraint = SumBox(1.0, vector(LOWER), vector(UPPER))
         order = np.arange(N) if objective.variables.labels is not None else SHUFFLED
-        result = minimize(objective, budget, x0=None)
+        result = minimize(objective, constraint, x0=None)
         expected = minimize(Quadratic(RISK, -PROFIT), SumBox(1.0, LOWER[order], UPPER[order]))
         same(result, expected)
         names = result.weights.index if vector is series or order is not SHUFFLED else None
@@ -248,9 +248,9 @@ def test_totals_are_aligned_with_the_groups():
 @VECTORS
 def test_l1_terms_are_aligned_with_their_objective(vector):
     costs = np.abs(PROFIT) / 5
-    labelled = L1Penalized(Quadratic(frame(RISK)), vector(costs), vector(HELD))
+    labeled = L1Penalized(Quadratic(frame(RISK)), vector(costs), vector(HELD))
     same(
-        minimize(labelled, Simplex()),
+        minimize(labeled, Simplex()),
         minimize(L1Penalized(Quadratic(RISK), costs, HELD), Simplex()),
     )
     twice = L1Penalized(L1Penalized(Quadratic(RISK), pd.Series(costs, NAMES)), vector(costs))
@@ -291,16 +291,16 @@ READY_MADE = {
 def test_ready_made_objectives_are_aligned(name):
     A, rows = RNG.random((30, 7)) + 0.5, RNG.random(30)
     expected = minimize(READY_MADE[name](A, rows), Simplex())
-    labelled = pd.DataFrame(A, index=DAYS, columns=NAMES)
+    labeled = pd.DataFrame(A, index=DAYS, columns=NAMES)
     shuffled = pd.Series(rows, index=DAYS).sample(frac=1.0, random_state=0)
     result = minimize(
-        READY_MADE[name](labelled, shuffled), SumBox(upper=pd.Series(2.0, NAMES[::-1]))
+        READY_MADE[name](labeled, shuffled), SumBox(upper=pd.Series(2.0, NAMES[::-1]))
     )
     assert result.weights.index.tolist() == NAMES
     np.testing.assert_allclose(result.x, expected.x, atol=1e-6)
 
 
-def test_designs_and_risk_parity_are_labelled():
+def test_designs_and_risk_parity_are_labeled():
     places = pd.DataFrame(RNG.normal(size=(7, 2)), index=NAMES)
     assert minimize(pairstep.DOptimal(places), Simplex()).weights.index.tolist() == NAMES
     risk = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
@@ -343,7 +343,7 @@ def test_frontiers_are_aligned(polars):
     assert expected.weights.shape == (4, 7)
 
 
-LABELLED = {
+LABELED = {
     "quadratic": Quadratic(frame(RISK)),
     "least squares": LeastSquares(pd.DataFrame(ROOT, columns=NAMES), np.ones(30)),
     "factors": FactorModel(pd.DataFrame(ROOT, columns=NAMES), 0.1),
@@ -358,9 +358,9 @@ LABELLED = {
 
 
 @VECTORS
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", LABELED)
 def test_objectives_are_evaluated_at_labeled_points(name, vector):
-    objective = LABELLED[name]
+    objective = LABELED[name]
     assert objective.value(vector(HELD)) == objective.value(HELD)
     np.testing.assert_array_equal(objective.gradient(vector(HELD)), objective.gradient(HELD))
     with pytest.raises(ValueError, match=r"labels of x and .* differ: 'asset d' is not in x"):

@@ -172,5 +172,5 @@ def test_instruction_sets_change_under_way():
             for name in _core.instruction_sets():
                 assert _core.use_instruction_set(name)
     assert _core.use_instruction_set(before)
-    for x in work.result():  # the factorisation uses fused multiply-adds where there are any
+    for x in work.result():  # the factorization uses fused multiply-adds where there are any
         np.testing.assert_allclose(x, simplex_lstsq(A, B).x, rtol=0, atol=1e-12)

@@ -35,7 +35,7 @@ ROOT = RNG.normal(size=(20, N))
 RISK = ROOT.T @ ROOT / 20
 PROFIT = 0.1 * RNG.normal(size=N)
 NAMES = list("hgfedcba")
-LABELLED = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
+LABELED = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
 
 
 # ------------------------------------------------------------------ SciPy's names
@@ -69,8 +69,8 @@ def test_equality_does_not_raise():
     "clone", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
 )
 def test_results_are_copied_and_pickled(clone):
-    result = clone(solve_qp(LABELLED, -PROFIT, upper=0.4))
-    expected = solve_qp(LABELLED, -PROFIT, upper=0.4)
+    result = clone(solve_qp(LABELED, -PROFIT, upper=0.4))
+    expected = solve_qp(LABELED, -PROFIT, upper=0.4)
     pd.testing.assert_series_equal(result.weights, expected.weights)
     np.testing.assert_array_equal(result.bound_multipliers, expected.bound_multipliers)
 
@@ -139,7 +139,7 @@ def test_multipliers_and_gradient_add_up():
 
 
 def test_a_result_is_a_table():
-    result = replace(solve_qp(LABELLED, -PROFIT, upper=0.4), setup_time=1e-3, solve_time=0.25e-3)
+    result = replace(solve_qp(LABELED, -PROFIT, upper=0.4), setup_time=1e-3, solve_time=0.25e-3)
     lines = repr(result).splitlines()
     assert lines[0] == "Result: optimal"
     facts = {line[2:17].strip(): line[17:].strip() for line in lines[1:8]}
@@ -248,9 +248,9 @@ def test_bounds_are_copied():
     assert box.upper.tolist() == [0.5] * 3
     with pytest.raises(AttributeError):
         box.upper = upper
-    labelled = pd.Series([0.5, 0.6], ["a", "b"])
-    box = SumBox(1.0, upper=labelled)
-    labelled["a"] = 0.0
+    labeled = pd.Series([0.5, 0.6], ["a", "b"])
+    box = SumBox(1.0, upper=labeled)
+    labeled["a"] = 0.0
     assert box.upper.tolist() == [0.5, 0.6]
 
 
@@ -295,9 +295,9 @@ def test_plot():
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    (bars,) = solve_qp(LABELLED, -PROFIT).plot()
-    assert len(bars.patches) == (solve_qp(LABELLED, -PROFIT).x != 0).sum() > 2
-    result = minimize(Quadratic(LABELLED, -PROFIT), Simplex(), history=True)
+    (bars,) = solve_qp(LABELED, -PROFIT).plot()
+    assert len(bars.patches) == (solve_qp(LABELED, -PROFIT).x != 0).sum() > 2
+    result = minimize(Quadratic(LABELED, -PROFIT), Simplex(), history=True)
     bars, convergence = result.plot()
     assert bars.get_yticklabels()[-1].get_text() == result.weights.abs().idxmax()
     np.testing.assert_array_equal(

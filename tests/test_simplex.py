@@ -143,7 +143,7 @@ def test_sparse(container, y):
     np.testing.assert_allclose(sparse.predict(container(thin)), dense.predict(thin), atol=1e-8)
 
 
-def test_sparse_is_not_centred():
+def test_sparse_is_not_centered():
     with pytest.raises(TypeError, match="dense data is required"):
         SimplexRegressor(fit_intercept=True).fit(scipy.sparse.csr_array(X), Y)
 

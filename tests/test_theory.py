@@ -223,11 +223,11 @@ class TestSteepestDescent:
         v = -scipy.optimize.linprog(
             np.tile(g, 2) * signs, A_ub=np.ones((1, 2 * n)), b_ub=[1], A_eq=[signs], b_eq=[0]
         ).fun
-        move = pairstep.propose("gs-1", g, np.zeros(n), -math.inf, math.inf, alpha=alpha)
-        assert move.decrease == pytest.approx(alpha * v**2 / 2, rel=1e-9)
-        assert np.count_nonzero(move.delta) == 2
-        model = g[move.indices] @ move.delta + np.abs(move.delta).sum() ** 2 / (2 * alpha)
-        assert model == pytest.approx(-move.decrease)
+        step = pairstep.propose("gs-1", g, np.zeros(n), -math.inf, math.inf, alpha=alpha)
+        assert step.decrease == pytest.approx(alpha * v**2 / 2, rel=1e-9)
+        assert np.count_nonzero(step.delta) == 2
+        model = g[step.indices] @ step.delta + np.abs(step.delta).sum() ** 2 / (2 * alpha)
+        assert model == pytest.approx(-step.decrease)
 
 
 class TestRates:

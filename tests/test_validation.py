@@ -229,9 +229,9 @@ def test_no_variables():
 @pytest.mark.parametrize("form", [propose, specification])
 @pytest.mark.parametrize("rule", RULES)
 def test_one_variable_has_no_pair(rule, form):
-    move = form(rule, [1.0], [0.0], -1.0, 1.0, alpha=1.0, lipschitz=[1.0], rng=0)
-    assert len(move.indices) == len(move.delta) == 0
-    assert move.decrease == 0
+    step = form(rule, [1.0], [0.0], -1.0, 1.0, alpha=1.0, lipschitz=[1.0], rng=0)
+    assert len(step.indices) == len(step.delta) == 0
+    assert step.decrease == 0
 
 
 NO_VARIABLES = """
@@ -239,8 +239,8 @@ from pairstep.rules import RULES, propose, specification
 for rule in RULES:
     for form in (propose, specification):
         print(rule, flush=True)
-        move = form(rule, [], [], 0.0, 1.0, alpha=1.0, lipschitz=[], rng=0)
-        assert len(move.indices) == len(move.delta) == move.decrease == 0
+        step = form(rule, [], [], 0.0, 1.0, alpha=1.0, lipschitz=[], rng=0)
+        assert len(step.indices) == len(step.delta) == step.decrease == 0
 print("survived")
 """
 
@@ -438,7 +438,7 @@ def test_wrong_types_of_objective_and_constraint_are_refused():
     ("typed", "meant"),
     [("gs_q", "gs-q"), ("GS-1", "gs-1"), ("cylic", "cyclic"), ("gs-q-lipshitz", "gs-q-lipschitz")],
 )
-def test_a_misspelt_rule_gets_a_suggestion(typed, meant):
+def test_a_misspelled_rule_gets_a_suggestion(typed, meant):
     refuses(lambda: solve(rule=typed), "rule", repr(typed), f"did you mean {meant!r}")
     refuses(lambda: ask(typed), "rule", repr(typed), f"did you mean {meant!r}")
 
@@ -446,7 +446,7 @@ def test_a_misspelt_rule_gets_a_suggestion(typed, meant):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("1/l2", "1/L2"), ("exakt", "exact"), ("backtrack", "backtracking")]
 )
-def test_a_misspelt_step_gets_a_suggestion(typed, meant):
+def test_a_misspelled_step_gets_a_suggestion(typed, meant):
     refuses(lambda: solve(step=typed), "step", repr(typed), f"did you mean {meant!r}")
 
 

@@ -38,7 +38,7 @@ def objective(model):
 
 
 def processes_of(client, worker):
-    """Return the living process of a worker, or nothing. The nanny knows it; a dying worker may not answer."""
+    """Return the process of a worker in a list, from its nanny; a dying worker may not answer."""
     nannies = [each for each in client.cluster.workers.values() if each.worker_address == worker]
     return [nanny.pid for nanny in nannies if nanny.pid]
 

@@ -423,7 +423,7 @@ class CUSOLVERError(RuntimeError):
 
 
 class FullCuda(pairstep.gpu.device.Cuda):
-    """The judgement of the real device, over what CuPy would say."""
+    """The judgment of the real device, over what CuPy would say."""
 
     def __init__(self, free):
         runtime = SimpleNamespace(memGetInfo=lambda: (free, 2**37))

@@ -76,10 +76,10 @@ def exact_gain(case, rule, i, j):
     return amount * gap * (1 - amount / (2 * full))
 
 
-def tradeable(case):
+def improving_pairs(case):
     """Return the pairs that gain, the decreasing variable first."""
-    left_derivative, right_derivative = np.flatnonzero(case.down > 0), np.flatnonzero(case.up > 0)
-    return [(i, j) for i, j in itertools.product(left_derivative, right_derivative)
+    down, up = np.flatnonzero(case.down > 0), np.flatnonzero(case.up > 0)
+    return [(i, j) for i, j in itertools.product(down, up)
             if case.gradient[i] > case.gradient[j]]  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def comparable(case, rule, pairs):
     """Whether the numbers of the case are within some 2^500 of each other, where it matters."""
     spread = np.log2(case.lipschitz.max()) - np.log2(case.lipschitz.min())
     best = max(exact_gain(case, rule, i, j) for i, j in pairs)
-    return spread < 500 and best > unit_of_gain(case, rule, tradeable(case)) / 2**500
+    return spread < 500 and best > unit_of_gain(case, rule, improving_pairs(case)) / 2**500
 
 
 def assert_contract(form, rule, case, step):
@@ -126,7 +126,7 @@ def assert_contract(form, rule, case, step):
 def test_a_step_keeps_its_contract(form, case, rule, k):
     step = ask(form, rule, case, k)
     what = assert_contract(form, rule, case, step)
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if not pairs:
         assert not len(step.indices), what
     elif RULES[rule].guided and not len(step.indices):
@@ -140,7 +140,7 @@ def test_a_step_keeps_its_contract(form, case, rule, k):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=any_case(most=8), rule=st.sampled_from(["gs-q", "gs-q-lipschitz", "libsvm"]))
 def test_the_best_pair_in_exact_arithmetic(form, case, rule):
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if rule == "libsvm" and pairs:
         max_left = max(case.gradient[i] for i, _ in pairs)
         pairs = [(i, j) for i, j in pairs if case.gradient[i] == max_left]
@@ -166,7 +166,7 @@ def exact_duality_gap(case, rule, step):
     weighted = RULES[rule].weighted
     weight = [Fraction(math.sqrt(L)) if weighted else Fraction(1) for L in case.lipschitz.tolist()]
     g, alpha = [Fraction(p) for p in case.gradient.tolist()], Fraction(case.alpha)
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     steepest = max((g[i] - g[j]) / (weight[i] + weight[j]) for i, j in pairs)
     down = [min(exact(case.down[k]), alpha * steepest / weight[k]) for k in range(n)]
     up = [min(exact(case.up[k]), alpha * steepest / weight[k]) for k in range(n)]
@@ -190,7 +190,7 @@ def exact_duality_gap(case, rule, step):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=any_case(most=7), rule=st.sampled_from(["gs-1", "gs-1-lipschitz"]))
 def test_steepest_descent_in_exact_arithmetic(form, case, rule):
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if not pairs or not comparable(case, rule, pairs):
         return
     step = ask(form, rule, case)
@@ -214,7 +214,7 @@ def test_native_and_numpy_gain_the_same(case, rule):
         return  # equal ratios: several walks are right
     native, numpy = ask(propose, rule, case), ask(specification, rule, case)
     what = f"{rule}: {native} and {numpy} for {case!r}"
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     slacks = np.concatenate([case.down, case.up])
     if (slacks[slacks > 0] < 1e-290).any():
         return  # which of them are nothing is a matter of units

@@ -54,24 +54,24 @@ def asked(form, seed, count, **kind):
 
 
 def ask(form, rule, case, k=0):
-    """The rule's move as a full vector, and its decrease; the k-th question of an unguided rule."""
+    """The rule's step as a full vector, and its decrease; the k-th question of an unguided rule."""
     positional, named = case.arguments(weighted=NORM[rule].startswith("L"))
     if rule == "cyclic":
         named["turn"] = k
     if rule.startswith("random"):
         named["rng"] = k
-    move = form(rule, *positional, **named)
-    assert move.indices.dtype == np.int64
-    assert move.delta.dtype == np.float64
-    assert len(move.indices) == len(move.delta)
-    assert len(set(move.indices.tolist())) == len(move.indices), f"{rule}: {move} for {case!r}"
+    step = form(rule, *positional, **named)
+    assert step.indices.dtype == np.int64
+    assert step.delta.dtype == np.float64
+    assert len(step.indices) == len(step.delta)
+    assert len(set(step.indices.tolist())) == len(step.indices), f"{rule}: {step} for {case!r}"
     delta = np.zeros(case.n)
-    delta[move.indices] = move.delta
-    return delta, move.decrease
+    delta[step.indices] = step.delta
+    return delta, step.decrease
 
 
 def pair_of(delta):
-    """The two ends of a move of a pair."""
+    """The two ends of a step of a pair."""
     (i,), (j,) = np.flatnonzero(delta < 0), np.flatnonzero(delta > 0)
     return int(i), int(j)
 
@@ -239,10 +239,10 @@ def test_libsvm_takes_the_step_of_its_specification(spread, instruction_set):
 def test_libsvm_without_constants_takes_them_all_as_1(form):
     for case in asked(form, seed=11, count=400):
         positional, named = case.arguments(weighted=False)
-        move = form("libsvm", *positional, **named)
+        step = form("libsvm", *positional, **named)
         equal = form("libsvm", *positional, **named, lipschitz=np.ones(case.n))
-        assert move.decrease == equal.decrease
-        assert np.array_equal(move.indices, equal.indices)
+        assert step.decrease == equal.decrease
+        assert np.array_equal(step.indices, equal.indices)
 
 
 # ------------------------------------------------------------------ hard cases, met by chance
@@ -314,7 +314,7 @@ def test_hard_cases(case, rule, form):
 
 
 def free_case(n, rng=0):
-    """No bounds and no ties, so that every pair gains and shows itself by its move."""
+    """No bounds and no ties, so that every pair gains and shows itself by its step."""
     rng = np.random.default_rng(rng)
     unbounded = np.full(n, np.inf)
     return Case(
@@ -359,11 +359,11 @@ def test_random_lipschitz_draws_in_proportion_to_the_constants(form):
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9])
 def test_cyclic_visits_every_pair_in_a_period(n, form):
     case = free_case(n)
-    moves = [ask(form, "cyclic", case, turn)[0] for turn in range(n * (n // 2))]
-    visited = {tuple(np.flatnonzero(delta).tolist()) for delta in moves}
+    steps = [ask(form, "cyclic", case, turn)[0] for turn in range(n * (n // 2))]
+    visited = {tuple(np.flatnonzero(delta).tolist()) for delta in steps}
     assert visited == set(itertools.combinations(range(n), 2))
     again, _ = ask(form, "cyclic", case, n * (n // 2))
-    assert np.array_equal(again, moves[0])
+    assert np.array_equal(again, steps[0])
 
 
 @both_forms
@@ -434,7 +434,7 @@ def test_an_unknown_instruction_set_is_refused():
 
 
 def assert_best(rule, case):
-    """The move of an exact rule is the best there is."""
+    """The step of an exact rule is the best there is."""
     delta, decrease = ask(propose, rule, case)
     if rule.startswith("gs-q"):
         gains = pair_gains(case, pair_curvature(case, weighted="lipschitz" in rule))

@@ -233,7 +233,7 @@ def test_same_bits_for_any_number_of_threads(shape):
     assert run(script, 1) == run(script, 2) == run(script, 2)
 
 
-def test_threads_honour_the_environment(monkeypatch):
+def test_threads_respect_the_environment(monkeypatch):
     cores = len(os.sched_getaffinity(0))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert 1 <= threads.available() <= cores
@@ -244,7 +244,7 @@ def test_threads_honour_the_environment(monkeypatch):
         assert threads.available() == expected, given
 
 
-def test_threads_honour_affinity():
+def test_threads_respect_affinity():
     script = """
         import os
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -217,16 +217,16 @@ def test_problems_of_another_form_are_explained(name):
 
 
 def test_rows_and_variables_are_called_by_their_labels():
-    labelled = pd.DataFrame(P, NAMES, NAMES)
+    labeled = pd.DataFrame(P, NAMES, NAMES)
     G = pd.DataFrame(rows([1, 3]), index=["tech"], columns=NAMES)
     with pytest.raises(
         ValueError, match=r"row 'tech' of G is not supported.* variable 'v1' with row 0"
     ):
-        from_qp(labelled, q, G, [0.5], rows([0, 1]), [1.0])
+        from_qp(labeled, q, G, [0.5], rows([0, 1]), [1.0])
     with pytest.raises(ValueError, match="labels of h and G differ: 'tech' is not in h"):
-        from_qp(labelled, q, G, pd.Series([0.5], ["energy"]))
+        from_qp(labeled, q, G, pd.Series([0.5], ["energy"]))
     with pytest.raises(ValueError, match="labels of G and P differ: 'v0' is not in G"):
-        from_qp(labelled, q, G.rename(columns={"v0": "w"}), [0.5])
+        from_qp(labeled, q, G.rename(columns={"v0": "w"}), [0.5])
 
 
 def test_a_matrix_that_makes_no_quadratic():

@@ -70,14 +70,14 @@ def slsqp(f, g, box, x0, n=N):
     layout = box.layout(n)
     low, high = layout.bounds
     coefficients = np.ones(n) if box.coefficients is None else np.asarray(box.coefficients)
-    budget = {
+    equality = {
         "type": "eq",
         "fun": lambda x: coefficients @ x - box.total,
         "jac": lambda x: coefficients,
     }
     found = scipy_minimize(
         f, x0, jac=g, method="SLSQP", bounds=list(zip(low, high, strict=True)),
-        constraints=budget, options={"ftol": 1e-14, "maxiter": 500},
+        constraints=equality, options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
     return found.fun
 
@@ -392,7 +392,7 @@ def test_large_least_squares_form():
     assert abs(own.fun - result.fun) < 1e-7 * abs(own.fun)
 
 
-# ------------------------------------------------------------------------------ learnt curvature
+# ------------------------------------------------------------------------------ learned curvature
 
 
 @given(st.integers(0, 10**6), st.integers(0, 6))
@@ -402,13 +402,13 @@ def test_learned_curvature_is_bfgs(seed, count):
     n = 8
     A = rng.normal(size=(n, n))
     H = A @ A.T + 0.1 * np.eye(n)
-    learnt = GradientHistory(n)
+    learned = GradientHistory(n)
     steps = rng.normal(size=(count, n))
     steps -= steps.mean(axis=1, keepdims=True)
     pairs = [(s, H @ s) for s in steps]
     for step, change in pairs:
-        learnt.append(step, change)
-    bend = learnt.hessian(np.arange(n), SumBox().layout(n), guess=1.5)
+        learned.append(step, change)
+    bend = learned.hessian(np.arange(n), SumBox().layout(n), guess=1.5)
     B = np.diag(bend.diagonal)
     for s, y in pairs:
         y = y - np.average(y, weights=1 / bend.diagonal)
@@ -445,18 +445,18 @@ def test_the_whole_curvature_of_few_variables_is_learned(seed):
     A = (10.0 ** rng.uniform(-4, 0, n) * np.linalg.qr(A)[0]).T
     f = Smooth(lambda x: float(np.sum((A @ (x - center)) ** 2)) / 2,
                lambda x: A.T @ (A @ (x - center)))  # fmt: skip
-    budget = SumBox(1.0, np.full(n, -1.0), 1.0)
-    result = minimize(f, budget)
+    box = SumBox(1.0, np.full(n, -1.0), 1.0)
+    result = minimize(f, box)
     assert result.status == "optimal"
-    exact = minimize(pairstep.LeastSquares(A, A @ center), budget)
+    exact = minimize(pairstep.LeastSquares(A, A @ center), box)
     assert abs(result.fun - exact.fun) <= 1e-9 * exact.fun
 
 
 def test_a_step_without_curvature_updates_nothing():
-    learnt = GradientHistory(2)
-    learnt.append(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
-    learnt.append(np.array([1.0, -1.0]), np.zeros(2))
-    bend = learnt.hessian(np.arange(2), SumBox().layout(2), guess=1.5)
+    learned = GradientHistory(2)
+    learned.append(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
+    learned.append(np.array([1.0, -1.0]), np.zeros(2))
+    bend = learned.hessian(np.arange(2), SumBox().layout(2), guess=1.5)
     assert len(bend.steps) == 0
     assert (bend.diagonal == 1.5).all()
 
@@ -474,10 +474,10 @@ def test_learned_curvature_makes_progress_where_values_are_flat(n):
     def hessian(x):
         return np.sqrt(10) * C, 1 / x
 
-    budget = SumBox(1.0, 1e-9)
-    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), budget)
+    box = SumBox(1.0, 1e-9)
+    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), box)
     assert result.status == "optimal"
-    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), budget)
+    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), box)
     assert abs(result.fun - exact.fun) <= 1e-13 * abs(exact.fun)
     assert np.abs(result.x - exact.x).max() < 1e-8
 

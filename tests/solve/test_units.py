@@ -86,7 +86,7 @@ def frontier(f, a):
     return last
 
 
-def budgets(f, a):
+def totals(f, a):
     *_, last = pairstep.path(quadratic(f, a), lambda b: box(a * b), over=[0.5, 0.75, 1.0])
     return last
 
@@ -127,7 +127,7 @@ SOLVES = {
         f**0.5 * TALL, f**0.5 * a * B, total=a
     ),
     "path of objectives": frontier,
-    "path of budgets": budgets,
+    "path of totals": totals,
 }  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def test_error_says_what_to_save_of_a_pipeline_or_search(write, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_leaves_the_old_machine(tmp_path):
+def test_a_full_disk_leaves_the_old_model(tmp_path):
     resource = pytest.importorskip("resource")
     path = tmp_path / "model"
     save(SVC(C=1.0).fit(X, Y), path)
@@ -191,7 +191,7 @@ def test_a_full_disk_leaves_the_old_machine(tmp_path):
 @pytest.mark.parametrize("name", ["svc-1", "svr-1"])
 def test_files_of_earlier_versions_are_read(name):
     """The files were written by version 1 of the format, and must never be replaced."""
-    model = load(OLD / f"{name}.machine")
+    model = load(OLD / f"{name}.model")
     expected = json.loads((OLD / f"{name}.json").read_text())
     new = np.array(expected["new"])
     names = model.__dict__.pop("feature_names_in_", None)

@@ -53,7 +53,7 @@ def substituted(name):
     with pytest.MonkeyPatch.context() as patch:
         for each in ours.keys() & vars(sklearn.svm).keys():
             patch.setattr(sklearn.svm, each, ours[each])
-        spec.loader.exec_module(module)  # evaluates what the tests are parametrised by
+        spec.loader.exec_module(module)  # evaluates what the tests are parametrized by
     module.svm = types.SimpleNamespace(**{**vars(sklearn.svm), **ours})
     return module
 
