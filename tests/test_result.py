@@ -41,7 +41,7 @@ LABELED = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
 # ------------------------------------------------------------------ SciPy's names
 
 
-def test_names_of_scipy():
+def test_attribute_names_of_scipy():
     result = solve_qp(RISK)
     assert result.success is True
     assert result.nit == result.n_iter
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_multipliers_are_derivatives_of_the_optimum_by_the_bounds(name):
-    """Finite differences of the optimum, one bound after the other."""
+    """Compared with finite differences of the optimum in each bound."""
     bounds, l1_terms = CASES[name]
     bounds = {"lower": 0.0, "total": 1.0} | bounds
     lower, upper = (np.broadcast_to(bounds[k], N).astype(float) for k in ("lower", "upper"))
@@ -156,7 +156,7 @@ def test_a_result_is_a_table():
     assert str(result) == repr(result)
 
 
-def test_without_labels_places_are_shown():
+def test_without_labels_indices_are_shown():
     assert "x[0]  " in repr(solve_qp(np.diag([1.0, 2.0])))
 
 
@@ -200,7 +200,7 @@ def test_objectives_have_a_repr():
     assert described("Nothing", x=None) == "Nothing()"
 
 
-# ------------------------------------------------------------------ nothing changes afterwards
+# ------------------------------------------------------------------ immutability
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_the_card_is_well_formed_and_escaped():
     points = [tuple(map(float, p.split(","))) for p in line.get("points").split()]
     assert len(points) == len(result.history.value)
     assert all(0 <= x <= 320 and 0 <= y <= 80 for x, y in points)
-    assert points[0][1] < points[-1][1]  # the violation falls: in SVG, y grows downwards
+    assert points[0][1] < points[-1][1]  # the violation decreases; in SVG, y grows downward
     assert f"over {result.n_iter} iterations" in tree.find(".//{*}title").text
 
 

@@ -82,7 +82,7 @@ def test_a_function_gets_one_group_and_its_l1_terms():
     )
     assert result.status == "stalled"
     first, second = seen
-    assert first.left.tolist() == [0.0, 0.0, 4.0]  # gradient -+ weight
+    assert first.left.tolist() == [0.0, 0.0, 4.0]  # gradient -+ L1 coefficient
     assert first.left_derivative.tolist() == [-np.inf, 0.0, 4.0]  # the first is at its bound
     assert first.right_derivative.tolist() == [0.0, 2.0, 4.0]
     assert first.max_decrease.tolist() == [0.0, 0.25, 0.5]
@@ -105,7 +105,7 @@ def test_a_function_sees_the_constants_where_they_are_known():
 
 
 def test_the_step_is_taken_in_the_best_group():
-    """Three groups, of which the last offers most."""
+    """Of three groups, the last one has the largest decrease."""
     visited = []
 
     def offer(coordinates, alpha):

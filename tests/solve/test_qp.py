@@ -1,6 +1,6 @@
 """`solve_qp`: all forms, L1 terms, ranges, the Newton phase, hard input and warm starts.
 
-The oracles are this file's own: a primal-dual interior-point method and SciPy's SLSQP on the smooth
+The references are a primal-dual interior-point method in this file, SciPy's SLSQP on the smooth
 reformulation with split variables, and certificates from the definitions, including L1 terms.
 """
 
@@ -58,9 +58,9 @@ class SumConstrainedQP:
         return self.Q @ x + self.c
 
     def violation(self, x, grain=0.0):
-        """From one-sided derivatives: a unit of the sum taken out here and put in there.
+        """The KKT violation from one-sided derivatives, per unit of the sum.
 
-        `grain`: how close to its center a coordinate counts as on it.
+        `grain`: the distance within which a coordinate counts as at its center.
         """
         w, g = self.p.coefficients, self.gradient(x)
         near = np.abs(x - self.center) <= grain
@@ -316,7 +316,7 @@ def test_every_form_solves_every_combination(name):
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_a_singular_matrix_solves_every_combination(name):
-    """Rank 3 of 8: flat directions everywhere; the linear term lies in the range of Q."""
+    """Rank 3 of 8: many flat directions; the linear term lies in the range of Q."""
     options = COMBINATIONS[name]
     Q, c = F8.T @ F8, F8.T @ [0.3, -0.5, 0.2]
     b = sum_constrained(Q, c, **options)
@@ -326,7 +326,7 @@ def test_a_singular_matrix_solves_every_combination(name):
     assert result.fun == pytest.approx(b.by_slsqp(result.x), rel=1e-6, abs=1e-6)
 
 
-def test_the_gap_is_the_linear_programs():
+def test_the_bound_equals_the_value_of_the_linear_program():
     """suboptimality_bound, at a point far from optimal: recomputed with split variables."""
     options = COMBINATIONS["l1 terms of all sizes"]
     b = sum_constrained(Q8, C8, **options)
@@ -349,7 +349,7 @@ def test_the_gap_is_the_linear_programs():
 
 
 def test_the_multiplier_is_the_derivative_of_the_optimum():
-    """d optimum / d total, by differences."""
+    """d optimum / d total, by finite differences."""
     more, less = (solve_qp(Q8, C8, total=1 + e, upper=0.4, tol=1e-12) for e in (1e-5, -1e-5))
     here = solve_qp(Q8, C8, upper=0.4, tol=1e-12)
     assert here.sum_multiplier == pytest.approx((more.fun - less.fun) / 2e-5, rel=1e-6)
@@ -367,7 +367,7 @@ def test_zero_l1_terms_change_nothing():
 
 
 @pytest.mark.parametrize("form", ["dense", "factors"])
-def test_many_coordinates_stay_on_the_center(form):
+def test_many_coordinates_stay_at_the_center(form):
     rng = np.random.default_rng(1)
     n = 300
     F, D = covariance(n, 5, rng)
@@ -387,7 +387,7 @@ def test_many_coordinates_stay_on_the_center(form):
         assert np.abs(same.x - held).max() < 1e-14
 
 
-def test_coordinates_with_weights_stay_exactly_on_the_center():
+def test_coordinates_with_coefficients_stay_exactly_at_the_center():
     """A variable at its center is reported as exactly the center, though w (p / w) may differ."""
     rng = np.random.default_rng(2)
     n = 60
@@ -521,7 +521,7 @@ def test_l1_penalized_objectives_are_copied_and_pickled(clone):
     np.testing.assert_array_equal(again.x, minimize(f, SumBox(**BOX)).x)
 
 
-# ------------------------------------------------------------------ the finish
+# ------------------------------------------------------------------ the Newton phase
 
 
 def conditioned(n, condition, rng):
@@ -537,7 +537,7 @@ def conditioned(n, condition, rng):
 def test_ill_conditioned_reaches_a_tight_tolerance(n, condition, bounded):
     rng = np.random.default_rng(int(n + np.log10(condition)))
     Q = conditioned(n, condition, rng)
-    c = Q @ rng.normal(size=n)  # so that the solution is of ordinary size, bounds or none
+    c = Q @ rng.normal(size=n)  # so that the solution has ordinary size with or without bounds
     options = {"upper": 0.5} if bounded else {"lower": -50.0, "upper": 50.0}
     result = solve_qp(Q, c, tol=1e-10, time_limit=10, **options)
     assert_solved(sum_constrained(Q, c, **options), result, tol=1e-10, rel=1e-8)
@@ -604,7 +604,7 @@ def test_slightly_indefinite_by_rounding_is_solved():
 
 
 def test_a_slightly_indefinite_matrix_is_named_in_the_message():
-    """The issue: "Q slightly indefinite by rounding (solve, and say so in the message)".
+    """The problem is solved, and the message says that Q is indefinite by rounding.
 
     Only directions that keep the sum count.
     """
@@ -686,7 +686,7 @@ def test_a_single_feasible_point(options, only):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_scales_that_differ_by_1e12(seed):
-    """Variances from 1e-6 to 1e6; the certificate, not a solver, says what the optimum is."""
+    """Variances from 1e-6 to 1e6; certificates check the optimum, not another solver."""
     rng = np.random.default_rng(seed)
     n = 40
     scale = 10.0 ** rng.uniform(-3, 3, n)
@@ -742,11 +742,11 @@ def large():
     return Q, c, F, D
 
 
-def test_fewer_days_than_assets_are_left_to_newton():
+def test_fewer_days_than_assets_use_the_newton_phase():
     F = np.random.default_rng(300).normal(size=(150, 300))
     result = solve_qp(F.T @ F, tol=1e-10)
     assert result.status == "optimal"
-    assert result.n_iter < 2000  # pairs alone take tens of thousands
+    assert result.n_iter < 2000  # pair steps alone take tens of thousands
 
 
 def test_every_instruction_set_ends_at_the_same_point():
@@ -757,7 +757,7 @@ def test_every_instruction_set_ends_at_the_same_point():
         _core.use_instruction_set(name)
         found.append(solve_qp(F.T @ F, total=[1.0, 1.0], groups=np.arange(90) % 2).x)
     _core.use_instruction_set(before)
-    for x in found:  # the factorization uses fused multiply-adds where there are any
+    for x in found:  # the factorization uses fused multiply-adds if available
         np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)
 
 
@@ -817,7 +817,7 @@ def test_callback_time_limit_and_max_iter(large):
         assert len(seen) == 2
         assert seen[1].value <= seen[0].value
         assert_feasible(sum_constrained(Q), result.x)
-        # The native loop looks at the clock every 32 iterations.
+        # The native loop checks the clock every 32 iterations.
         result = solve_qp(form, c, time_limit=0)
         assert result.status == "time_limit" or result.n_iter <= 64
         result = solve_qp(form, c, max_iter=0)
@@ -829,7 +829,7 @@ def test_callback_time_limit_and_max_iter(large):
 
 @st.composite
 def random_problems(draw):
-    """A feasible problem with positive semidefinite Q, of any rank, and everything else."""
+    """A feasible problem with positive semidefinite Q of any rank, and random options."""
     n = draw(st.integers(1, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     m = draw(st.integers(0, n + 3))
@@ -886,17 +886,17 @@ def assert_everything(b, result, tol):
     assert result.kkt_violation <= tol * size * (1 + 1e-9)
     grain = 4e-16 * (1 + np.abs(b.center).max())
     assert b.violation(x, grain) <= tol * size * 1.001 + 1e-13 * size
-    # The gap respects tol: at most the violation for every unit that can be moved.
+    # The gap is limited by tol: at most the violation for every unit that can be exchanged.
     width = (np.abs(b.p.coefficients) * (b.p.upper - b.p.lower)).sum()
     assert result.suboptimality_bound <= tol * size * 1.001 * width + 1e-12 * size
-    # A proof: no feasible point is lower than this file's own Frank-Wolfe gap allows.
+    # A proof of optimality: the Frank-Wolfe gap, computed in this file.
     _, _, _, smooth = b.split()
     l1_penalized = b.l1 > 0
     first = np.where(l1_penalized, np.maximum(x - b.center, 0), x)
     y = np.concatenate([first, np.maximum(b.center - x, 0)[l1_penalized]])
     gap = frank_wolfe_gap(smooth, y)
     assert gap <= tol * size * 1.001 * width + 1e-10 * size
-    # And SLSQP finds none.
+    # SLSQP finds no better point either.
     other = reference_solution(smooth, y)
     off = np.abs(smooth.sums(other) - np.clip(smooth.sums(other), smooth.low, smooth.high)).max()
     if off < 1e-9 and np.isfinite(other).all():

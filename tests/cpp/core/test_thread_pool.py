@@ -10,7 +10,7 @@ import pytest
 
 from pairstep.kept import kept
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs the resource limits of Linux")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="uses limits of Linux")
 
 
 def run(script, timeout=120, **arguments):

@@ -600,7 +600,7 @@ def test_the_solution_as_a_start(kind, n):
 
 
 @pytest.mark.parametrize("degenerate", ["one point", "all fixed", "equal points", "zeros"])
-def test_problems_with_a_single_feasible_point(degenerate):
+def test_degenerate_problems_are_optimal(degenerate):
     n = {"one point": 1, "all fixed": 5, "equal points": 1200, "zeros": 1200}[degenerate]
     X = np.zeros((n, 2)) if degenerate == "zeros" else np.ones((n, 2))
     z = np.full(n, 0.5)
