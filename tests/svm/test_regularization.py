@@ -51,7 +51,7 @@ def test_a_precomputed_kernel_in_any_order_of_classes():
 
 @pytest.mark.parametrize("Estimator", [NuSVC, OneClassSVM])
 def test_the_memory_changes_nothing(Estimator):
-    """If the matrix does not fit, each nu computes its own rows and gives the same model."""
+    """If the matrix does not fit, each nu computes its own rows; the model is the same."""
     nus, y = [0.2, 0.4], Y if Estimator is NuSVC else None
     options = {"gamma": 0.2, "tol": 1e-8, "dtype": np.float64}
     whole, rows = (
