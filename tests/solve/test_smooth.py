@@ -212,7 +212,7 @@ def test_a_start_outside_the_domain_is_refused():
 
 @pytest.mark.parametrize("second", [True, False])
 def test_not_convex(second):
-    """The solver reaches a local minimum; with a Hessian, it reports that f is not convex."""
+    """The solver reaches a local minimum, with or without a Hessian."""
     rng = np.random.default_rng(5)
     A = rng.normal(size=(10, 10))
     A = A + A.T
