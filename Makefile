@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard cpp/*/*.[chi][pn][pc] cpp/*/*/*.hpp)
-SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/isa/rules  # the folder: a rule may go, too
+SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/isa/rules  # the folder itself, because a rule may be removed
 
 # Real data sets in ../shared/data; tests that need them are skipped otherwise.
 ifneq ($(wildcard ../shared/data),)
@@ -57,13 +57,13 @@ format: $(VENV)/.installed
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
-# The site, in docs/_build/html: without network once all is installed, and without a warning.
+# Build the site in docs/_build/html. Warnings are errors, and no network is needed.
 docs: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-# Our own times beside those of benchmarks/regressions/baseline.json, which must be of this machine:
-# without a change, `make bench-baseline` makes it so. It names what is a quarter slower.
+# Compare times with benchmarks/regressions/baseline.json, and fail if one is 25% slower. The baseline
+# must come from the same computer: run `make bench-baseline` on the unchanged code first.
 BENCH = $(BIN)/python -m pytest -p no:cacheprovider benchmarks/regressions --benchmark-warmup=on
 BASELINE := benchmarks/regressions/baseline.json
 

@@ -71,7 +71,7 @@ def time_rules(sizes: list[int], kind: str) -> None:
             table.setdefault(name, []).append(
                 best_time(lambda r=name, t=task: pairstep.propose(r, **t))
             )
-    print(f"\nMicroseconds per choice ({kind}; {_core.instruction_set()}, 1 thread)\n")
+    print(f"\nMicroseconds per selection ({kind}; {_core.instruction_set()}, 1 thread)\n")
     names = "".join(f"{f'n = {n:.0e}':>12}" for n in sizes)
     print(f"{'':18}{names}{'x gs-s':>10}{'growth':>9}")
     decade = np.log10(sizes[-1] / sizes[-2])

@@ -126,9 +126,9 @@ left.legend(frameon=False)
 right.boxplot(list(changes.values()))
 right.set_xticks([1, 2], list(changes))
 right.axhline(0, color="0.5", linewidth=1)
-right.set(title=f"Change of the error by weights, {DRAWS} draws", ylabel="%")
+right.set(title=f"Change in error due to weights, {DRAWS} draws", ylabel="%")
 right.grid(axis="y", alpha=0.3)
 
 parser = argparse.ArgumentParser(description="Correct covariate shift by weights.")
 parser.add_argument("--out", default="covariate_shift.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -120,4 +120,4 @@ for ax in axes[:, 0]:
 
 parser = argparse.ArgumentParser(description="Track indices with few stocks.")
 parser.add_argument("--out", default="index_tracking.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

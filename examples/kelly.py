@@ -93,4 +93,4 @@ right.legend(frameon=False, loc="lower right")
 
 parser = argparse.ArgumentParser(description="Draw Kelly portfolios.")
 parser.add_argument("--out", default="kelly.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -74,12 +74,12 @@ result = pairstep.minimize(pairstep.Logistic(Z_train, y_train), pairstep.Simplex
 print(f"weights: {result.status} after {result.n_iter} iterations")
 print(f"sum of the weights: {math.fsum(result.x)}")
 best_alone = min(log_loss(column, y_train) for column in Z_train.T)
-print(f"on the cases seen: {result.fun:.4f}, best model: {best_alone:.4f}")
+print(f"training log loss: {result.fun:.4f}, best single model: {best_alone:.4f}")
 losses = {name: log_loss(Z_test[:, k], y_test) for k, name in enumerate(MODELS)}
 losses["average"] = log_loss(Z_test.mean(axis=1), y_test)
 losses["pairstep"] = log_loss(Z_test @ result.x, y_test)
 for name, loss in losses.items():
-    print(f"log loss on new cases, {name}: {loss:.4f}")
+    print(f"test log loss, {name}: {loss:.4f}")
 
 # %%
 # Plot weights and test losses
@@ -97,4 +97,4 @@ right.set(title="Log loss on the test set")
 
 parser = argparse.ArgumentParser(description="Stack classifiers by log loss.")
 parser.add_argument("--out", default="log_loss.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -96,4 +96,4 @@ right.grid(alpha=0.3)
 
 parser = argparse.ArgumentParser(description="Estimate mixture proportions.")
 parser.add_argument("--out", default="mixture_proportions.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -53,7 +53,7 @@ def variance(weights):
 used = np.flatnonzero(x > 1e-6)
 print(f"{len(x)} candidates: {result.status} after {result.n_iter} iterations")
 print(f"milliseconds: {milliseconds:.1f}")
-print(f"places in use: {len(used)}")
+print(f"points in use: {len(used)}")
 print(f"sum of the weights: {math.fsum(x)}")
 print(f"largest variance: {variance(x).max():.9f}, of equal weights {variance(equal).max():.3f}")
 efficiency = np.exp(-(pairstep.DOptimal(A).value(equal) - result.fun) / A.shape[1])
@@ -75,4 +75,4 @@ figure.colorbar(image, ax=axes, label="variance of the prediction", shrink=0.7)
 
 parser = argparse.ArgumentParser(description="Compute a D-optimal design.")
 parser.add_argument("--out", default="optimal_design.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -56,8 +56,8 @@ for exposure in counts:
 fits = {"maximum likelihood": np.array(likelihood), "least squares": np.array(squares)}
 errors = [float(np.sqrt(np.mean((x - truth) ** 2))) for x in fits.values()]
 zeros = [100 * float(np.mean(x[:, truth == 0] == 0)) for x in fits.values()]
-print(f"sum of the shares: {math.fsum(likelihood[0])}")
-print(f"error of the likelihood's shares: {errors[0]:.5f}, of least squares: {errors[1]:.5f}")
+print(f"sum of the fractions: {math.fsum(likelihood[0])}")
+print(f"RMSE of maximum likelihood: {errors[0]:.5f}, of least squares: {errors[1]:.5f}")
 print(f"absent elements that get exactly 0: {zeros[0]:.1f}% and {zeros[1]:.1f}%")
 
 # %%
@@ -83,4 +83,4 @@ right.legend(frameon=False)
 
 parser = argparse.ArgumentParser(description="Fit photon counts.")
 parser.add_argument("--out", default="photon_counts.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -127,4 +127,4 @@ for ax in (left, right):
 
 parser = argparse.ArgumentParser(description="Draw frontiers with trading costs.")
 parser.add_argument("--out", default="portfolio.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -89,4 +89,4 @@ axes[1].legend(frameon=False, loc="lower right")
 
 parser = argparse.ArgumentParser(description="Draw risk-parity portfolios.")
 parser.add_argument("--out", default="risk_parity.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -88,7 +88,7 @@ beyond = max(
     max(low - min(sums[name]), max(sums[name]) - high) for name, (low, high) in LIMITS.items()
 )
 print(f"largest |sum - 1| {max(abs(math.fsum(x) - 1) for x in limited.x):.1e}")
-print(f"largest step beyond a limit {max(beyond, 0.0):.1e}")
+print(f"largest violation of a limit {max(beyond, 0.0):.1e}")
 
 # %%
 # Read the multipliers
@@ -108,7 +108,7 @@ result = pairstep.minimize(
 for name, multiplier in sorted(result.group_multipliers.items(), key=lambda item: item[1]):
     share = 100 * math.fsum(result.x[members[name]])
     worth = 0.0 - multiplier / tradeoff
-    print(f"{name}: share {share:.4f}% one point more is worth {worth:+.4f} points of return")
+    print(f"{name}: weight {share:.4f}%, one point more is worth {worth:+.4f} points of return")
 
 # %%
 # Plot the frontiers
@@ -133,4 +133,4 @@ right.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, reverse
 
 parser = argparse.ArgumentParser(description="Draw a frontier with sector limits.")
 parser.add_argument("--out", default="sectors.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -4,7 +4,7 @@
 Combine regression models with weights that are nonnegative and sum to one.
 
 ``SimplexRegressor`` is the final estimator of scikit-learn's ``StackingRegressor`` for six models
-of diabetes progression. Ordinary least squares in the same place is the comparison: its weights
+of diabetes progression. For comparison, ordinary least squares replaces it: its weights
 may be negative and have any sum. With little and noisy data, an average or a single model may be
 as good. The data come with scikit-learn.
 """
@@ -65,7 +65,7 @@ for name, value in sorted(mean.items(), key=lambda item: item[1]):
 for name, rows in weights.items():
     sums = [math.fsum(row) for row in rows]
     print(f"weights of {name}: sums from {min(sums)!r} to {max(sums)!r}")
-    print(f"weights of {name}: the least is {np.min(rows):.4f}")
+    print(f"weights of {name}: the smallest is {np.min(rows):.4f}")
 
 # %%
 # Plot weights and errors
@@ -92,4 +92,4 @@ right.grid(alpha=0.3)
 
 parser = argparse.ArgumentParser(description="Stack regressors.")
 parser.add_argument("--out", default="stacking.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

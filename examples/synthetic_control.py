@@ -118,4 +118,4 @@ for ax in (left, right):
 
 parser = argparse.ArgumentParser(description="Estimate the effect of Proposition 99.")
 parser.add_argument("--out", default="synthetic_control.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -81,4 +81,4 @@ right.grid(alpha=0.3)
 
 parser = argparse.ArgumentParser(description="Search a grid of C and gamma.")
 parser.add_argument("--out", default="tuning.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

@@ -60,8 +60,8 @@ result = pairstep.simplex_lstsq(spectra / spectra.sum(axis=0), pixels / pixels.s
 fractions = result.x.T
 optimal = int((result.status == pairstep.Status.OPTIMAL).sum())
 print(f"{optimal} of {fractions.shape[1]} pixels optimal in {result.solve_time:.3f} seconds")
-print(f"smallest share: {fractions.min():g}")
-print(f"largest |sum of shares - 1|: {np.abs(fractions.sum(axis=0) - 1).max():.1e}")
+print(f"smallest fraction: {fractions.min():g}")
+print(f"largest |sum of fractions - 1|: {np.abs(fractions.sum(axis=0) - 1).max():.1e}")
 correlations = [np.corrcoef(a, b)[0, 1] for a, b in zip(fractions, reference, strict=True)]
 for name, value in zip(MATERIALS, correlations, strict=True):
     print(f"correlation with the reference, {name}: {value:.4f}")
@@ -83,4 +83,4 @@ figure.colorbar(image, ax=axes, label="fraction", shrink=0.7)
 
 parser = argparse.ArgumentParser(description="Unmix a hyperspectral scene.")
 parser.add_argument("--out", default="unmixing.png", help="figure to write")
-figure.savefig(parser.parse_args().out, dpi=150)
+figure.savefig(parser.parse_known_args()[0].out, dpi=150)  # notebooks have other arguments

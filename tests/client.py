@@ -1,4 +1,4 @@
-"""A user's script, for type checkers: it touches the whole public surface, and it runs."""
+"""A user's script for type checkers: it uses the whole public API, and it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problem() -> tuple[Array, Array]:
 
 
 def portfolio(covariance: Array, mean: Array) -> pairstep.Result:
-    """In one call, with every argument."""
+    """Solve a portfolio with every argument."""
     names = ["a", "b", "c", "d"]
     risk = pd.DataFrame(covariance, index=names, columns=names)
     result: pairstep.Result = pairstep.solve_qp(
@@ -44,7 +44,7 @@ def portfolio(covariance: Array, mean: Array) -> pairstep.Result:
 
 
 def sectors(covariance: Array, mean: Array) -> None:
-    """A total over everything, and ranges within it."""
+    """Solve with limits on groups under one total."""
     result = pairstep.solve_qp(
         covariance, groups=list("xxyy"), group_total={"x": (0.0, 0.3), "y": 0.7}
     )
@@ -59,11 +59,11 @@ def sectors(covariance: Array, mean: Array) -> None:
     added: dict[Hashable, float] | None = result.group_multipliers
     assert added is not None
     assert added["x"] < 0
-    budget = pairstep.SumBox(total=1.0, groups=["x", 1, 1, ("y", 2)], group_total={1: (0.0, 0.3)})
-    size: int | None = budget.size
+    box = pairstep.SumBox(total=1.0, groups=["x", 1, 1, ("y", 2)], group_total={1: (0.0, 0.3)})
+    size: int | None = box.size
     assert size == 4
     frontiers = [
-        pairstep.efficient_frontier(covariance, mean, budget, target_return=0.002),
+        pairstep.efficient_frontier(covariance, mean, box, target_return=0.002),
         pairstep.efficient_frontier((covariance, 0.1), mean, target_risk=[0.2, 0.3], tol=1e-8),
     ]
     for frontier in frontiers:
@@ -80,7 +80,7 @@ def stop_late(progress: pairstep.Progress) -> bool:
 
 
 def attributes(result: pairstep.Result) -> None:
-    """What a result has."""
+    """Read the attributes of a result."""
     x: Array = result.x
     multipliers: Array = result.bound_multipliers
     multiplier: float | Array = result.sum_multiplier
@@ -143,7 +143,7 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
 
 
 def dense_hessian(x: Array) -> Array:
-    """In each of the forms that a Hessian may have."""
+    """A dense Hessian; the next functions return its other forms."""
     return np.eye(len(x))
 
 
@@ -160,7 +160,7 @@ def model(x: Array) -> pairstep.FactorModel:
 
 
 def ready_made(covariance: Array) -> list[pairstep.Smooth]:
-    """Every objective that is ready made."""
+    """Every built-in smooth objective."""
     positive = np.abs(covariance) + 0.1
     return [
         pairstep.MixtureLikelihood(positive),
@@ -173,7 +173,7 @@ def ready_made(covariance: Array) -> list[pairstep.Smooth]:
 
 
 def own_rule(coordinates: pairstep.rules.Coordinates, alpha: float) -> pairstep.Step:
-    """A rule of one's own."""
+    """A custom rule."""
     i, j = int(np.argmax(coordinates.left_derivative)), int(np.argmin(coordinates.right_derivative))
     gap = float(coordinates.left_derivative[i] - coordinates.right_derivative[j])
     amount = min(alpha * gap / 2, coordinates.max_decrease[i], coordinates.max_increase[j])
@@ -181,7 +181,7 @@ def own_rule(coordinates: pairstep.rules.Coordinates, alpha: float) -> pairstep.
 
 
 def estimators(X: Array) -> None:
-    """With scikit-learn's interface."""
+    """Estimators with scikit-learn's interface."""
     y = X[:, 0] > X[:, 0].mean()
     for model in (SVC(C=10.0), NuSVC(nu=0.2)):
         assert model.fit(X, y).predict(X).shape == y.shape
@@ -199,7 +199,7 @@ def estimators(X: Array) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run everything."""
     covariance, mean = problem()
     attributes(portfolio(covariance, mean))
     attributes(pairstep.solve_qp(covariance, -mean))
@@ -208,10 +208,10 @@ def main() -> None:
     for result in objectives(covariance, mean):
         assert result.x.shape == (4,)
     rule = pairstep.minimize(pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule)
-    move: pairstep.Step = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
-    assert abs(move.delta.sum()) < 1e-12
-    assert move.decrease >= 0
-    assert len(move.indices) == len(move.delta)
+    step: pairstep.Step = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
+    assert abs(step.delta.sum()) < 1e-12
+    assert step.decrease >= 0
+    assert len(step.indices) == len(step.delta)
     estimators(np.random.default_rng(1).normal(size=(30, 3)))
 
 

@@ -43,7 +43,7 @@ class Case:
 
     @property
     def gap(self):
-        """g_i - g_j for every pair, -inf where i cannot fall or j cannot rise."""
+        """g_i - g_j for every pair, -inf if i cannot decrease or j cannot increase."""
         left_derivative = np.where(self.down > 0, self.gradient, -np.inf)
         right_derivative = np.where(self.up > 0, self.gradient, np.inf)
         return left_derivative[:, None] - right_derivative
@@ -136,7 +136,7 @@ def rescaled(case: Case, gradient: float, x: float) -> Case:
 
 
 def model(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]:
-    """The model g'd + |d|^2 / (2 alpha) of a move, and the size of the terms it is summed from.
+    """The model g'd + |d|^2 / (2 alpha) of a step, and the size of its terms.
 
     `norm` is "2", "1", "L2" (sum L_i d_i^2) or "L1" ((sum sqrt(L_i) |d_i|)^2).
     """
@@ -162,7 +162,7 @@ def pair_gains(case: Case, curvature: np.ndarray | float) -> np.ndarray:
 
 
 def pair_curvature(case: Case, *, weighted: bool) -> np.ndarray | float:
-    """Of the models in the 2-norm, for a pair that exchanges one unit."""
+    """The curvature of the 2-norm models for a pair that exchanges one unit."""
     if not weighted:
         return 2 / case.alpha
     return (case.lipschitz[:, None] + case.lipschitz) / case.alpha
@@ -173,15 +173,15 @@ def one_norm_weights(case: Case, norm: str) -> np.ndarray:
 
 
 def duality_gap(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]:
-    """How far d is from min g'd + (sum w_i |d_i|)^2 / (2 alpha), and the rounding in that number.
+    """How far d is from min g'd + (sum w_i |d_i|)^2 / (2 alpha), and the rounding error of that.
 
     A proof, not a comparison. With N^2 / (2 alpha) = max_rho rho N - alpha rho^2 / 2, every lambda
     and rho >= 0 give the lower bound
 
         - alpha rho^2 / 2 - sum_i a_i (g_i - lambda - rho w_i)_+ + b_i (lambda - g_i - rho w_i)_+ .
 
-    Take rho = N(d) / alpha, and the best lambda: the bound is concave and piecewise linear in it,
-    so that one of its breakpoints is best. No optimal d has N above
+    Take rho = N(d) / alpha, and the best lambda: the bound is concave and piecewise linear in
+    lambda, so one of its breakpoints is best. No optimal d has N above
     alpha max (g_i - g_j)/(w_i + w_j), which makes all distances to bounds finite.
     """
     weight, g = one_norm_weights(case, norm), case.gradient
@@ -224,22 +224,22 @@ def steepest_by_qp(case: Case, norm: str) -> float:
 
 
 def first_minimum_of_walk(case: Case, ratio: np.ndarray) -> np.ndarray:
-    """Where the model in the weighted 1-norm first stops falling on the path of the ratios.
+    """The first minimum of the model in the weighted 1-norm on the path of the ratios.
 
-    The path decreases variables in falling and increases them in rising order of the ratios,
-    each to its bound; it ends where a variable would have to reverse its change.
+    The path decreases the variables with the largest ratios and increases those with the
+    smallest, each to its bound. It ends where a variable would have to reverse its change.
     """
     weight = np.sqrt(case.lipschitz)
-    left_derivative = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
-    right_derivative = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
-    sold, bought = np.cumsum(case.down[left_derivative]), np.cumsum(case.up[right_derivative])
+    down = [i for i in np.argsort(-ratio, kind="stable") if case.down[i] > 0]
+    up = [j for j in np.argsort(ratio, kind="stable") if case.up[j] > 0]
+    decreased, increased = np.cumsum(case.down[down]), np.cumsum(case.up[up])
     delta = np.zeros(case.n)
     begin = norm = 0.0
-    for end in np.union1d(sold, bought):
-        s, b = np.searchsorted(sold, end), np.searchsorted(bought, end)
-        if s == len(left_derivative) or b == len(right_derivative):
+    for end in np.union1d(decreased, increased):
+        s, b = np.searchsorted(decreased, end), np.searchsorted(increased, end)
+        if s == len(down) or b == len(up):
             break
-        i, j = left_derivative[s], right_derivative[b]
+        i, j = down[s], up[b]
         if delta[i] > 0 or delta[j] < 0:
             break
         width = weight[i] + weight[j]
@@ -307,7 +307,7 @@ def problem(
 
 
 def cancelling(problem, x):
-    """The size of the terms that cancel in the derivatives at x: what `tol` is relative to."""
+    """The size of the terms that cancel in the derivatives at x; `tol` is relative to it."""
     derivative = problem.gradient(x) / problem.coefficients
     constant = problem.gradient(np.zeros(len(x))) / problem.coefficients
     return max(np.abs(term).max() for term in (derivative, constant, derivative - constant))
@@ -317,7 +317,7 @@ def kkt_violation(p: Problem, x: np.ndarray) -> float:
     """Return the KKT violation by its definition: the largest gain rate of a pair exchange.
 
     Changing the sum by one unit at variable i changes f by g_i / w_i.
-    Where the sum lies in a range and not at its end, it may also change at a derivative of 0.
+    If the sum lies strictly within a range, it can also change, with a derivative of 0.
     """
     derivative = p.gradient(x) / p.coefficients
     can_fall = np.where(p.coefficients > 0, x > p.lower, x < p.upper)
@@ -338,11 +338,11 @@ def kkt_violation(p: Problem, x: np.ndarray) -> float:
 
 
 def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
-    """max g'(x - s) over the feasible s, by linear programming; inf where that is unbounded.
+    """max g'(x - s) over the feasible s, by linear programming; inf if that is unbounded.
 
-    A linear programming solver takes small costs for 0, so a level is first subtracted from them
-    (which a fixed sum allows) and in units of the violation; or, as it takes huge ones for
-    infinite, of a small part of the largest.
+    The solver treats small costs as 0 and huge costs as infinite. So a constant is subtracted from
+    the costs, which a fixed sum allows. They are then scaled by the violation, or by a small part
+    of the largest one.
     """
     unit, g = kkt_violation(p, x), p.gradient(x)
     if unit == 0:
@@ -356,13 +356,13 @@ def frank_wolfe_gap(p: Problem, x: np.ndarray) -> float:
 
 
 def is_bounded(p: Problem) -> bool:
-    """Whether the feasible set is."""
+    """Whether the feasible set is bounded."""
     ends = [least_over_feasible(p, sign * row) for sign in (1, -1) for row in np.eye(p.n)]
     return bool(np.isfinite(ends).all())
 
 
 def least_over_feasible(p: Problem, derivatives: np.ndarray) -> float:
-    """Return the minimum of derivatives @ s over the feasible s, or -inf where it is unbounded."""
+    """Return the minimum of derivatives @ s over the feasible s, or -inf if it is unbounded."""
     fixed, matrix = p.low == p.high, p.matrix
     if len(fixed) == 1 and fixed[0] and np.isfinite([p.lower, p.upper]).all():
         # The dual of the linear program is concave and piecewise linear in the multiplier of the

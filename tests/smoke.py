@@ -12,7 +12,7 @@ from pairstep import _core, svm
 
 
 def solves() -> None:
-    """An optimum within its bounds, by every instruction set and rule."""
+    """Solve with every instruction set and rule."""
     rng = np.random.default_rng(0)
     B = rng.standard_normal((40, 20))
     Q, c = B.T @ B, rng.standard_normal(20)
@@ -36,13 +36,13 @@ def fits() -> None:
 
 
 def stays_free_threaded() -> None:
-    """Where Python has no global lock, we do not bring it back."""
+    """Check that importing the package does not enable the GIL in free-threaded Python."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         assert not sys._is_gil_enabled()
 
 
 def answers() -> None:
-    """The command line."""
+    """Run the command line."""
     command = [sys.executable, "-m", "pairstep", "--version"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.strip() == f"pairstep {pairstep.__version__}"

@@ -1,4 +1,4 @@
-"""NumPy in the place of a device."""
+"""A stand-in for a GPU that computes with NumPy."""
 
 from contextlib import nullcontext
 
@@ -9,7 +9,7 @@ from pairstep.gpu.device import PAD, SLAB, Packed
 
 
 class StandIn:
-    """Answers what the oracle asks of a device."""
+    """The device interface that the oracle uses, in NumPy."""
 
     xp = np
 

@@ -68,7 +68,7 @@ def test_a_planted_defect_is_found(changes, kind):
     assert kind in kinds(solvers.check_answer(problem, answer, []))
 
 
-def test_a_refusal_is_right_only_where_nothing_is_feasible():
+def test_a_refusal_is_right_only_if_nothing_is_feasible():
     refused = solvers.Answer(None, "no")
     assert kinds(solvers.check_answer(plain(), refused, [])) == {"refused"}
     assert list(solvers.check_answer(plain(upper=np.full(4, 0.2)), refused, [])) == []
@@ -76,7 +76,7 @@ def test_a_refusal_is_right_only_where_nothing_is_feasible():
     assert kinds(solvers.check_answer(plain(upper=np.full(4, 0.2)), answer, [])) == {"infeasible"}
 
 
-def test_a_direction_without_end_is_found_in_integers():
+def test_an_unbounded_direction_is_found_in_integers():
     problem = plain(
         Q=np.array([[1.0, -1], [-1, 1]]), c=np.array([-1.0, -1]), lower=np.zeros(2),
         upper=np.full(2, np.inf), sums=Sums(0.0, np.inf), bounded=None,
@@ -108,12 +108,12 @@ FITS = [
 
 
 @pytest.mark.parametrize("case", FITS, ids=lambda case: case.title)
-def test_a_model_is_checked_and_a_changed_one_found(case):
+def test_a_changed_model_is_detected(case):
     attack = svms.Svms("cpu", limit=20)
     answer = attack.solve(case)
     assert attack.check(case, answer) == ("optimal", [])
     z = answer.model.dual_coef_[0].copy()
-    for side in (z > 0, z < 0):  # the sums stay, and so do the bounds
+    for side in (z > 0, z < 0):  # keeps the sums and the bounds
         z[side] = z[side][::-1]
     answer.model.dual_coef_ = z[None]
     assert kinds(attack.check(case, answer)[1]) == {"optimal"}

@@ -35,7 +35,7 @@ def test_bits_do_not_depend_on_solves_in_other_threads():
             np.testing.assert_array_equal(x, expected)
 
 
-def test_blas_is_left_as_the_user_has_it():
+def test_blas_settings_are_not_changed():
     threadpoolctl = pytest.importorskip("threadpoolctl")  # comes with scikit-learn
 
     def setting():
@@ -53,7 +53,7 @@ def test_blas_is_left_as_the_user_has_it():
     assert setting() == before
 
 
-# A limit on BLAS that takes its time makes it sure that some child is forked while it is being set.
+# A slow limit on BLAS ensures that some child is forked while the limit is being set.
 FORKS = """
     import os, signal, threading, time, warnings
     import numpy as np, pairstep, threadpoolctl
@@ -96,7 +96,7 @@ FORKS = """
 @pytest.mark.unsanitized
 @pytest.mark.xdist_group("fork")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_children_forked_among_solves_do_not_hang():
+def test_children_forked_during_solves_do_not_hang():
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(FORKS)],
         capture_output=True, text=True, timeout=300, check=True,

@@ -17,7 +17,7 @@ TEXT = st.text(alphabet='0123456789.:,;-+e# \t\r\nqidnaxü"\x00', max_size=60)
 
 
 def attempt(path, content, **options):
-    """Samples that make sense, or one line of complaint."""
+    """Read valid samples, or return a one-line error."""
     path.write_bytes(content)
     try:
         samples = read_samples(path, **options)
@@ -34,7 +34,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("data") / "samples"
 
 
-# Each of these was once read wrongly, or ended in another error than a ValueError.
+# Each of these was once misread, or raised another error than ValueError.
 @given(text=TEXT)
 @example("1 1:2 1:3")
 @example("1 2:2 1:3")
@@ -61,7 +61,7 @@ def test_any_bytes(path, content):
 
 
 @given(data=st.data())
-def test_any_byte_of_an_npz_file_may_be_wrong(path, data):
+def test_any_wrong_byte_of_an_npz_file_is_handled(path, data):
     file = io.BytesIO()
     (np.savez_compressed if data.draw(st.booleans()) else np.savez)(file, X=np.eye(4), y=np.ones(4))
     changed = bytearray(file.getvalue())
@@ -88,9 +88,9 @@ def test_a_wide_sample_stays_sparse(path):
     assert memory < 10**7
 
 
-def test_decompression_bombs_are_not_unpacked(path):
+def test_decompression_bombs_are_refused(path):
     packed = gzip.compress(gzip.compress(b"1 1:1\n" * 10**7), 9)
-    said, memory = most_memory(path, packed)  # it is packed twice: what is inside is no text
+    said, memory = most_memory(path, packed)  # compressed twice: the content is not text
     assert said
     assert memory < 10**7
     file = io.BytesIO()
@@ -101,7 +101,7 @@ def test_decompression_bombs_are_not_unpacked(path):
     assert memory < 10**7
 
 
-def test_labels_keep_their_kind(path):
+def test_labels_keep_their_type(path):
     def labels(content, **options):
         path.write_bytes(content)
         return read_samples(path, **options).y
@@ -139,7 +139,7 @@ def test_a_header_may_be_numbered(path):
     assert names(b"1,yes\n2,no\n") is None
 
 
-def test_a_byte_order_mark_is_passed_over(path):
+def test_a_byte_order_mark_is_ignored(path):
     path.write_bytes(b"\xef\xbb\xbf# a comment\n+1 1:2 3:4\n-1 2:1\n")
     samples = read_samples(path)
     assert samples.X.toarray().tolist() == [[2.0, 0.0, 4.0], [0.0, 1.0, 0.0]]

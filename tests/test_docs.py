@@ -1,6 +1,6 @@
-"""What the documents say is so: what they name exists, their figures are the benchmarks'.
+"""Names in the documents exist, and their numbers are those of the benchmarks.
 
-Their code blocks run by themselves: see `conftest.py` beside `pyproject.toml`.
+The code blocks also run as tests: see `conftest.py` in the root folder.
 """
 
 import importlib
@@ -35,7 +35,7 @@ SITE = sorted(
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *SITE)
 FOLDERS = ("src", "cpp", "tests", "docs", "benchmarks", "examples")
 BENCHMARKS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
-BUILT = ("_build/", "examples/")  # made when the site is built
+BUILT = ("_build/", "examples/")  # created when the site is built
 
 pytestmark = pytest.mark.skipif(
     not (SITE and all((ROOT / name).exists() for name in DOCUMENTS)),
@@ -49,7 +49,7 @@ def text_of(name):
 
 
 def marked(text, name):
-    """What stands between <!-- name --> and <!-- end name -->."""
+    """Return the text between <!-- name --> and <!-- end name -->."""
     return text.split(f"<!-- {name} -->")[1].split(f"<!-- end {name} -->")[0]
 
 
@@ -92,12 +92,12 @@ class TestEveryDocument:
             assert (ROOT / "benchmarks" / f"{benchmark}.py").exists(), benchmark
 
     @every_document
-    def test_no_path_of_one_computer_is_named(self, name):
+    def test_no_local_paths_or_addresses_occur(self, name):
         assert not re.search(
             r"/(?:work|home|root|tmp|Users)/|localhost|\d+\.\d+\.\d+\.\d+", text_of(name)
         )
 
-    def test_commands_of_the_shell_exist(self):
+    def test_subcommands_exist(self):
         scripts = tomllib.loads(text_of("pyproject.toml"))["project"]["scripts"]
         assert "pairstep" in scripts
         usage = subprocess.run(
@@ -118,7 +118,7 @@ class TestReadme:
     def test_the_readme_is_short(self):
         assert len(text_of("README.md").splitlines()) < 110
 
-    def test_the_first_thing_seen_is_labels_in_and_labels_out(self):
+    def test_the_first_example_has_labeled_input_and_output(self):
         readme = text_of("README.md")
         code, shown = re.search(
             r"^```python\n(.*?)^```\n+```text\n(.*?)^```", readme, re.M | re.S
@@ -190,7 +190,7 @@ class TestSite:
         for option in ("s", "t", "d", "g", "r", "c", "n", "p", "m", "e", "h", "b", "wi", "v", "q"):
             assert re.search(rf"`-{option}\b", documented), option
 
-    def test_options_of_ours_exist(self):
+    def test_long_options_exist(self):
         documented = marked(text_of("docs/migration/libsvm.md"), "options")
         usage = subprocess.run(
             [sys.executable, "-m", "pairstep", "train", "--help"],
@@ -202,7 +202,7 @@ class TestSite:
 
 class TestBenchmarks:
     @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
-    def test_say_where_they_come_from(self, path):
+    def test_record_their_origin(self, path):
         benchmark = json.loads(path.read_text(encoding="utf-8"))
         assert {"title", "command", "commit", "machine", "date", "columns", "rows"} <= set(
             benchmark
@@ -215,14 +215,14 @@ class TestBenchmarks:
         for column in (benchmark.get("plot", {}).get(key) for key in ("name", "bar")):
             assert column is None or column in benchmark["columns"]
 
-    def test_are_all_shown(self):
+    def test_are_all_on_the_site(self):
         shown = re.findall(r"```\{benchmark\} ([\w-]+)", text_of("docs/benchmarks.md"))
         assert sorted(shown) == sorted(path.stem for path in BENCHMARKS)
 
     def test_a_benchmark_run_of_svms_is_recorded(self, monkeypatch):
         pytest.importorskip("joblib")
         monkeypatch.setattr("sys.path", list(sys.path))
-        monkeypatch.delitem(sys.modules, "benchmarks", raising=False)  # docs/benchmarks, perhaps
+        monkeypatch.delitem(sys.modules, "benchmarks", raising=False)  # may be docs/benchmarks
         record = runpy.run_path(str(ROOT / "docs" / "record.py"))
         ours = {"problem": "cod-rna", "solver": "pairstep", "dtype": "float64", "status": "ok",
                 "seconds": 0.25, "vs_libsvm": 40.0, "vs_onedal": None, "over_reference": 2.5,
@@ -234,7 +234,7 @@ class TestBenchmarks:
         assert table["commit"] == "1234567"
         assert {len(row) for row in table["rows"]} == {len(table["columns"])}
 
-    def test_rules_named_with_figures_exist(self):
+    def test_rules_in_tables_exist(self):
         for path in BENCHMARKS:
             for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
                 for cell in row:
@@ -246,9 +246,9 @@ class TestContributing:
     def test_native_files_are_documented(self):
         text = text_of("CONTRIBUTING.md")
         for path in (ROOT / "cpp").rglob("*.*"):
-            named = {path, path.with_suffix(".cpp")}  # a header stands with its source
+            named = {path, path.with_suffix(".cpp")}  # a header is listed with its source
             names = {p.relative_to(ROOT).as_posix() for p in named}
-            names.add(f"{path.parent.relative_to(ROOT).as_posix()}/")  # a folder of one kind
+            names.add(f"{path.parent.relative_to(ROOT).as_posix()}/")  # or with its folder
             assert any(f"| `{name}`" in text or f", `{name}`" in text for name in names), path.name
 
     @pytest.mark.parametrize(

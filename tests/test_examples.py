@@ -45,8 +45,8 @@ def check_unmixing(printed: str, real: bool) -> None:
     correlations = values(printed, r"correlation with the reference, \w+: ")
     assert len(correlations) == 3
     assert min(correlations) > 0.99
-    assert values(printed, "smallest share: ")[0] >= 0
-    assert values(printed, "sum of shares - 1.: ")[0] <= 2e-16
+    assert values(printed, "smallest fraction: ")[0] >= 0
+    assert values(printed, "sum of fractions - 1.: ")[0] <= 2e-16
     solved, count = re.search(r"(\d+) of (\d+) pixels optimal", printed).groups()
     assert solved == count
     assert int(count) == (9025 if real else 2304)
@@ -56,7 +56,7 @@ def check_stacking(printed: str, real: bool) -> None:
     low, high = re.search(r"weights of pairstep: sums from (\S+) to (\S+)", printed).groups()
     assert abs(float(low) - 1) <= 2.3e-16
     assert abs(float(high) - 1) <= 2.3e-16
-    assert values(printed, "weights of pairstep: the least is ")[0] >= 0
+    assert values(printed, "weights of pairstep: the smallest is ")[0] >= 0
     (ours,) = values(printed, "error of pairstep: ")
     (unconstrained,) = values(printed, "error of least squares: ")
     assert ours < unconstrained
@@ -86,13 +86,13 @@ def check_index_tracking(printed: str, real: bool) -> None:
 
 def check_sectors(printed: str, real: bool) -> None:
     assert values(printed, r"largest \|sum - 1\| ")[0] <= 2.3e-16
-    assert values(printed, "step beyond a limit ")[0] <= 1e-16
+    assert values(printed, "violation of a limit ")[0] <= 1e-16
     assert values(printed, "the policy costs ")[0] > 0
-    shares, worth = values(printed, "share "), values(printed, "is worth [+]?")
+    shares, worth = values(printed, "weight "), values(printed, "is worth [+]?")
     assert len(shares) == len(worth) == 7
     assert abs(sum(shares) - 100) < 1e-3
     assert max(worth) > 0
-    assert worth.count(0.0) >= 1, "not every limit binds"
+    assert worth.count(0.0) >= 1, "not every limit is active"
 
 
 def check_mixture_proportions(printed: str, real: bool) -> None:
@@ -118,7 +118,7 @@ def check_kelly(printed: str, real: bool) -> None:
 def check_optimal_design(printed: str, real: bool) -> None:
     assert ": optimal after" in printed
     assert abs(values(printed, "largest variance: ")[0] - 6) < 1e-6, "Kiefer and Wolfowitz"
-    assert 6 <= values(printed, "places in use: ")[0] <= 21
+    assert 6 <= values(printed, "points in use: ")[0] <= 21
     assert values(printed, "sum of the weights: ") == [1.0]
 
 
@@ -129,21 +129,25 @@ def check_risk_parity(printed: str, real: bool) -> None:
     assert abs(least[0] - 5) < 1e-5
     assert abs(most[0] - 5) < 1e-5
     deviation = values(printed, "deviation ")
-    assert deviation == sorted(deviation, reverse=True), "between equal holdings and least variance"
+    assert deviation == sorted(deviation, reverse=True), "risk parity is between the other two"
 
 
 def check_log_loss(printed: str, real: bool) -> None:
     assert values(printed, "sum of the weights: ") == [1.0]
-    mix, alone = values(printed, "on the cases seen: ")[0], values(printed, "best model: ")[0]
-    assert mix < alone
-    losses = values(printed, "log loss on new cases, .*?: ")
+    (stacked,), (alone,) = (
+        values(printed, name) for name in ("training log loss: ", "best single model: ")
+    )
+    assert stacked < alone
+    losses = values(printed, "test log loss, .*?: ")
     assert len(losses) == 7
     assert losses[-1] <= 1.2 * min(losses)
 
 
 def check_photon_counts(printed: str, real: bool) -> None:
-    assert values(printed, "sum of the shares: ") == [1.0]
-    likelihood, squares = values(printed, "shares: ")[1], values(printed, "of least squares: ")[0]
+    assert values(printed, "sum of the fractions: ") == [1.0]
+    (likelihood,), (squares,) = (
+        values(printed, name) for name in ("RMSE of maximum likelihood: ", "of least squares: ")
+    )
     assert likelihood < squares
     assert values(printed, "get exactly 0: ")[0] > 40
 
@@ -152,7 +156,7 @@ def check_tuning(printed: str, real: bool) -> None:
     assert values(printed, "accuracy ")[0] > (0.96 if real else 0.85)
     supports = values(printed, r"C=\S+: ")
     assert len(supports) == 8
-    assert supports[-1] < supports[0], "few samples are support vectors where errors cost much"
+    assert supports[-1] < supports[0], "a large C leaves few support vectors"
 
 
 CHECKS = {
@@ -211,7 +215,7 @@ def test_every_example_is_checked() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKS)
-def test_with_made_up_data(name: str, tmp_path: Path) -> None:
+def test_with_synthetic_data(name: str, tmp_path: Path) -> None:
     out = tmp_path / "picture.png"
     printed = run(name, out, None)
     assert ("PAIRSTEP_DATA is not set" in printed) == (name not in NEEDS_NO_DATA)
@@ -227,6 +231,6 @@ def test_with_real_data(name: str, tmp_path: Path) -> None:
         pytest.skip("PAIRSTEP_DATA is not set: no real data to run the examples on")
     out = tmp_path / "picture.png"
     printed = run(name, out, data)
-    assert "made-up" not in printed
+    assert "synthetic data" not in printed
     check_picture(out)
     CHECKS[name](printed, real=True)

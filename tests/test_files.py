@@ -36,7 +36,7 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path):
     assert (tmp_path / "a").read_text() == "first"
 
 
-def test_nothing_is_in_place_before_all_is_written(tmp_path):
+def test_a_file_is_not_replaced_before_it_is_complete(tmp_path):
     with replacing(tmp_path / "a") as file:
         file.write(b"all of it")
         assert not (tmp_path / "a").exists()

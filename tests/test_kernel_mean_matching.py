@@ -71,7 +71,7 @@ def test_sum_at_the_end_of_its_range_is_exact():
 
 
 def test_free_weights_solve_the_linear_system():
-    """Where neither bounds nor range bind, Kw = kappa."""
+    """If neither bounds nor the range are active, Kw = kappa."""
     apart = 3.0 * np.arange(12.0)[:, None]
     target = np.repeat(apart, np.arange(1, 13), axis=0) + 0.1
     model = KernelMeanMatching(gamma=1.0, eps=0.9).fit(apart, X_target=target)
@@ -125,14 +125,14 @@ def test_scale_of_a_sparse_sample():
 
 
 def test_large_target():
-    """More target samples than are looked at together: the sum is still the whole one."""
+    """With more target samples than one block, the sum is still over all of them."""
     target = RNG.normal(size=(2500, 2))
     model = KernelMeanMatching(gamma=5.0).fit(TRAIN, X_target=target)
     p = stated(TRAIN, target, 5.0, 1000.0, 1 - 1 / np.sqrt(N))
     assert model.result_.fun == pytest.approx(p.value(model.weights_), rel=1e-10)
 
 
-def test_target_in_the_place_of_y():
+def test_target_passed_as_y_is_refused():
     with pytest.raises(ValueError, match="X_target="):
         KernelMeanMatching().fit(TRAIN, TARGET)
 
@@ -167,7 +167,7 @@ def test_warns_when_not_converged():
 @pytest.mark.parametrize("offset", [1e6, 1e8])
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 def test_the_origin_does_not_matter(container, offset):
-    """Neither to gamma nor to the distances."""
+    """It changes neither gamma nor the distances."""
     train, target = (np.round(64 * X) / 64 for X in (TRAIN, TARGET))  # exact at any offset
     wide = [np.pad(X + offset, ((0, 0), (0, 6))) for X in (train, target)]
     near = KernelMeanMatching(gamma=1.0).fit(train, X_target=target)

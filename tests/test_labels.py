@@ -47,7 +47,7 @@ def frame(matrix, names=NAMES):
 
 
 def series(values, names=NAMES):
-    """Labelled, and in another order."""
+    """A labeled vector in another order."""
     return pd.Series(values, index=names).iloc[SHUFFLED]
 
 
@@ -99,7 +99,7 @@ def test_the_first_labeled_argument_labels_the_others(name):
 @VECTORS
 @pytest.mark.parametrize("name", ["lower", "upper", "coefficients", "groups"])
 def test_arrays_beside_labels_are_in_the_order_of_the_matrix(name, vector):
-    """Not in that of the first bound that has labels."""
+    """Not in the order of the first labeled bound."""
     values = {"lower": LOWER, "upper": UPPER, "coefficients": WEIGHTS, "groups": GROUPS}
     total = [0.6, 0.4]
     mixed = {key: value if key == name else vector(value) for key, value in values.items()}
@@ -134,12 +134,12 @@ def test_a_polars_matrix_has_its_rows_in_the_order_of_its_columns():
     assert result.weights.row(0) == tuple(result.x)
 
 
-def test_a_polars_series_is_taken_as_it_stands():
+def test_a_polars_series_keeps_its_order():
     result = solve_qp(frame(RISK), pl.Series("profit", -PROFIT))
     same(result, solve_qp(RISK, -PROFIT))
 
 
-def test_weights_go_back_in():
+def test_weights_can_be_passed_back():
     for risk in (frame(RISK), pl.DataFrame(RISK, schema=NAMES, orient="row")):
         first = solve_qp(risk, -PROFIT)
         again = solve_qp(risk, -PROFIT, x0=first.weights)
@@ -148,7 +148,7 @@ def test_weights_go_back_in():
 
 
 @VECTORS
-def test_pandas_and_polars_may_meet(vector):
+def test_pandas_and_polars_can_be_mixed(vector):
     risk = pl.DataFrame(RISK, schema=NAMES, orient="row")
     same(solve_qp(risk, vector(-PROFIT)), solve_qp(RISK, -PROFIT))
 
@@ -175,7 +175,7 @@ def test_without_labels_weights_are_the_array():
     assert result.weights is result.x
 
 
-def test_the_index_itself_comes_back():
+def test_the_index_of_the_input_is_returned():
     index = pd.MultiIndex.from_product([["x", "y"], [1, 2]], names=["sector", "number"])
     result = solve_qp(pd.DataFrame(np.eye(4), index=index, columns=index))
     pd.testing.assert_index_equal(result.weights.index, index)
@@ -185,14 +185,14 @@ def test_the_index_itself_comes_back():
     assert bounded.weights[("y", 2)] == 0.7
 
 
-def test_changing_the_weights_leaves_the_point():
+def test_changing_the_weights_does_not_change_x():
     result = solve_qp(frame(RISK))
     weights = result.weights
     weights.iloc[0] = 99.0
     assert result.x[0] != 99.0
 
 
-def test_numbers_as_pandas_knows_them_when_some_may_be_missing():
+def test_nullable_pandas_dtypes():
     profit = pd.Series(PROFIT, NAMES).convert_dtypes()
     assert profit.dtype == "Float64"
     same(solve_qp(frame(RISK).convert_dtypes(), -profit), solve_qp(RISK, -PROFIT))
@@ -214,9 +214,9 @@ def test_strings_are_not_numbers():
 @VECTORS
 def test_objective_and_constraint_are_aligned_with_each_other(vector):
     for objective in (Quadratic(frame(RISK), vector(-PROFIT)), Quadratic(RISK, -PROFIT)):
-        budget = SumBox(1.0, vector(LOWER), vector(UPPER))
+        constraint = SumBox(1.0, vector(LOWER), vector(UPPER))
         order = np.arange(N) if objective.variables.labels is not None else SHUFFLED
-        result = minimize(objective, budget, x0=None)
+        result = minimize(objective, constraint, x0=None)
         expected = minimize(Quadratic(RISK, -PROFIT), SumBox(1.0, LOWER[order], UPPER[order]))
         same(result, expected)
         names = result.weights.index if vector is series or order is not SHUFFLED else None
@@ -248,9 +248,9 @@ def test_totals_are_aligned_with_the_groups():
 @VECTORS
 def test_l1_terms_are_aligned_with_their_objective(vector):
     costs = np.abs(PROFIT) / 5
-    labelled = L1Penalized(Quadratic(frame(RISK)), vector(costs), vector(HELD))
+    labeled = L1Penalized(Quadratic(frame(RISK)), vector(costs), vector(HELD))
     same(
-        minimize(labelled, Simplex()),
+        minimize(labeled, Simplex()),
         minimize(L1Penalized(Quadratic(RISK), costs, HELD), Simplex()),
     )
     twice = L1Penalized(L1Penalized(Quadratic(RISK), pd.Series(costs, NAMES)), vector(costs))
@@ -291,16 +291,16 @@ READY_MADE = {
 def test_ready_made_objectives_are_aligned(name):
     A, rows = RNG.random((30, 7)) + 0.5, RNG.random(30)
     expected = minimize(READY_MADE[name](A, rows), Simplex())
-    labelled = pd.DataFrame(A, index=DAYS, columns=NAMES)
+    labeled = pd.DataFrame(A, index=DAYS, columns=NAMES)
     shuffled = pd.Series(rows, index=DAYS).sample(frac=1.0, random_state=0)
     result = minimize(
-        READY_MADE[name](labelled, shuffled), SumBox(upper=pd.Series(2.0, NAMES[::-1]))
+        READY_MADE[name](labeled, shuffled), SumBox(upper=pd.Series(2.0, NAMES[::-1]))
     )
     assert result.weights.index.tolist() == NAMES
     np.testing.assert_allclose(result.x, expected.x, atol=1e-6)
 
 
-def test_designs_and_risk_parity_are_labelled():
+def test_designs_and_risk_parity_are_labeled():
     places = pd.DataFrame(RNG.normal(size=(7, 2)), index=NAMES)
     assert minimize(pairstep.DOptimal(places), Simplex()).weights.index.tolist() == NAMES
     risk = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
@@ -320,7 +320,7 @@ def test_groups_are_aligned_and_their_multipliers_labeled():
     sums = result.weights.groupby(sector).sum()
     assert sums["x"] <= 0.2 + 1e-15
     assert sums["z"] >= 0.5 - 1e-15
-    # Stationary: the gradient is what the sums and the bounds add up to.
+    # Stationarity: the gradient is the sum of the multipliers.
     pull = result.sum_multiplier + sector.map(result.group_multipliers)
     np.testing.assert_allclose(result.gradient, pull + result.bound_multipliers, atol=1e-7)
 
@@ -343,7 +343,7 @@ def test_frontiers_are_aligned(polars):
     assert expected.weights.shape == (4, 7)
 
 
-LABELLED = {
+LABELED = {
     "quadratic": Quadratic(frame(RISK)),
     "least squares": LeastSquares(pd.DataFrame(ROOT, columns=NAMES), np.ones(30)),
     "factors": FactorModel(pd.DataFrame(ROOT, columns=NAMES), 0.1),
@@ -358,9 +358,9 @@ LABELLED = {
 
 
 @VECTORS
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", LABELED)
 def test_objectives_are_evaluated_at_labeled_points(name, vector):
-    objective = LABELLED[name]
+    objective = LABELED[name]
     assert objective.value(vector(HELD)) == objective.value(HELD)
     np.testing.assert_array_equal(objective.gradient(vector(HELD)), objective.gradient(HELD))
     with pytest.raises(ValueError, match=r"labels of x and .* differ: 'asset d' is not in x"):
@@ -416,7 +416,7 @@ def test_days_are_groups(unit):
 
 
 def test_a_label_that_is_equal_but_not_found_is_refused():
-    """NumPy's date equals Python's but has another hash, so that its limit was once ignored."""
+    """NumPy's date equals Python's but has another hash, so its limit was once ignored."""
     days = np.array(["2020-01-01", "2020-01-01", "2020-01-02"], "M8[D]")
     with pytest.raises(ValueError, match=r"group_total names .*2020-01-01"):
         SumBox(groups=days, group_total={days[0]: (0.0, 0.2)})
@@ -455,7 +455,7 @@ def test_rows_of_least_squares_are_aligned():
     expected = simplex_lstsq(ROOT, b.to_numpy())
     shuffled = b.sample(frac=1.0, random_state=1)
     same(simplex_lstsq(A, shuffled), expected)
-    same(simplex_lstsq(ROOT, b), expected)  # rows without labels: as they stand
+    same(simplex_lstsq(ROOT, b), expected)  # rows without labels keep their order
     same(minimize(LeastSquares(A, shuffled), Simplex()), expected)
     with pytest.raises(ValueError, match=r"labels of b and A differ: Timestamp\('2020-01-30"):
         simplex_lstsq(A, b.iloc[:-1])
@@ -509,7 +509,7 @@ def test_bounds_of_the_regressor_are_aligned_with_its_features():
 
 
 def test_paths_carry_labels_from_solve_to_solve():
-    """Neither the orders of objectives nor those of constraints may matter."""
+    """The order of labels in objectives and constraints does not matter."""
     expected = [
         r.x
         for r in path(Quadratic(RISK, -PROFIT), lambda t: SumBox(t, 0.0, UPPER), over=[1.0, 1.5])
@@ -530,7 +530,7 @@ def test_paths_carry_labels_from_solve_to_solve():
     np.testing.assert_allclose(ends[0].weights[NAMES], ends[1].weights[NAMES], atol=1e-7)
 
 
-# ------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------ input errors
 
 
 def test_labels_that_differ_are_refused_with_the_first_three():
@@ -569,14 +569,14 @@ def test_repeated_labels_are_refused_where_an_order_is_needed():
         solve_qp(frame(RISK), twice)
 
 
-def test_a_label_that_is_twice_in_the_first_is_nobodys_place_in_the_next():
+def test_a_repeated_label_of_the_first_argument_cannot_be_aligned():
     twice = pd.DataFrame(np.eye(2), index=["a", "a"], columns=["a", "a"])
     with pytest.raises(ValueError, match="c cannot be aligned: Q has the label 'a' twice"):
         solve_qp(twice, pd.Series({"a": 1.0, "b": 0.0}))
     same(solve_qp(twice, pd.Series([1.0, 0.0], ["a", "a"])), solve_qp(np.eye(2), [1.0, 0.0]))
 
 
-def test_rows_that_are_no_columns():
+def test_rows_and_columns_with_different_labels_are_refused():
     odd = pd.DataFrame(RISK, index=["odd", *NAMES[1:]], columns=NAMES)
     with pytest.raises(ValueError, match="labels of the rows and columns of Q differ") as said:
         solve_qp(odd)
@@ -594,7 +594,7 @@ def test_shapes_are_refused_as_those_of_arrays_are():
         solve_qp(RISK, upper=pd.Series(UPPER, NAMES).iloc[1:])
 
 
-# ------------------------------------------------------------------ the mechanism
+# ------------------------------------------------------------------ axes
 
 
 def test_an_axis_is_named_once():
@@ -609,7 +609,7 @@ def test_an_axis_is_named_once():
     assert other.names == axis.names == ("x", "y")
 
 
-def test_an_objective_of_ones_own_may_call_its_things_as_it_likes():
+def test_a_custom_objective_may_use_any_attribute_names():
     class Own(Quadratic):
         def __init__(self, Q, variables):
             super().__init__(Q)

@@ -35,7 +35,7 @@ every_solver = pytest.mark.parametrize("solver", SOLVERS)
 
 @pytest.fixture
 def often(monkeypatch):
-    """A line at every chance, not once a second."""
+    """Print a line at every chance instead of once a second."""
     monkeypatch.setattr(log, "SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("pairstep.solve.greedy.FIRST_STRIDE", 4)
 
@@ -78,7 +78,7 @@ def test_the_logger_gets_the_same_lines(solver, capsys, caplog, often):
     assert result.message in caplog.messages[-1]
 
 
-def test_the_short_calls_are_verbose_too(capsys):
+def test_convenience_functions_take_verbose(capsys):
     solve_qp(RISK, verbose=True)
     assert capsys.readouterr().out.startswith("[pairstep] optimal after ")
     simplex_lstsq(ROOT, ROOT[:, 0], verbose=True)

@@ -93,15 +93,15 @@ def test_limits_of_threadpoolctl_hold(many):
     assert threads.available() == 8
 
 
-def test_threadpoolctl_knows_of_us_once():
+def test_the_threadpoolctl_controller_is_registered_once():
     ours = [info for info in threadpoolctl.threadpool_info() if info["internal_api"] == "pairstep"]
     assert [info["num_threads"] for info in ours] == [threads.available()]
     assert "_core" in ours[0]["filepath"]
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3), (-2, 7), (None, 8)])
-def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkeypatch):
-    """Matrix products are limited too: they once used all CPUs."""
+def test_a_batch_starts_at_most_n_jobs_threads(n_jobs, expected, many, monkeypatch):
+    """The limit also applies to matrix products, which once used all CPUs."""
     counts = []
 
     def counted(*arguments):
@@ -120,6 +120,6 @@ def test_all_that_a_batch_starts_is_within_n_jobs(n_jobs, expected, many, monkey
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
-def test_batches_are_the_same_with_any_number(n_jobs):
+def test_batches_do_not_depend_on_n_jobs(n_jobs):
     expected = simplex_lstsq(A, B)
     np.testing.assert_array_equal(simplex_lstsq(A, B, n_jobs=n_jobs).x, expected.x)

@@ -175,4 +175,7 @@ def test_the_homepage_is_written_only_in_the_metadata(project):
 def test_the_version_is_the_same_everywhere():
     assert importlib.metadata.version("pairstep") == pairstep.__version__
     assert f"\nversion: {pairstep.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    for page in filter(Path.exists, (ROOT / "README.md", ROOT / "docs" / "index.md")):
+        cited = re.findall(r"\bversion\s*= \{(.*?)\}", page.read_text(encoding="utf-8"))
+        assert cited == [pairstep.__version__], page
     assert not re.search(r'^version = "', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)

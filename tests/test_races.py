@@ -1,6 +1,7 @@
 """Results are the same when native threads and Python threads run at once.
 
-`make test-threads` runs these under the thread sanitizer, which sees races that do no harm today.
+`make test-threads` runs these under the thread sanitizer, which also detects
+races that are harmless in practice.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from pairstep.svm.duals import c_classification
 from pairstep.svm.engine import Kernel, solve
 
 RNG = np.random.default_rng(9)
-X = RNG.normal(size=(1200, 8))  # more than are solved in float64 alone
+X = RNG.normal(size=(1200, 8))  # too many to be solved in float64 only
 LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
 CLASSES = RNG.integers(0, 4, 300)
 SPARSE = scipy.sparse.csr_array(RNG.random((400, 60)) * (RNG.random((400, 60)) < 0.05))
@@ -67,7 +68,7 @@ def test_fits(available):
     K = X[:300] @ X[:300].T
     alone_and_together(available, [
         lambda: fitted(SVC(C=10.0), X, LABELS),
-        lambda: fitted(SVC(), X[:300], CLASSES),  # more duals than threads: side by side
+        lambda: fitted(SVC(), X[:300], CLASSES),  # more duals than threads
         lambda: fitted(SVC(kernel="precomputed"), K, LABELS[:300]),
         lambda: fitted(NuSVC(kernel="poly", nu=0.3), X[:300], LABELS[:300]),
         lambda: fitted(SVC(), SPARSE, SPARSE_LABELS),
@@ -76,7 +77,7 @@ def test_fits(available):
     ])  # fmt: skip
 
 
-def test_fits_that_shrink_and_throw_rows_out(available):
+def test_fits_that_shrink_and_evict_cached_rows(available):
     """Cached rows are reused between the whole problem and the shrunk one."""
     Z = RNG.normal(size=(4500, 8))
     y = Z[:, 0] * Z[:, 1] + 0.5 * RNG.normal(size=4500) > 0
@@ -134,7 +135,7 @@ class Failure(Exception):
 
 @pytest.mark.parametrize("count", [1, 4], ids=["within", "across"])
 @pytest.mark.parametrize("how", ["stops", "fails"])
-def test_work_that_is_given_up(count, how):
+def test_canceled_work(count, how):
     """Work is canceled while other threads are running it."""
 
     def keep_going(*_):
@@ -162,7 +163,7 @@ def test_work_that_is_given_up(count, how):
         assert [solution.status for solution in solved()] == count * ["stopped"]
 
 
-def test_instruction_sets_change_under_way():
+def test_the_instruction_set_changes_during_solves():
     """One thread changes the instruction set while others read it."""
     before = _core.instruction_set()
     A, B = RNG.normal(size=(30, 12)), RNG.normal(size=(30, 400))
@@ -172,5 +173,5 @@ def test_instruction_sets_change_under_way():
             for name in _core.instruction_sets():
                 assert _core.use_instruction_set(name)
     assert _core.use_instruction_set(before)
-    for x in work.result():  # the factorisation uses fused multiply-adds where there are any
+    for x in work.result():  # the factorization uses fused multiply-adds if available
         np.testing.assert_allclose(x, simplex_lstsq(A, B).x, rtol=0, atol=1e-12)

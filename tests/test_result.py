@@ -35,13 +35,13 @@ ROOT = RNG.normal(size=(20, N))
 RISK = ROOT.T @ ROOT / 20
 PROFIT = 0.1 * RNG.normal(size=N)
 NAMES = list("hgfedcba")
-LABELLED = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
+LABELED = pd.DataFrame(RISK, index=NAMES, columns=NAMES)
 
 
 # ------------------------------------------------------------------ SciPy's names
 
 
-def test_names_of_scipy():
+def test_attribute_names_of_scipy():
     result = solve_qp(RISK)
     assert result.success is True
     assert result.nit == result.n_iter
@@ -69,8 +69,8 @@ def test_equality_does_not_raise():
     "clone", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
 )
 def test_results_are_copied_and_pickled(clone):
-    result = clone(solve_qp(LABELLED, -PROFIT, upper=0.4))
-    expected = solve_qp(LABELLED, -PROFIT, upper=0.4)
+    result = clone(solve_qp(LABELED, -PROFIT, upper=0.4))
+    expected = solve_qp(LABELED, -PROFIT, upper=0.4)
     pd.testing.assert_series_equal(result.weights, expected.weights)
     np.testing.assert_array_equal(result.bound_multipliers, expected.bound_multipliers)
 
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_multipliers_are_derivatives_of_the_optimum_by_the_bounds(name):
-    """Finite differences of the optimum, one bound after the other."""
+    """Compared with finite differences of the optimum in each bound."""
     bounds, l1_terms = CASES[name]
     bounds = {"lower": 0.0, "total": 1.0} | bounds
     lower, upper = (np.broadcast_to(bounds[k], N).astype(float) for k in ("lower", "upper"))
@@ -139,7 +139,7 @@ def test_multipliers_and_gradient_add_up():
 
 
 def test_a_result_is_a_table():
-    result = replace(solve_qp(LABELLED, -PROFIT, upper=0.4), setup_time=1e-3, solve_time=0.25e-3)
+    result = replace(solve_qp(LABELED, -PROFIT, upper=0.4), setup_time=1e-3, solve_time=0.25e-3)
     lines = repr(result).splitlines()
     assert lines[0] == "Result: optimal"
     facts = {line[2:17].strip(): line[17:].strip() for line in lines[1:8]}
@@ -156,7 +156,7 @@ def test_a_result_is_a_table():
     assert str(result) == repr(result)
 
 
-def test_without_labels_places_are_shown():
+def test_without_labels_indices_are_shown():
     assert "x[0]  " in repr(solve_qp(np.diag([1.0, 2.0])))
 
 
@@ -200,7 +200,7 @@ def test_objectives_have_a_repr():
     assert described("Nothing", x=None) == "Nothing()"
 
 
-# ------------------------------------------------------------------ nothing changes afterwards
+# ------------------------------------------------------------------ immutability
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_bounds_are_copied():
     assert box.upper.tolist() == [0.5] * 3
     with pytest.raises(AttributeError):
         box.upper = upper
-    labelled = pd.Series([0.5, 0.6], ["a", "b"])
-    box = SumBox(1.0, upper=labelled)
-    labelled["a"] = 0.0
+    labeled = pd.Series([0.5, 0.6], ["a", "b"])
+    box = SumBox(1.0, upper=labeled)
+    labeled["a"] = 0.0
     assert box.upper.tolist() == [0.5, 0.6]
 
 
@@ -269,7 +269,7 @@ def test_the_card_is_well_formed_and_escaped():
     points = [tuple(map(float, p.split(","))) for p in line.get("points").split()]
     assert len(points) == len(result.history.value)
     assert all(0 <= x <= 320 and 0 <= y <= 80 for x, y in points)
-    assert points[0][1] < points[-1][1]  # the violation falls: in SVG, y grows downwards
+    assert points[0][1] < points[-1][1]  # the violation decreases; in SVG, y grows downward
     assert f"over {result.n_iter} iterations" in tree.find(".//{*}title").text
 
 
@@ -295,9 +295,9 @@ def test_plot():
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    (bars,) = solve_qp(LABELLED, -PROFIT).plot()
-    assert len(bars.patches) == (solve_qp(LABELLED, -PROFIT).x != 0).sum() > 2
-    result = minimize(Quadratic(LABELLED, -PROFIT), Simplex(), history=True)
+    (bars,) = solve_qp(LABELED, -PROFIT).plot()
+    assert len(bars.patches) == (solve_qp(LABELED, -PROFIT).x != 0).sum() > 2
+    result = minimize(Quadratic(LABELED, -PROFIT), Simplex(), history=True)
     bars, convergence = result.plot()
     assert bars.get_yticklabels()[-1].get_text() == result.weights.abs().idxmax()
     np.testing.assert_array_equal(

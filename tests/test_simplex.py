@@ -48,7 +48,7 @@ def test_estimator_checks(estimator, check):
 
 
 def stated(y, importance, intercept, settings):
-    """The problem as the user means it; the intercept, where there is one, profiled out last."""
+    """The problem as documented, with the intercept eliminated last."""
     settings = dict(settings)
     ridge = settings.pop("ridge", 0.0)
 
@@ -104,7 +104,7 @@ def test_projection_onto_the_simplex():
 
 
 def test_agrees_with_nnls():
-    """Within a free range of sums it is non-negative least squares."""
+    """With an unlimited sum, it is nonnegative least squares."""
     expected, _ = scipy.optimize.nnls(X, MANY[:, 2])
     model = SimplexRegressor(total=(0.0, math.inf)).fit(X, MANY[:, 2])
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
@@ -120,7 +120,7 @@ def test_sample_weight_is_repetition(intercept):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_outputs_have_weights_of_their_own(intercept):
+def test_each_output_has_its_own_weights(intercept):
     model = SimplexRegressor(fit_intercept=intercept, upper=0.6).fit(X, MANY)
     assert model.coef_.shape == (3, N)
     assert model.intercept_.shape == (3,) if intercept else not np.any(model.intercept_)
@@ -143,7 +143,7 @@ def test_sparse(container, y):
     np.testing.assert_allclose(sparse.predict(container(thin)), dense.predict(thin), atol=1e-8)
 
 
-def test_sparse_is_not_centred():
+def test_sparse_is_not_centered():
     with pytest.raises(TypeError, match="dense data is required"):
         SimplexRegressor(fit_intercept=True).fit(scipy.sparse.csr_array(X), Y)
 
@@ -162,7 +162,7 @@ def test_final_estimator_of_stacking():
     np.testing.assert_allclose(stack.predict(X), average, rtol=1e-12)
 
 
-def test_lives_with_scikit_learn():
+def test_works_with_scikit_learn_tools():
     search = GridSearchCV(SimplexRegressor(), {"ridge": [0.0, 1.0], "total": [0.5, 1.0]}, cv=3)
     assert search.fit(X, Y).best_params_["total"] == 1.0
     model = pickle.loads(pickle.dumps(SimplexRegressor(total=(0.5, 1.0)).fit(X, Y)))

@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site from a copy, so that an existing build is left alone."""
+    """Build the site from a copy, so that an existing build is not changed."""
     root = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "examples", root / "examples")
     shutil.copytree(

@@ -87,7 +87,7 @@ class TestConstants:
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_l1_is_half_of_l2(self, seed):
-        """prop:L12: extreme points of the 1-norm ball attain L1, other sum-zero d do not exceed."""
+        """prop:L12: extreme points of the 1-norm ball attain L1, and no sum-zero d exceeds it."""
         f = random_quadratic(seed)
         l1 = theory.one_norm_constant(f)
         pairs = (np.eye(N)[:, None] - np.eye(N)).reshape(-1, N) / 2
@@ -99,7 +99,7 @@ class TestConstants:
         assert np.einsum("ki,ij,kj->k", d, f.Q, d).max() <= l1 * (1 + 1e-12)
 
     def test_l1_needs_convexity(self):
-        """Beyond the paper: with negative curvature four coordinates can beat every pair."""
+        """Not in the paper: with negative curvature, four coordinates can exceed every pair."""
         H = np.kron(np.eye(2), [[0.0, 2.0], [2.0, 0.0]])
         f = pairstep.Quadratic(H)
         d = np.array([1.0, 1.0, -1.0, -1.0]) / 4
@@ -113,7 +113,7 @@ class TestConstants:
         assert np.linalg.norm(H @ d) / np.linalg.norm(d) == pytest.approx(math.sqrt(0.5))
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_mu_2_is_the_least_curvature(self, seed):
+    def test_mu_2_is_the_smallest_curvature(self, seed):
         f = random_quadratic(seed)
         mu_2 = theory.strong_convexity(f)
         P = np.eye(N) - 1 / N
@@ -131,7 +131,7 @@ class TestConstants:
     @pytest.mark.parametrize("n", [2, 3, 5, 9])
     @pytest.mark.parametrize("seed", SEEDS)
     def test_mu_1_is_exact(self, seed, n):
-        """No sum-zero d has a smaller ratio than mu_1, and minimization finds one that has it."""
+        """No sum-zero d has a smaller ratio than mu_1, and minimization attains it."""
         f = random_quadratic(seed, n)
         mu_1 = theory.one_norm_strong_convexity(f)
 
@@ -141,7 +141,7 @@ class TestConstants:
 
         d = np.random.default_rng(seed).normal(size=(n, 5000))
         assert ratio(d).min() >= mu_1 * (1 - 1e-9)
-        # Iterate d -> M sign(d), which never raises the ratio, from many starts.
+        # Iterate d -> M sign(d), which never increases the ratio, from many starts.
         Z = scipy.linalg.null_space(np.ones((1, n)))
         for _ in range(20):
             d = Z @ np.linalg.solve(Z.T @ f.Q @ Z, Z.T @ np.sign(d - d.mean(axis=0)))
@@ -223,11 +223,11 @@ class TestSteepestDescent:
         v = -scipy.optimize.linprog(
             np.tile(g, 2) * signs, A_ub=np.ones((1, 2 * n)), b_ub=[1], A_eq=[signs], b_eq=[0]
         ).fun
-        move = pairstep.propose("gs-1", g, np.zeros(n), -math.inf, math.inf, alpha=alpha)
-        assert move.decrease == pytest.approx(alpha * v**2 / 2, rel=1e-9)
-        assert np.count_nonzero(move.delta) == 2
-        model = g[move.indices] @ move.delta + np.abs(move.delta).sum() ** 2 / (2 * alpha)
-        assert model == pytest.approx(-move.decrease)
+        step = pairstep.propose("gs-1", g, np.zeros(n), -math.inf, math.inf, alpha=alpha)
+        assert step.decrease == pytest.approx(alpha * v**2 / 2, rel=1e-9)
+        assert np.count_nonzero(step.delta) == 2
+        model = g[step.indices] @ step.delta + np.abs(step.delta).sum() ** 2 / (2 * alpha)
+        assert model == pytest.approx(-step.decrease)
 
 
 class TestRates:
@@ -328,7 +328,7 @@ class TestRandom:
         assert left / distance == pytest.approx(theory.sharp_random_rate(l2=1.0, mu_2=1.0, n=N))
 
     def test_sharp_rate_is_attained_with_bounds(self):
-        """At a corner of the simplex with a single pair that can gain, n^2 is the truth."""
+        """At a corner of the simplex with a single improving pair, the factor n^2 is sharp."""
         f = pairstep.Quadratic(np.eye(N), [0.0, 0.0, 2.0, 2.0, 2.0, 2.0])
         x = np.eye(N)[0]
         distance = f.value(x) - minimum(f, *sum_one(), 0.0, math.inf)
@@ -376,7 +376,7 @@ class TestRateArguments:
             ({"n": 1}, "n must be at least 2"),
         ],
     )
-    def test_senseless_constants(self, wrong, message):
+    def test_invalid_constants_are_refused(self, wrong, message):
         given = {"l2": 1.0, "mu_2": 0.5, "n": 4} | wrong
         with pytest.raises(ValueError, match=message):
             theory.rate("gs-q", **given)
@@ -435,7 +435,7 @@ class TestBlocks:
         assert sizes[-1] == pytest.approx(np.linalg.eigvalsh(Z.T @ f.Q @ Z)[-1])
 
     def test_larger_blocks_may_have_a_worse_rate(self):
-        """Against the paper's remark (iii) before prop:gs-q-general-rate."""
+        """Contradicts remark (iii) before prop:gs-q-general-rate in the paper."""
         v = np.repeat([1.0, -1.0], 3)
         f = pairstep.Quadratic(np.outer(v, v) + 0.1 * np.eye(N))
         mu_2 = theory.strong_convexity(f)
@@ -445,7 +445,7 @@ class TestBlocks:
         )
         assert pairs < fours
 
-    def test_weighted_sum_divides_by_the_norm_of_the_weights(self):
+    def test_gs_q_of_a_weighted_sum_divides_by_the_norm_of_its_coefficients(self):
         """GS-q under sum a_i x_i = c, which is not the rule of the paper's last appendix."""
         a, g = np.array([1.0, 1.0, 4.0]), np.array([0.0, 4.0, 11.0])
         f = pairstep.Quadratic(np.eye(3), g)
@@ -476,7 +476,7 @@ class TestBlocks:
         with pytest.raises(ValueError, match=message):
             theory.block_descent(random_quadratic(0), **given)
 
-    def test_too_much_to_enumerate(self):
+    def test_problems_too_large_to_enumerate_are_refused(self):
         f = pairstep.Quadratic(np.eye(40))
         with pytest.raises(ValueError, match="too much to enumerate"):
             theory.block_constant(f, np.ones((1, 40)), 20)

@@ -37,7 +37,7 @@ POINT = {
 
 
 def refuses(call, *words, error=ValueError):
-    """The call raises, and the message has every word, in any order."""
+    """Check that the call raises an error whose message has every word, in any order."""
     with pytest.raises(error) as refusal:
         call()
     message = str(refusal.value)
@@ -167,7 +167,7 @@ def test_options_must_be_numbers():
 
 
 @pytest.mark.parametrize("form", [propose, specification])
-def test_propose_wants_finite_numbers(form):
+def test_propose_refuses_numbers_that_are_not_finite(form):
     refuses(lambda: ask(form=form, gradient=[1.0, NAN, 2.0]), "gradient[1]", "nan")
     refuses(lambda: ask(form=form, gradient=[1.0, 2.0, INF]), "gradient[2]", "inf")
     refuses(lambda: ask(form=form, x=[NAN, 0.5, 0.5]), "x[0]", "nan")
@@ -179,7 +179,7 @@ def test_propose_wants_finite_numbers(form):
         refuses(lambda bad=bad: ask("cyclic", form, turn=bad), "turn", repr(bad))
 
 
-def test_callables_that_return_nonsense():
+def test_callables_with_invalid_results_are_refused():
     box = SumBox(1.0, upper=np.ones(2))
     good = lambda x: np.zeros(2)  # noqa: E731
     refuses(lambda: solve(Smooth(lambda x: NAN, good), box), "value", "nan")
@@ -229,9 +229,9 @@ def test_no_variables():
 @pytest.mark.parametrize("form", [propose, specification])
 @pytest.mark.parametrize("rule", RULES)
 def test_one_variable_has_no_pair(rule, form):
-    move = form(rule, [1.0], [0.0], -1.0, 1.0, alpha=1.0, lipschitz=[1.0], rng=0)
-    assert len(move.indices) == len(move.delta) == 0
-    assert move.decrease == 0
+    step = form(rule, [1.0], [0.0], -1.0, 1.0, alpha=1.0, lipschitz=[1.0], rng=0)
+    assert len(step.indices) == len(step.delta) == 0
+    assert step.decrease == 0
 
 
 NO_VARIABLES = """
@@ -239,8 +239,8 @@ from pairstep.rules import RULES, propose, specification
 for rule in RULES:
     for form in (propose, specification):
         print(rule, flush=True)
-        move = form(rule, [], [], 0.0, 1.0, alpha=1.0, lipschitz=[], rng=0)
-        assert len(move.indices) == len(move.delta) == move.decrease == 0
+        step = form(rule, [], [], 0.0, 1.0, alpha=1.0, lipschitz=[], rng=0)
+        assert len(step.indices) == len(step.delta) == step.decrease == 0
 print("survived")
 """
 
@@ -256,7 +256,7 @@ def test_no_variables_have_no_pair():
 
 
 @pytest.mark.parametrize("rule", ["auto", *RULES])
-def test_one_variable_has_nothing_to_choose(rule):
+def test_one_variable_has_a_single_feasible_point(rule):
     f = Smooth(lambda x: float(x @ x), lambda x: 2 * x, lipschitz=[2.0])
     for objective in (Quadratic([[2.0]]), LeastSquares([[1.0]], [0.0]), f):
         result = minimize(objective, SumBox(0.3), rule=rule, seed=0)
@@ -345,7 +345,7 @@ def test_a_start_outside_the_range_of_the_sum(x0, its_sum):
     )
 
 
-def test_a_start_that_is_feasible_to_rounding_is_taken():
+def test_a_start_that_is_feasible_up_to_rounding_is_accepted():
     x0 = np.array([0.1] * 10)
     assert sum(x0.tolist()) != 1.0
     assert minimize(Quadratic(np.eye(10)), Simplex(), x0=x0).status == "optimal"
@@ -438,7 +438,7 @@ def test_wrong_types_of_objective_and_constraint_are_refused():
     ("typed", "meant"),
     [("gs_q", "gs-q"), ("GS-1", "gs-1"), ("cylic", "cyclic"), ("gs-q-lipshitz", "gs-q-lipschitz")],
 )
-def test_a_misspelt_rule_gets_a_suggestion(typed, meant):
+def test_a_misspelled_rule_gets_a_suggestion(typed, meant):
     refuses(lambda: solve(rule=typed), "rule", repr(typed), f"did you mean {meant!r}")
     refuses(lambda: ask(typed), "rule", repr(typed), f"did you mean {meant!r}")
 
@@ -446,11 +446,11 @@ def test_a_misspelt_rule_gets_a_suggestion(typed, meant):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("1/l2", "1/L2"), ("exakt", "exact"), ("backtrack", "backtracking")]
 )
-def test_a_misspelt_step_gets_a_suggestion(typed, meant):
+def test_a_misspelled_step_gets_a_suggestion(typed, meant):
     refuses(lambda: solve(step=typed), "step", repr(typed), f"did you mean {meant!r}")
 
 
-def test_names_that_are_no_names():
+def test_names_of_the_wrong_type_are_refused():
     for bad in (None, 3, ["gs-s"]):
         refuses(lambda bad=bad: solve(rule=bad), "rule", repr(bad))
         refuses(lambda bad=bad: ask(bad), "rule", repr(bad))
@@ -504,7 +504,7 @@ def test_an_objective_or_a_step_that_raises_propagates():
 
 
 @pytest.mark.parametrize("answer", [0.0, -1.0, NAN])
-def test_a_step_function_must_answer_a_step_size(answer):
+def test_a_step_function_must_return_a_step_size(answer):
     refuses(
         lambda: minimize(SOLVERS["native"], SumBox(1.0), step=lambda progress: answer),
         "step",
@@ -542,20 +542,20 @@ def test_an_indefinite_matrix_is_not_called_optimal(name, rule, step, upper):
 
 
 def test_the_top_of_a_hill_is_not_optimal():
-    """f = x0 x1 on the simplex: the start is stationary, and the worst point there is."""
+    """f = x0 x1 on the simplex: the start is stationary but the maximum."""
     result = minimize(Quadratic([[0.0, 1.0], [1.0, 0.0]]), Simplex())
     assert result.status in ("stalled", "unbounded"), result.message
 
 
 @pytest.mark.parametrize("rule", ["auto", "gs-s"])
-def test_a_saddle_that_no_pair_sees_is_not_optimal(rule):
+def test_a_saddle_that_no_pair_reveals_is_not_optimal(rule):
     """Every pair is convex or flat, but along (1, -2, 1) the function falls without bound."""
     saddle = Quadratic(np.diag([1.0, -1.0, 1.0]), [1.0, 2.0, 3.0])
     result = minimize(saddle, SumBox(0.0, -INF), rule=rule)
     assert result.status in ("stalled", "unbounded"), result.message
 
 
-def test_negative_curvature_off_the_constraint_is_no_matter():
+def test_negative_curvature_off_the_constraint_does_not_matter():
     """I - 11' is indefinite, but convex on every set with a fixed sum."""
     Q = np.eye(4) - np.ones((4, 4))
     result = minimize(Quadratic(Q, [1.0, 0.5, 0.2, 0.1]), Simplex())
@@ -584,13 +584,13 @@ except KeyboardInterrupt:
 @pytest.mark.unsanitized
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["gs-s", "libsvm", "gs-1", "gs-q-lipschitz", "random"])
-def test_ctrl_c_in_the_native_loop_is_answered_within_a_second(rule):
+def test_ctrl_c_stops_the_native_loop_within_a_second(rule):
     interrupt(LONG_SOLVE.format(rule=rule, options="seed=0"))
 
 
 @pytest.mark.unsanitized
 @pytest.mark.slow
-def test_ctrl_c_while_recording_is_answered_within_a_second():
+def test_ctrl_c_while_recording_stops_within_a_second():
     interrupt(LONG_SOLVE.format(rule="random", options="seed=0, history=True"))
 
 
@@ -633,12 +633,12 @@ def test_two_numbers_that_differ_print_differently(call):
 
 
 @pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array, np.ndarray.tolist, list])
-def test_asymmetry_counts_as_rounding_by_the_dtype(convert):
+def test_allowed_asymmetry_depends_on_the_dtype(convert):
     rng = np.random.default_rng(0)
     returns = rng.standard_normal((200, 40)).astype(np.float32)
     covariance = (returns.T * rng.random(200).astype(np.float32)) @ returns
     assert (covariance != covariance.T).any()
-    if convert is np.ndarray.tolist:  # Python's floats are of float64
+    if convert is np.ndarray.tolist:  # Python's floats are float64
         refuses(lambda: Quadratic(covariance.tolist()), "symmetric", "rounding", "(Q + Q.T) / 2")
         return
     Q = Quadratic(convert(covariance)).Q

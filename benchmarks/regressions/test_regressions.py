@@ -38,7 +38,7 @@ def classes(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray
 
 
 @pytest.mark.parametrize("rule", ["gs-s", "gs-q", "gs-1", "gs-q-lipschitz", "gs-1-lipschitz"])
-def test_a_choice_among_100_000(benchmark: Benchmark, rng: np.random.Generator, rule: str) -> None:
+def test_propose_for_100_000(benchmark: Benchmark, rng: np.random.Generator, rule: str) -> None:
     g, x = rng.standard_normal(100_000), rng.uniform(-1, 1, 100_000)
     lipschitz = rng.uniform(1, 2, 100_000) if rule.endswith("lipschitz") else None
     step = benchmark(pairstep.propose, rule, g, x, -1.0, 1.0, alpha=1.0, lipschitz=lipschitz)

@@ -36,9 +36,9 @@ BAR = {"light": "#0067A5", "dark": "#5EB1E6"}
 
 
 def shown(cell: Any) -> str:
-    """Format a cell; a space separates thousands."""
+    """Format a cell, with commas between thousands from 10,000 on."""
     if isinstance(cell, int):
-        return f"{cell:,}".replace(",", " ")
+        return f"{cell:,}" if cell >= 10_000 else str(cell)
     return "" if cell is None else str(cell)
 
 

@@ -1,7 +1,7 @@
 """Exact arithmetic on arrays of floats: integers times one power of two.
 
-Sums, differences and products of floats are of this form, so that values, gradients and sums of a
-quadratic have no rounding error. A Fraction per entry would be right, too, and 30 times slower.
+Sums, differences and products of floats are of this form, so values, gradients and sums of a
+quadratic have no rounding error. A Fraction per entry would also be exact, but 30 times slower.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ MOST_ROWS = 3000
 
 @dataclass(frozen=True)
 class Fit:
-    """An estimator with its parameters, and what it is fitted to."""
+    """An estimator with its parameters and its training data."""
 
     family: str  # of the data
     estimator: str
@@ -35,7 +35,7 @@ class Fit:
 def draw(
     rng: Rng, family: str | None = None, precomputed: bool = True, most: int = MOST_ROWS
 ) -> Fit:
-    """Return a random fit, of at most `most` rows."""
+    """Return a random fit with at most `most` rows."""
     family = family or str(rng.choice(list(DATA)))
     n = min(rows(rng), most)
     X = np.ascontiguousarray(DATA[family](rng, n))
@@ -72,7 +72,7 @@ def draw(
 
 
 def rows(rng: Rng) -> int:
-    """Mostly few."""
+    """The number of rows, usually small."""
     most = rng.choice([12, 100, 600, MOST_ROWS], p=[0.3, 0.5, 0.15, 0.05])
     return int(rng.integers(3, most + 1))
 
@@ -89,7 +89,7 @@ def gamma(rng: Rng, X: np.ndarray) -> Any:
 
 
 def targets(rng: Rng, estimator: str, X: np.ndarray) -> np.ndarray:
-    """Classes or numbers that depend on X, with noise, or not at all."""
+    """Random labels or targets: a noisy function of X, or independent of X."""
     n = len(X)
     spread = X.std(axis=0)
     with np.errstate(all="ignore"):

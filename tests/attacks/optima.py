@@ -1,7 +1,7 @@
-"""What is true of a problem, without the package: exact values, feasibility, optima, directions.
+"""Independent facts about a problem: exact values, feasibility, optima, directions.
 
-Every comparison is with a point that is feasible in exact arithmetic, so that a poor optimum of
-another solver can hide a defect and never invents one.
+Nothing here uses the package. Answers are compared only with points that are feasible in exact
+arithmetic. So a poor optimum of another solver can hide a defect, but cannot report a false one.
 """
 
 from __future__ import annotations
@@ -199,12 +199,12 @@ class Group:
 
     @property
     def fixed(self) -> bool:
-        """Whether there is one sum only."""
+        """Whether the sum has a single allowed value."""
         return self.low == self.high
 
 
 def groups_of(problem: Problem) -> list[Group]:
-    """The sum of all, and those of groups."""
+    """The groups: all variables, and each group of the problem."""
     s = problem.sums
     everything = Group(np.arange(problem.n), s.low, s.high)
     if s.groups is None:
@@ -221,7 +221,7 @@ def fraction(value: float) -> Any:
 
 
 def infeasibility(problem: Problem) -> Any:
-    """By how much the sums miss what the bounds allow, exactly; at most 0 if they are met."""
+    """How far the sums are outside what the bounds allow, exactly; at most 0 if feasible."""
     if (problem.lower > problem.upper).any():
         return INF
     everything, *parts = groups_of(problem)
@@ -249,15 +249,15 @@ def numbers_in(problem: Problem, x: np.ndarray | None = None) -> np.ndarray:
 
 
 def rounding_of_sums(problem: Problem, x: np.ndarray | None = None) -> float:
-    """By how much sums of this many numbers of this size may miss by rounding."""
+    """The possible rounding error of a sum of this many numbers of this size."""
     largest = float(np.abs(numbers_in(problem, x)).max(initial=0))
     return 4 * EPS * (problem.n + 1) * largest
 
 
 def sums_as_found(problem: Problem, x: np.ndarray) -> list[tuple[np.ndarray, Any, Any]]:
-    """The sums that a point may be compared under: those of x where they are fixed.
+    """The sums under which points are compared with x: those of x where they are fixed.
 
-    x may miss a sum by an ulp. What is compared with it misses it as well.
+    The sum of x may be off by an ulp. Points that are compared with it have the same sum.
     """
     found = []
     for group in groups_of(problem):
@@ -271,7 +271,7 @@ def sums_as_found(problem: Problem, x: np.ndarray) -> list[tuple[np.ndarray, Any
 
 
 def repaired(problem: Problem, x: np.ndarray, y: np.ndarray) -> Exact | None:
-    """The point y within bounds and sums as x fulfils them, exactly; None where it fails."""
+    """The point y, made feasible exactly for the bounds and sums of x; None if that fails."""
     if not np.isfinite(y).all():
         return None
     point = [Fraction(float(v)) for v in np.clip(y, problem.lower, problem.upper)]
@@ -294,7 +294,7 @@ def repaired(problem: Problem, x: np.ndarray, y: np.ndarray) -> Exact | None:
 def _slacks(
     point: list[Any], lower: Any, upper: Any, members: Any, change: Any, parts: Any
 ) -> Iterator[tuple[int, Any]]:
-    """How far each variable may move in the direction of the change, largest first."""
+    """How far each variable can change in the direction of the change, largest first."""
     rising = change > 0
     part_of = {int(i): part for part in parts if part[0] is not members for i in part[0]}
     slack = {int(i): (upper[i] - point[i] if rising else point[i] - lower[i]) for i in members}
@@ -320,10 +320,11 @@ def _exact(point: list[Fraction]) -> Exact:
 
 
 def violation(problem: Problem, left: Any, right: Any, x: np.ndarray) -> float:
-    """The largest left derivative that can fall minus the smallest right one that can rise.
+    """The KKT violation: the largest left derivative minus the smallest right derivative.
 
-    Within a group, between groups whose sums leave room, and against 0 where a sum can change. A
-    sum that misses its limit by rounding counts as being at it.
+    Only variables that can change count. Pairs are within a group, or between groups whose sums
+    can change; a sum that can change also has a partner with derivative 0. A sum that is off its
+    limit by rounding counts as at the limit.
     """
     falls, rises = x > problem.lower, x < problem.upper
     everything, *parts = groups_of(problem)
@@ -341,7 +342,7 @@ def violation(problem: Problem, left: Any, right: Any, x: np.ndarray) -> float:
         if up:
             outer_right.extend(rights)
     down, up = can[0]
-    outer_left += [0] if up else []  # where the sum can rise, a unit may come from nowhere
+    outer_left += [0] if up else []  # the sum can increase without a partner
     outer_right += [0] if down else []
     if outer_left and outer_right:
         worst = max(worst, max(outer_left) - min(outer_right))
@@ -421,7 +422,7 @@ def _clarabel(problem: Problem) -> Iterator[np.ndarray]:
             matrix, q / unit, scipy.sparse.csc_matrix(A), b, cones, settings
         )
         yield np.array(solver.solve().x)[:n]
-    except BaseException as error:  # a panic of its Rust code is none of Exception
+    except BaseException as error:  # a panic in Rust code is not an Exception
         if isinstance(error, KeyboardInterrupt):
             raise
 
@@ -456,9 +457,9 @@ def _slsqp(problem: Problem) -> Iterator[np.ndarray]:
 
 
 def polished(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """Where exact steps of the most violating pair of a group lead from x, in long double.
+    """The point after exact steps of the most violating pair from x, in long double.
 
-    A dense quadratic without L1 terms only: it shows that a point is not optimal.
+    For dense quadratics without L1 terms. A lower value shows that x is not optimal.
     """
     x = x.astype(LONG)
     H = matrix_of(problem).astype(LONG)
@@ -500,10 +501,10 @@ def polished(problem: Problem, x: np.ndarray) -> np.ndarray:
 
 
 def falls_forever(problem: Problem) -> np.ndarray | None:
-    """A direction along which a convex quadratic in small integers falls without end, or None.
+    """A direction along which a convex quadratic in small integers is unbounded, or None.
 
-    A linear program finds d with Qd = 0, no bound in its way, and the least slope; its corners are
-    small fractions, which are then checked exactly.
+    A linear program finds d with Qd = 0, no bound in its way, and the smallest slope. Its vertices
+    are small fractions, which are then checked exactly.
     """
     n = problem.n
     H = matrix_of(problem)
@@ -541,7 +542,7 @@ def falls_forever(problem: Problem) -> np.ndarray | None:
 
 
 def leads_down(problem: Problem, d: np.ndarray, x: np.ndarray) -> bool:
-    """Whether a quadratic falls without end from x along d, exactly."""
+    """Whether a quadratic decreases without bound from x along d, in exact arithmetic."""
     if ((d < 0) & np.isfinite(problem.lower)).any() or ((d > 0) & np.isfinite(problem.upper)).any():
         return False
     for group in groups_of(problem):

@@ -1,7 +1,7 @@
 """Random problems for solve_qp and minimize, by family.
 
-A `Problem` has the data as a user gives them and says what is known by construction. How the
-families differ is in the functions at the end, one each.
+A `Problem` has the data as a user passes them, and what is known by construction. The functions
+at the end define the families.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Sums:
-    """What is asked of sums: of all variables, and of each group in its order."""
+    """The required sums: of all variables, and of each group."""
 
     low: float = -INF
     high: float = INF
@@ -110,12 +110,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and perhaps the same one told differently."""
+    """A problem, and optionally an equivalent variant of it."""
 
     family: str
     problem: Problem
     variant: Problem | None = None
-    # Where the variables of the variant belong: x[i] is the sum of z[to == i], times `scale`.
+    # Maps the variables of the variant: x[i] is the sum of z[to == i], times `scale`.
     to: np.ndarray | None = None
     scale: float = 1.0
     value_scale: float = 1.0
@@ -133,7 +133,7 @@ class Case:
         return " ".join([form, f"n={p.n}", *extras])
 
     def original(self, z: np.ndarray) -> np.ndarray:
-        """Return the point of the problem that a point of the variant stands for."""
+        """Map a point of the variant to a point of the problem."""
         x = np.zeros(self.problem.n)
         np.add.at(x, self.to, z)
         return x * self.scale
@@ -172,7 +172,7 @@ def draw(rng: Rng, family: str | None = None) -> Case:
 
 
 def size(rng: Rng, most: int = 300) -> int:
-    """Mostly 1 to 30."""
+    """The number of variables, usually 1 to 30."""
     if most > 30 and rng.random() < 0.04:
         return int(rng.integers(31, most + 1))
     return int(rng.integers(1, min(most, 30) + 1))
@@ -184,12 +184,12 @@ def decades(rng: Rng, shape: Any, low: float, high: float) -> np.ndarray:
 
 
 def symmetric(Q: np.ndarray) -> np.ndarray:
-    """Return it exactly symmetric."""
+    """Return an exactly symmetric matrix."""
     return (Q + Q.T) / 2
 
 
 def covariance(rng: Rng, n: int, m: int) -> np.ndarray:
-    """Of m observations, in the size of returns."""
+    """A sample covariance of m observations of the size of daily returns."""
     X = rng.standard_normal((m, n)) * rng.choice([0.01, 1.0])
     X = X - X.mean(axis=0) if rng.random() < 0.5 and m > 1 else X
     return symmetric(X.T @ X / m)
@@ -214,7 +214,7 @@ def box(rng: Rng, n: int, *, finite: bool = False) -> tuple[np.ndarray, np.ndarr
 
 
 def sums(rng: Rng, x: np.ndarray) -> Sums:
-    """What the sums of x fulfil: a total, a range, totals of groups or limits under a total."""
+    """Random sums: a total, a range, totals of groups or limits under a total."""
     total, spread = math.fsum(x), float(np.abs(x).sum()) or 1.0
     kind = rng.choice(["total", "range", "own", "limits"], p=[0.6, 0.15, 0.1, 0.15])
     ends = [
@@ -230,7 +230,7 @@ def sums(rng: Rng, x: np.ndarray) -> Sums:
     own = np.array([math.fsum(x[groups == k]) for k in range(count)])
     if kind == "own":
         return Sums(groups=groups, group_low=own, group_high=own)
-    if rng.random() < 0.3:  # what each group has now is its cap: they add up to the total
+    if rng.random() < 0.3:  # caps at the current sums, which add up to the total
         return Sums(total, total, groups, np.minimum(0.0, own), own)
     slack = np.abs(own).max() or 1.0
     return Sums(
@@ -241,7 +241,7 @@ def sums(rng: Rng, x: np.ndarray) -> Sums:
 
 
 def inside(rng: Rng, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """A point that sums to about 1, within bounds that have 0 and 1 / n."""
+    """A point that sums to about 1, within bounds that contain 0 and 1 / n."""
     x = rng.dirichlet(np.ones(len(lower))) if rng.random() < 0.5 else np.full(len(lower), np.nan)
     x = np.where(np.isnan(x), 1 / len(lower), x)
     return np.clip(x, lower, upper)
@@ -269,7 +269,7 @@ def plain(
     known = {"bounded": True, "by_minimize": bool(rng.random() < 0.2)} | known
     l1 = turnover(rng, n, x, unit)
     constraint = sums(rng, x)
-    if c is not None and not finite:  # a sum that is not fixed may fall for ever
+    if c is not None and not finite:  # a sum that is not fixed may make the problem unbounded
         known["bounded"] = known["bounded"] and (constraint.low == constraint.high or None)
     sparse = bool(rng.random() < 0.1)
     return Problem(constraint, lower, upper, Q=Q, c=c, sparse=sparse, **l1, **known)
@@ -307,7 +307,7 @@ def least_squares(rng: Rng) -> Problem:
 
 
 def integers(rng: Rng) -> Problem:
-    """Small integers: positive semidefinite, often singular; whether bounded is decided later."""
+    """Small integers: positive semidefinite, often singular; the checks decide if it is bounded."""
     n = int(rng.integers(1, 6))
     B = rng.integers(-2, 3, (int(rng.integers(1, n + 1)), n)).astype(float)
     Q = B.T @ B
@@ -340,7 +340,7 @@ def _integer_constraints(rng: Rng, n: int, **objective: Any) -> Problem:
 
 
 def infeasible(rng: Rng) -> Problem:
-    """Sums that bounds or groups do not allow, allow just so, or miss by a rounding error."""
+    """Sums that are infeasible, feasible at the limit, or infeasible by a rounding error."""
     n = size(rng, 30)
     x = np.round(rng.standard_normal(n), 1) if rng.random() < 0.5 else rng.standard_normal(n)
     lower = x - rng.choice([0.0, 0.0, 0.1, 1.0], n)
@@ -358,7 +358,7 @@ def infeasible(rng: Rng) -> Problem:
 
 
 def split(rng: Rng) -> Case:
-    """A variable in several copies: the sum of the copies is what the variable was."""
+    """Several copies of a variable; their sum replaces the variable."""
     n = size(rng, 20)
     problem = plain(rng, covariance(rng, n, int(rng.integers(1, 2 * n + 2))), finite=True)
     problem = replace(problem, sparse=False, l1=None, center=None, by_minimize=False)
@@ -366,7 +366,7 @@ def split(rng: Rng) -> Case:
     to = np.repeat(np.arange(n), copies)
     share = 1.0 / 2 ** np.ceil(np.log2(copies))[to]  # a power of two, so that halves are exact
     first = np.concatenate([[True], to[1:] != to[:-1]])
-    # The first copy has what is left of the bounds, so that they add up exactly.
+    # The first copy gets the remainder of the bounds, so that they add up exactly.
     rest = share * (copies[to] - 1)
     own = np.where(first, 1 - rest, share)
     return Case(
@@ -409,7 +409,7 @@ def _regrouped(sums: Sums, to: np.ndarray) -> Sums:
 def powers_of_two(rng: Rng) -> Case:
     """Other units of the variables and of the objective: the same bits, shifted.
 
-    The unit of the objective is a power of four, for square roots are taken of curvatures.
+    The unit of the objective is a power of four, because solvers take square roots of curvatures.
     """
     problem = any_plain(rng)
     x, root = (2.0 ** int(k) for k in rng.integers(-30, 31, 2))
@@ -449,7 +449,7 @@ def ordinary(rng: Rng) -> Problem:
 
 
 def equal_bounds(rng: Rng) -> Problem:
-    """Some variables that cannot move."""
+    """Some variables with equal lower and upper bounds."""
     problem = ordinary(rng)
     fixed = rng.random(problem.n) < rng.choice([0.2, 0.8, 1.0])
     x = np.clip(1 / problem.n, problem.lower, problem.upper)
@@ -495,7 +495,7 @@ def outlying(rng: Rng) -> Problem:
 
 
 def offsets(rng: Rng) -> Problem:
-    """A level that all costs share, or large totals and bounds."""
+    """A constant added to all of c, or large totals and bounds."""
     n = size(rng)
     Q = covariance(rng, n, 2 * n + 5)
     level = float(decades(rng, None, 2, 9))
@@ -508,7 +508,7 @@ def offsets(rng: Rng) -> Problem:
 
 
 def riskless(rng: Rng) -> Problem:
-    """Starts, and optima, without risk."""
+    """Starting points and optima with zero risk."""
     n = max(size(rng, 60), 2)
     lower = np.full(n, float(rng.choice([0.0, -1.0, -INF])))
     kind = rng.integers(3)
@@ -533,7 +533,7 @@ def riskless(rng: Rng) -> Problem:
 
 
 def sectors(rng: Rng) -> Problem:
-    """Sectors that are capped at what they hold now, and fully invested."""
+    """Fully invested portfolios with sectors capped at their current weights."""
     n = size(rng)
     held = rng.dirichlet(np.ones(n)) * rng.choice([1, 1e6, 37.5])
     count = int(rng.integers(1, min(n, 12) + 1))
@@ -547,7 +547,7 @@ def sectors(rng: Rng) -> Problem:
 
 
 def distances(rng: Rng) -> Problem:
-    """Minus squared distances: convex where the sum is fixed, though Q is indefinite."""
+    """Negative squared distances: convex for a fixed sum, although Q is indefinite."""
     n = max(size(rng, 150), 2)
     points = rng.standard_normal((n, n + 2 if rng.random() < 0.5 else int(rng.integers(1, n + 1))))
     Q = -symmetric(cdist(points, points, "sqeuclidean"))
@@ -558,7 +558,7 @@ def distances(rng: Rng) -> Problem:
 
 
 def ends_of_range(rng: Rng) -> Problem:
-    """Numbers at the ends of what float64 has, and totals so large that 1 is less than an ulp."""
+    """Numbers near the limits of float64, and totals so large that 1 is less than an ulp."""
     n = size(rng, 6)
 
     def any_size() -> float:
@@ -604,7 +604,7 @@ def smooth(rng: Rng) -> Problem:
     return Problem(constraint, lower, upper, smooth=(name, data), bounded=True)
 
 
-# The share of each family, and what draws from it.
+# The relative frequency of each family, and the function that draws from it.
 FAMILIES: dict[str, tuple[float, Callable[[Rng], Any]]] = {
     "few_observations": (10, few_observations),
     "least_squares": (6, least_squares),

@@ -1,8 +1,8 @@
-"""Runs cases in worker processes, stops those that do not end, and counts what the checks say.
+"""Run cases in worker processes, stop those that do not end, and count the defects.
 
-An attack draws a case from a random generator, solves it and checks the answer. A case is known by
-its seed and number, so that `--seed S --only K` repeats it. A worker that does not answer in time
-is killed and replaced: native code that hangs cannot be stopped otherwise.
+An attack draws a case from a random generator, solves it and checks the answer. Its seed and
+its number identify a case, so `--seed S --only K` repeats it. A worker that does not answer in
+time is killed and replaced, because native code that hangs cannot be stopped otherwise.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-CHECK_LIMIT = 300.0  # seconds that the check of a case may take; beyond, the check itself is broken
+CHECK_LIMIT = 300.0  # seconds for the check of a case; it is broken if it takes longer
 
 
 @dataclass(frozen=True)
 class Defect:
-    """What a check has found: a kind, to count it by, and the numbers."""
+    """A defect: its kind, by which defects are counted, and the numbers."""
 
     kind: str
     text: str
@@ -36,12 +36,12 @@ class Case(Protocol):
 
     @property
     def family(self) -> str:
-        """Where it comes from."""
+        """The family it was drawn from."""
         ...
 
     @property
     def title(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
         ...
 
 
@@ -59,17 +59,17 @@ class Attack(Protocol):
         ...
 
     def solve(self, case: Any) -> Any:
-        """Return the answer of the package, whose time counts."""
+        """Return the answer of the package; this call is timed."""
         ...
 
     def check(self, case: Any, answer: Any) -> tuple[str, list[Defect]]:
-        """Say what the answer is, in a word to count, and what is wrong with it."""
+        """Return one word that describes the answer, for counting, and its defects."""
         ...
 
 
 @dataclass
 class Report:
-    """What is known of one case."""
+    """The outcome of one case."""
 
     number: int
     family: str = "?"
@@ -89,7 +89,7 @@ def arguments(description: str, count: int, families: Iterable[str]) -> argparse
     parser.add_argument("--family", choices=families, help="draw from this family alone")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds a solve may take")
-    parser.add_argument("--out", help="file for the defects, a line each")
+    parser.add_argument("--out", help="file for the defects, one per line")
     return parser
 
 
@@ -152,7 +152,7 @@ def _run_one(attack: Attack, seed: int, number: int) -> int:
 
 
 def _work(attack: Attack, seed: int, pipe: Any) -> None:
-    """Answer with a report for each number that comes; say before each stage that it begins."""
+    """Send a report for each case number received, and a message before each stage."""
     attack.open()
     while (number := pipe.recv()) is not None:
         report = Report(number)
@@ -193,7 +193,7 @@ class _Worker:
         self.deadline = time.perf_counter() + seconds
 
     def hear(self) -> Report | None:
-        """Read a message; the report if it was the last of its case, or if the process ended."""
+        """Read a message; return a report if the case or the process has ended."""
         try:
             stage, self.report = self.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -226,7 +226,7 @@ class _Worker:
 
 
 def _reports(attack: Attack, seed: int, numbers: Any, jobs: int) -> Any:
-    """Yield the report of each case as it comes."""
+    """Yield the report of each case as it arrives."""
     left = iter(numbers)
     workers: list[_Worker] = []
     try:
@@ -264,5 +264,5 @@ def _reports(attack: Attack, seed: int, numbers: Any, jobs: int) -> Any:
 
 
 def main(attack: Attack, options: argparse.Namespace) -> None:
-    """Run, and leave with the exit code."""
+    """Run, and exit with the exit code."""
     sys.exit(run(attack, options))

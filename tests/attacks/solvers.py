@@ -1,17 +1,17 @@
 """Attack solve_qp and minimize: `python -m tests.attacks.solvers --count 20000 --seed 0`.
 
-What is checked of each answer:
+Checks of each answer:
 
 - bounds exactly, sums within one ulp, all numbers finite;
 - `fun` against the exact value;
 - `optimal`: the exact KKT violation is within the reported tolerance, and no known point is better
-  by more than 1e-6 of what there is to gain (from the start, and of the terms at the point);
+  by more than 1e-6 of the possible improvement (since the start, or of the terms at the point);
 - `suboptimality_bound` is not below the exact gap to any known point, if the problem is convex;
-- `unbounded`: not if the problem is bounded, and in small integers only with a direction;
-- in small integers, an unbounded convex problem is not `optimal`;
-- `stalled` and `max_iter` do not end a convex problem at an optimum, nor far from one;
-- ValueError exactly where no point is feasible;
-- copies, orders and units of the variables change nothing.
+- `unbounded`: only if the problem is not bounded, and with small integers only with a direction;
+- an unbounded convex problem in small integers is not `optimal`;
+- `stalled` and `max_iter` occur on a convex problem neither at an optimum nor far from one;
+- ValueError exactly if no point is feasible;
+- copying, reordering or rescaling variables does not change the answer.
 
 "Known" points come from other solvers, from exact steps in long double and from variants of the
 problem; all are made feasible exactly before they are compared.
@@ -37,13 +37,13 @@ from .problems import Case, Problem
 from .runner import Defect
 
 EPS = optima.EPS
-WORSE = 1e-6  # share of what there is to gain that an optimum may miss
-EXACT = 1e-10  # share of it within which a point counts as optimal
+WORSE = 1e-6  # fraction of the possible improvement that an optimum may miss
+EXACT = 1e-10  # fraction of it within which a point counts as optimal
 
 
 @dataclass
 class Answer:
-    """What the package says of one problem."""
+    """The answer of the package to one problem."""
 
     result: pairstep.Result | None
     refusal: str = ""
@@ -56,7 +56,7 @@ class Answer:
 
 
 def ask(problem: Problem) -> Answer:
-    """Solve a problem; a ValueError is an answer, too."""
+    """Solve a problem; a ValueError also counts as an answer."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
@@ -106,7 +106,7 @@ class Solvers:
 
 
 def check_answer(problem: Problem, answer: Answer, known: list[np.ndarray]) -> Iterator[Defect]:
-    """Say what is wrong with an answer; `known` are other points that may be better."""
+    """Return the defects of an answer; `known` are other points that may be better."""
     if answer.warning:
         yield Defect("warning", answer.warning)
     miss = optima.infeasibility(problem)
@@ -146,7 +146,7 @@ def check_feasible(problem: Problem, result: pairstep.Result, miss: Fraction) ->
             if not math.isfinite(end):
                 continue
             over = sign * (total - Fraction(end))
-            # Under one total, the sums of groups can be no better than their variables.
+            # Under one total, the sums of groups are only as exact as their variables.
             own = x[group.members] if parts else x
             size = max(abs(end), float(np.abs(own).max(initial=0)))
             if over > Fraction(math.ulp(size)) + miss:
@@ -154,7 +154,7 @@ def check_feasible(problem: Problem, result: pairstep.Result, miss: Fraction) ->
 
 
 def check_unbounded(problem: Problem, result: pairstep.Result) -> Iterator[Defect]:
-    """`unbounded` where, and only where, the objective falls without end."""
+    """Check that the status is `unbounded` exactly if the objective is unbounded."""
     said = result.status == "unbounded"
     if problem.smooth or problem.bounded:
         if said and (problem.convex or problem.smooth):
@@ -184,12 +184,12 @@ def is_integral(problem: Problem) -> bool:
 
 
 def feasible_integers(problem: Problem) -> np.ndarray:
-    """A feasible point, by the package, rounded to what its family has."""
+    """A feasible point from the package, rounded to integers."""
     return np.rint(problem.constraint().start(problem.n))
 
 
 def some_direction(problem: Problem, start: np.ndarray) -> bool:
-    """Whether a direction of small integers leads down without end from a feasible point."""
+    """Whether the problem is unbounded along a direction of small integers."""
     H = optima.matrix_of(problem)
     grid = np.array(list(itertools.product(range(-3, 4), repeat=problem.n)), float)
     grid = grid[
@@ -237,7 +237,7 @@ def check_optimal(
             continue
         better = float(value - f.value(point))
         d = np.abs((point - x).floats())
-        # The rounding of a float64 gradient, of a Hessian that is convex but for it, and of sums.
+        # Rounding errors of a float64 gradient, of a nearly convex Hessian, and of sums.
         slopes = left[d > 0].astype(float)
         spread = float(slopes.max(initial=0) - slopes.min(initial=0))
         noise = digits * float(slope_size @ d + f.sizes(d)[0])
@@ -249,7 +249,7 @@ def check_optimal(
     if below:
         yield Defect("bound", f"suboptimality_bound {bound:g}, but a point is better by {below:g}")
     gain = gain_from_start(problem, f, float(value)) + gap
-    # Where the optimum is 0, what is left of numbers of the size of bounds and sums.
+    # If the optimum is 0: rounding errors of numbers of the size of bounds and sums.
     own = digits * value_size
     own += digits**2 * least_curvature(problem, optima.numbers_in(problem, result.x))
     noise = away + own
@@ -272,9 +272,9 @@ def check_optimal(
 
 
 def least_curvature(problem: Problem, x: np.ndarray) -> float:
-    """The value of the flattest variable that is not flat, at the size of x.
+    """The smallest positive diagonal entry of the Hessian times the square of the size of x.
 
-    A value that is far below it is 0 for all that a user can want.
+    A value that is far smaller is 0 for practical purposes.
     """
     if problem.smooth:
         return 0.0
@@ -293,7 +293,7 @@ def points(problem: Problem, x: np.ndarray, known: list[np.ndarray]) -> Iterator
 
 
 def gain_from_start(problem: Problem, f: Any, value: float) -> float:
-    """By how much the value is below that of the even start."""
+    """The decrease of the value since the even starting point."""
     start = problem.constraint().start(problem.n) if problem.x0 is None else problem.x0
     with np.errstate(all="ignore"):
         first = float(f.value(Exact.of(start)))
@@ -304,7 +304,7 @@ def gain_from_start(problem: Problem, f: Any, value: float) -> float:
 
 
 def compare(case: Case, first: Answer, other: Answer) -> Iterator[Defect]:
-    """The same problem, told differently, has the same answer."""
+    """Check that an equivalent problem has the same answer."""
     if first.result is None or other.result is None:
         if (first.result is None) != (other.result is None):
             yield Defect("variant differs", f"{first.word} and {other.word}")

@@ -1,12 +1,12 @@
 """Attack the support vector machines: `python -m tests.attacks.svms --count 3000 --backend cpu`.
 
-What is checked of each fit: it ends within the limit, with a model or a ValueError that says what
-is wrong with the data; the dual coefficients are within their bounds and sums; a status that is not
-`optimal` comes with a ConvergenceWarning; and `optimal` is true.
+Checks of each fit: it ends within the limit, with a model or a ValueError that says what is wrong
+with the data; the dual coefficients satisfy their bounds and sums; a status other than `optimal`
+comes with a ConvergenceWarning; and a fit is `optimal` only at an optimum.
 
-The violation is recomputed from `support_` and `dual_coef_` in long double: for the rbf kernel from
-differences of rows, for the linear one from centered rows, else from the kernel's formula. Where
-the rounding error of that is not small against `tol`, integers decide, or nothing does.
+The violation is recomputed from `support_` and `dual_coef_` in long double: for the RBF kernel from
+differences of rows, for the linear kernel from centered rows, otherwise from the formula. If its
+rounding error is not small compared with `tol`, integer arithmetic decides, or there is no check.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .runner import Defect
 LONG = np.longdouble
 LONG_EPS = float(np.finfo(LONG).eps)
 AT_LIMIT = 1e-9  # relative distance at which a coefficient counts as at its limit
-CHUNK = 2**22  # numbers that are held at a time
-EXACT_ROWS = 120  # up to this number integers are fast enough
+CHUNK = 2**22  # numbers in memory at a time
+EXACT_ROWS = 120  # up to this number of rows, integers are fast enough
 
-# What a fit may say of data and parameters, by the documentation.
+# Documented errors about data and parameters.
 REFUSALS = {
     "nu": r"specified nu is infeasible",
     "not finite": r"not finite|gamma must be finite",
@@ -45,7 +45,7 @@ REFUSALS = {
 
 @dataclass
 class Answer:
-    """A fitted model, or why there is none, and what was said on the way."""
+    """A fitted model or the error, and the warnings."""
 
     model: Any
     refusal: str
@@ -62,7 +62,7 @@ class Svms:
         self.family = family
 
     def open(self) -> None:
-        """Start what the back end needs in this process; it ends with the process."""
+        """Start what the back end needs; it ends with this process."""
         if self.backend in ("stand-in", "gpu"):
             import pairstep.gpu.device
             import pairstep.gpu.svm
@@ -78,7 +78,7 @@ class Svms:
 
             import pairstep.dask.svm
 
-            # Small duals go to the workers, too.
+            # Small duals go to the workers too.
             pairstep.dask.svm.TUNING = replace(pairstep.dask.svm.TUNING, local_size=0)
             cluster = distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
@@ -87,7 +87,7 @@ class Svms:
 
     def draw(self, rng: np.random.Generator) -> Fit:
         """Return a random fit."""
-        # NumPy in the place of a GPU is too slow for the time limit to mean anything.
+        # NumPy instead of a GPU is too slow for a meaningful time limit.
         most = 600 if self.backend == "stand-in" else fits.MOST_ROWS
         return fits.draw(rng, self.family, precomputed=self.backend != "dask", most=most)
 
@@ -116,7 +116,7 @@ class Svms:
         return Answer(model, refusal, not unconverged, others)
 
     def check(self, case: Fit, answer: Answer) -> tuple[str, list[Defect]]:
-        """Say what is wrong with the model."""
+        """Return the defects of the model."""
         if answer.refusal:
             for name, words in REFUSALS.items():
                 if re.search(words, answer.refusal):
@@ -129,7 +129,7 @@ class Svms:
 
 @dataclass
 class Verdict:
-    """What the statuses of a model are, and whether all could be checked."""
+    """The statuses of a model, and whether all of them could be checked."""
 
     word: str = ""
 
@@ -142,8 +142,8 @@ class Dual:
     """One binary problem of a model, from its public attributes.
 
     Its variables are those of the samples in `rows`. `left` and `right` are added to the sums of
-    kernel values and coefficients; `falls` and `rises` say which variables surely can, one pair for
-    each group that shares a sum.
+    kernel values and coefficients; `falls` and `rises` mark the variables that certainly can
+    decrease and increase, one pair of masks for each group that shares a sum.
     """
 
     rows: np.ndarray
@@ -151,8 +151,8 @@ class Dual:
     left: np.ndarray
     right: np.ndarray
     groups: list[tuple[np.ndarray, np.ndarray]]
-    excess: float  # by how much a coefficient is beyond its limit, relative to it
-    imbalance: float  # by how much the sum misses, relative to the sum of sizes
+    excess: float  # how far a coefficient exceeds its limit, relative to the limit
+    imbalance: float  # error of the sum, relative to the sum of absolute values
 
 
 def duals_of(case: Fit, model: Any) -> Iterator[Dual]:
@@ -173,7 +173,7 @@ def duals_of(case: Fit, model: Any) -> Iterator[Dual]:
             if kind == "SVC":
                 yield _classification(rows, z[rows], sign, case.parameters["C"] * limit[rows])
             else:
-                own = weights[rows]  # nu-classification does not know the weights of classes
+                own = weights[rows]  # nu-classification ignores class weights
                 yield _nu_classification(rows, z[rows], sign, own, case.parameters["nu"])
         return
     z = np.zeros(n)
@@ -197,7 +197,7 @@ def duals_of(case: Fit, model: Any) -> Iterator[Dual]:
 def _pair_coefficients(
     model: Any, coefficients: np.ndarray, targets: np.ndarray, n: int, i: int, j: int
 ) -> np.ndarray:
-    """The coefficients of class i against class j, of all samples: LIBSVM's layout."""
+    """The coefficients of class i against class j for all samples, from LIBSVM's layout."""
     z = np.zeros(n)
     of = targets[model.support_]
     z[model.support_[of == i]] = coefficients[j - 1, of == i]
@@ -220,7 +220,7 @@ def _classification(rows: Any, z: Any, sign: Any, limit: Any) -> Dual:
 
 
 def _nu_classification(rows: Any, z: Any, sign: Any, limit: Any, nu: float) -> Dual:
-    """The model is divided by its margin; the sums tell by how much."""
+    """The dual of NuSVC, whose model is divided by the margin; the sums give the margin."""
     total = nu * limit.sum() / 2
     sums = z[sign > 0].sum(), -z[sign < 0].sum()
     z = z * (total / sums[0] if sums[0] > 0 else 1.0)
@@ -242,8 +242,8 @@ def _regression(rows: Any, z: Any, y: Any, limit: Any, epsilon: float) -> Dual:
 def _nu_regression(rows: Any, z: Any, y: Any, limit: Any, nu: float) -> Dual:
     """Each coefficient is a difference of two variables, whose sums are known.
 
-    Where both are positive the model does not tell them apart: what they share is somewhere, so
-    that only those count which can move wherever it is.
+    If both are positive, the model determines only their difference. So a variable counts only if
+    it can change for every possible common part.
     """
     shared = max(nu * limit.sum() / 2 - np.maximum(z, 0).sum(), 0.0)
     shared += AT_LIMIT * limit.max(initial=0.0)
@@ -270,8 +270,8 @@ def kernel_sums(case: Fit, model: Any, dual: Dual) -> tuple[np.ndarray, float]:
         )
     X = case.X.astype(LONG)
     if kernel == "linear":
-        # The median, for one outlier moves the mean away from all other rows, and coefficients sum
-        # to 0 but for rounding. Where they do, only differences of rows count, on both sides.
+        # Center at the median, because one outlier moves the mean away from all other rows. The
+        # coefficients sum to 0 up to rounding, so only differences of rows count.
         X = X - np.median(X[dual.rows], axis=0)
         other = X[at] if case.estimator != "OneClassSVM" else case.X[at].astype(LONG)
         w = other.T @ z
@@ -303,7 +303,7 @@ def _by_chunks(rows: int, columns: int, sums: Any) -> np.ndarray:
 
 
 def exact_violation(case: Fit, model: Any, dual: Dual) -> float | None:
-    """The violation in integers, for kernels that are polynomials and few rows."""
+    """The violation in integers, for polynomial kernels and few rows."""
     kernel = case.parameters["kernel"]
     if kernel not in ("linear", "poly", "precomputed") or len(dual.rows) > EXACT_ROWS:
         return None
@@ -330,7 +330,7 @@ def exact_violation(case: Fit, model: Any, dual: Dual) -> float | None:
 
 
 def violation(dual: Dual, left: Any, right: Any) -> float:
-    """The largest left derivative that can fall minus the smallest right one that can rise."""
+    """The largest left derivative of variables that can decrease minus the smallest right one."""
     worst = 0.0
     for falls, rises in dual.groups:
         if falls.any() and rises.any():

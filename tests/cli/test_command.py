@@ -52,7 +52,7 @@ def called(capfdbinary, *arguments, code=0):
 
 
 def mistake(capfdbinary, *arguments):
-    """The one line that is said of a mistake."""
+    """Run the command with an error, and return the one line that it prints."""
     out, err = called(capfdbinary, *arguments, code=2)
     assert out == b""
     (line,) = err.splitlines()
@@ -104,7 +104,7 @@ def test_info_prints_versions_for_bug_reports(capfdbinary):
 
 
 @pytest.mark.parametrize("command", [c.__name__.rpartition(".")[2] for c in cli.COMMANDS])
-def test_help_teaches_by_example(command, capfdbinary):
+def test_help_has_examples(command, capfdbinary):
     out, _ = called(capfdbinary, command, "--help")
     assert re.search(rf"examples?:\n  .*pairstep {command}", out.decode())
 
@@ -158,7 +158,7 @@ def test_all_formats(name, data, capfdbinary):
         assert hasattr(model, "feature_names_in_") == named
 
 
-def test_one_format_to_train_with_another_to_predict(data, capfdbinary):
+def test_train_with_one_format_and_predict_with_another(data, capfdbinary):
     called(capfdbinary, "train", data / "iris.npz", data / "dense")
     called(capfdbinary, "train", data / "iris.svm", data / "sparse")
     for model in ("dense", "sparse"):
@@ -204,7 +204,7 @@ def test_cross_validation_and_probabilities(data, capfdbinary):
 
 
 def test_libsvm_options(data, capfdbinary):
-    """The options of svm-train, and the same in our words, give the same model."""
+    """The options of svm-train and the long options give the same model."""
     short = "-s 0 -t 1 -d 2 -r 1 -c 2 -g 0.5 -e 0.01 -m 100 -h 0 -b 0 -w0 2 -w2 0.5"
     out, _ = called(
         capfdbinary, "train", *short.split(), "-v", 3, data / "iris.svm", data / "short"
@@ -323,10 +323,10 @@ def test_columns_are_found_by_their_names(data, capfdbinary):
     called(capfdbinary, "train", data / "iris.csv", data / "model")
     table = pandas.read_csv(data / "iris.csv")
     table[["kind", "d", "ü", "b", "a"]].to_csv(data / "turned.csv", index=False)
-    table[["d", "ü", "b", "a"]].to_csv(data / "unlabelled.csv", index=False)
+    table[["d", "ü", "b", "a"]].to_csv(data / "unlabeled.csv", index=False)
     _, err = called(capfdbinary, "predict", data / "turned.csv", data / "model", "--label", "kind")
     assert err.startswith("accuracy 0.9")
-    _, err = called(capfdbinary, "predict", data / "unlabelled.csv", data / "model")
+    _, err = called(capfdbinary, "predict", data / "unlabeled.csv", data / "model")
     assert err == ""
     called(capfdbinary, "train", data / "turned.csv", data / "first", "--label", 1)
     assert svm.load(data / "first").feature_names_in_.tolist() == ["d", "ü", "b", "a"]
@@ -371,7 +371,7 @@ TUNING = "tune {0}/iris.svm {0}/model --c 1 --gamma 1 --cv 2"
 
 @pytest.mark.parametrize("streams", ["2>&-", ">&- 2>&- <&-", "2>/dev/full", "| true"])
 @pytest.mark.parametrize("command", [TRAINING, TUNING], ids=["train", "tune"])
-def test_a_model_is_written_though_nobody_hears_of_it(command, streams, data):
+def test_a_model_is_written_if_stdout_is_closed(command, streams, data):
     shell = f"{' '.join(COMMAND)} {command.format(data)} {streams}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True)
     assert done.returncode == (141 if "|" in streams else 0)
@@ -401,7 +401,7 @@ def test_files_do_not_get_the_descriptors_of_closed_streams():
 
 
 def terminal(*arguments):
-    """What a run prints to a terminal, and its exit code."""
+    """The output of a run in a terminal, and its exit code."""
     pid, screen = pty.fork()
     if pid == 0:
         os.execv(COMMAND[0], [*COMMAND, *map(str, arguments)])
@@ -424,7 +424,7 @@ def test_progress_on_a_terminal_and_none_in_a_pipe(data):
     assert len(out.splitlines()) == 1
 
 
-def test_a_model_is_not_for_the_screen(data):
+def test_a_model_is_not_written_to_a_terminal(data):
     seen, code = terminal("train", data / "iris.svm", "-")
     assert code == 2
     assert "will not write a model to a terminal" in seen
@@ -469,7 +469,7 @@ def test_an_interrupt_ends_a_fit_with_one_line(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["hard.npz"]
 
 
-# Mistakes
+# Errors
 
 
 FILES = {
@@ -505,12 +505,12 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_that_make_no_sense(name, tmp_path, capfdbinary):
+def test_malformed_files_are_refused(name, tmp_path, capfdbinary):
     (tmp_path / name).write_bytes(FILES[name])
     line = mistake(capfdbinary, "train", tmp_path / name, tmp_path / "model")
     assert "Traceback" not in line
-    spoken = {"one.svm", "nan.svm", "nan.csv", "real.csv", "infinite.svm"}
-    if name not in spoken:  # of by the machine
+    from_estimator = {"one.svm", "nan.svm", "nan.csv", "real.csv", "infinite.svm"}
+    if name not in from_estimator:  # whose errors do not name the file
         assert str(tmp_path / name) in line
     assert not (tmp_path / "model").exists()
 
@@ -589,7 +589,7 @@ gold,0.000,0.002,0.020,-0.006,0.1
 def test_solve_a_table(tmp_path):
     expected = solve_qp(RISK, [-0.004, -0.014, -0.006], upper=[0.6, 1.0, 0.1])
     out, err = run("solve", "-", given=PROBLEM.encode())
-    table = pandas.read_csv(io.BytesIO(out), index_col=0, dtype=str)  # digits as they are
+    table = pandas.read_csv(io.BytesIO(out), index_col=0, dtype=str)  # as text, with all digits
     assert table.index.tolist() == ["bonds", "stocks", "gold"]
     np.testing.assert_array_equal(table["weight"].map(float), expected.x)
     assert err.startswith("optimal: objective")
@@ -630,7 +630,7 @@ def test_solve_tightens_the_bounds_of_the_file(tmp_path, capfdbinary):
         {"Q": np.eye(2), "total": 9.0, "upper": [1.0, 1.0]}, {"Q": np.eye(2), "lower": [1.0]},
     ],
 )  # fmt: skip
-def test_problems_that_make_no_sense(arrays, tmp_path, capfdbinary):
+def test_malformed_problems_are_refused(arrays, tmp_path, capfdbinary):
     np.savez(tmp_path / "problem.npz", **{name: np.array(a) for name, a in arrays.items()})
     mistake(capfdbinary, "solve", tmp_path / "problem.npz")
 

@@ -1,8 +1,8 @@
 """Groups with limits on their sums within a total.
 
 Optimality is checked independently: at a minimizer x of a convex function no feasible s has
-gradient(x)'s below gradient(x)'x, which linear programming tells. Violations and best pairs come
-from trying all pairs by the definition of what two variables can exchange.
+gradient(x)'s below gradient(x)'x, which a linear program checks. Violations and best pairs come
+from trying all pairs, with the amount that two variables can exchange by definition.
 """
 
 import copy
@@ -62,7 +62,7 @@ class Sectors:
         return Sectors(unit * self.total, self.groups, *(unit * part for part in parts))
 
     def least(self, derivatives):
-        """Return the minimum of derivatives @ s over feasible s, or -inf where it is unbounded."""
+        """Return the minimum of derivatives @ s over feasible s, or -inf if it is unbounded."""
         member = (np.arange(len(self.low))[:, None] == self.groups).astype(float)
         rows = np.concatenate([member[np.isfinite(self.high)], -member[np.isfinite(self.low)]])
         ends = np.concatenate([self.high[np.isfinite(self.high)], -self.low[np.isfinite(self.low)]])
@@ -73,7 +73,7 @@ class Sectors:
         return float(found.fun) if found.status == 0 else -INF
 
     def slacks(self, x):
-        """How far the sum of each group may fall and rise."""
+        """How far the sum of each group can decrease and increase."""
         sums = np.array([math.fsum(x[self.groups == k]) for k in range(len(self.low))])
         size = 16 * EPS * (np.abs(x).max() + np.abs(sums))
         down, up = sums - self.low, self.high - sums
@@ -92,7 +92,7 @@ class Sectors:
         return max(gap[self.pair_slacks(x) > 0].max(initial=0.0), 0.0)
 
     def require_kept(self, x):
-        """Bounds exactly, every sum within an ulp."""
+        """Check that bounds hold exactly, and every sum within an ulp."""
         assert (x >= self.lower).all()
         assert (x <= self.upper).all()
         assert sum_error_in_ulps(x, self.total) <= 1
@@ -108,7 +108,7 @@ def sectors(rng, n=None, count=None, endless=True):
     n = int(rng.integers(1, 12)) if n is None else n
     count = int(rng.integers(1, min(n, 5) + 1)) if count is None else count
     groups = np.sort(rng.integers(0, count, n)) if rng.random() < 0.3 else rng.integers(0, count, n)
-    unit = 2.0**-20  # sums of such numbers are exact, so that limits do not contradict each other
+    unit = 2.0**-20  # sums of multiples of this are exact, so limits do not contradict each other
     lower = rng.integers(-(2**20), 2**18, n) * unit
     width = rng.choice([0.0, 0.25, 1.0, INF if endless else 2.0], n)
     x = lower + np.where(np.isinf(width), 1.0, width) * rng.choice([0.0, 1.0, 0.5, 0.25], n)
@@ -128,7 +128,7 @@ def quadratic(rng, n, definite=False):
 
 
 def require_optimal(p, result, Q, c):
-    """By linear programming, and by what the result says of itself."""
+    """Check optimality by linear programming, and the status of the result."""
     assert result.status == "optimal", result.message
     p.require_kept(result.x)
     gradient = Q @ result.x + c
@@ -170,7 +170,7 @@ def test_every_rule(rule, readable):
 
 @pytest.mark.parametrize("n", [31, 32, 33, 128, 255, 256, 257, 513])
 @pytest.mark.parametrize("count", [1, 7, None])
-def test_sizes_around_those_that_the_code_knows(n, count):
+def test_sizes_around_the_limits_in_the_code(n, count):
     rng = np.random.default_rng(n)
     p = sectors(rng, n, n if count is None else count, endless=False)
     Q, c = quadratic(rng, n, definite=True)
@@ -178,7 +178,7 @@ def test_sizes_around_those_that_the_code_knows(n, count):
     require_optimal(p, result, Q, c)
 
 
-def test_most_are_free_and_left_to_newton():
+def test_many_free_variables_use_the_newton_phase():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(1000, 400)) * rng.uniform(0.5, 2, 400)
     labels = rng.integers(0, 11, 400)
@@ -189,7 +189,7 @@ def test_most_are_free_and_left_to_newton():
     )  # fmt: skip
     assert result.status == "optimal"
     assert sum(value != 0 for value in result.group_multipliers.values()) > 5
-    assert result.n_iter < 2000  # pairs alone take ten times as many
+    assert result.n_iter < 2000  # pair steps alone take ten times as many
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e6, 1e12])
@@ -290,7 +290,7 @@ def test_sums_are_exact_at_every_scale(seed, exponent):
 
 
 def test_limits_that_are_thirds_and_tenths():
-    """Decimal limits that add up to the total only but for rounding."""
+    """Decimal limits that add up to the total only up to rounding."""
     labels = np.repeat(np.arange(10), 3)
     Q = np.diag(np.linspace(1.0, 2.0, 30))
     for limits in (dict.fromkeys(range(10), (0.0, 0.1)), dict.fromkeys(range(10), 0.1)):
@@ -354,9 +354,9 @@ def test_rules_for_pairs_find_the_best_of_all_pairs(rule):
             assert decrease == pytest.approx(gain.max(), rel=1e-9)
             continue
         # The largest left derivative of a group, or of all groups that can exchange.
-        trades = (slack > 0) & (gap > 0)
+        improving = (slack > 0) & (gap > 0)
         inside = [order.size and layout.group == g for g in np.unique(layout.group)]
-        max_left = [gradient[m & trades.any(axis=1)].max(initial=-INF) for m in inside]
+        max_left = [gradient[m & improving.any(axis=1)].max(initial=-INF) for m in inside]
         assert gradient[i] >= min(d for d in max_left if d > -INF) - 1e-12
 
 
@@ -364,7 +364,7 @@ def test_multipliers_by_label_are_sensitivities():
     rng = np.random.default_rng(2)
     Q, c = quadratic(rng, 9, definite=True)
     labels = ["oil", "tech", "rail"] * 3
-    c = c + np.tile([2.0, -2.0, 0.0], 3)  # nobody wants oil, all want tech
+    c = c + np.tile([2.0, -2.0, 0.0], 3)  # oil is unattractive, tech attractive
     limits = {"oil": (0.45, 0.6), "tech": (0.0, 0.1)}
 
     def best(total=1.0, **changes):
@@ -388,10 +388,10 @@ def test_multipliers_by_label_are_sensitivities():
     assert by_tech < 0
 
 
-# ------------------------------------------------------------------ what may be said of groups
+# ------------------------------------------------------------------ forms of groups
 
 
-def test_totals_of_their_own():
+def test_groups_with_separate_totals():
     rng = np.random.default_rng(4)
     Q, c = quadratic(rng, 8, definite=True)
     labels = list("abababab")
@@ -436,7 +436,7 @@ def test_categoricals_and_series():
 
 
 def test_a_range_of_the_total_within_ranges_of_groups():
-    """Against linear programming with one more variable, the sum that is left over."""
+    """Compared with a linear program that has the remaining sum as an extra variable."""
     rng = np.random.default_rng(6)
     for _ in range(60):
         p = sectors(rng, endless=False)
@@ -458,7 +458,7 @@ def test_a_range_of_the_total_within_ranges_of_groups():
         assert -4e-15 <= x[-1] <= slack + 4e-15
 
 
-def test_weights_count_in_groups_too():
+def test_coefficients_apply_within_groups():
     rng = np.random.default_rng(12)
     Q, c = quadratic(rng, 6, definite=True)
     coefficients, labels = np.array([1.0, -2.0, 0.5, 1.5, -1.0, 2.0]), np.array([0, 0, 1, 1, 2, 2])
@@ -508,7 +508,7 @@ def test_a_constraint_is_a_value():
         box.group_total["b"] = (0.0, 1.0)
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ input errors
 
 
 def refuses(call, *words, error=ValueError):
@@ -560,7 +560,7 @@ def test_bad_group_totals():
     refuses(lambda: SumBox(None), "total may be None only if there are groups")
 
 
-def test_labels_that_are_none():
+def test_missing_labels_are_refused():
     refuses(lambda: SumBox(groups=["a", None]), "groups[1] is missing")
     refuses(lambda: SumBox(groups=[{}, {}]), "hashable", "groups[0] = {}", error=TypeError)
     refuses(lambda: SumBox(groups=[[0, 1], [1, 0]]), "(2, 2)", "must not overlap")
@@ -574,7 +574,7 @@ def test_a_second_row_is_refused_with_advice():
 
 @pytest.mark.parametrize("off", [1e-6, -1e-6, 1e-10, -1e-10])
 def test_a_group_with_one_sum_is_brought_back_from_either_side(off):
-    """Sums within limits that are equal are beyond both at once, or beyond one."""
+    """With equal limits, a sum can be above or below both."""
     layout = SumBox(1.0, groups=list("abbb"), group_total={"a": (0.25, 0.25)}).layout(4)
     z = layout.to_layout(np.array([0.25 + off, 0.25 - off, 0.25, 0.25]))
     layout.restore_sums(z)
@@ -585,7 +585,7 @@ def test_a_group_with_one_sum_is_brought_back_from_either_side(off):
 
 @pytest.mark.parametrize(("seed", "bent"), [(273, 1), (448, 1), (945, 1), (7, 0), (50, 0), (64, 0)])
 def test_rounding_of_a_groups_sum_has_no_slope(seed, bent):
-    """The gradient may be large along a sum that stays at its limit, which leaves but noise."""
+    """A large gradient along a sum at its limit must not turn its rounding error into progress."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 12))
     d, a = 10.0 ** rng.uniform(-2, 2, n), rng.normal(size=n)

@@ -43,7 +43,7 @@ numbers = st.one_of(
 def boxes(draw, max_groups=1, finite=False, copies=(1,)):
     """Bounds at mixed scales, often cancelling, groups, and two points between the bounds."""
     ends = [sorted([draw(numbers), draw(numbers)]) for _ in range(draw(st.integers(1, 8)))]
-    if draw(st.booleans()):  # bounds that add up to nearly nothing
+    if draw(st.booleans()):  # bounds that nearly cancel
         ends += [[-high, -low] for low, high in ends]
     ends *= draw(st.sampled_from(copies))
     lower, upper = np.array(ends).T
@@ -78,7 +78,7 @@ def assert_exact(x, lower, upper, starts, totals):
 
 
 @given(boxes(max_groups=3, copies=(1, 40)), st.booleans())
-def test_settle_reaches_every_sum_that_can_be_reached(box, l1_penalized):
+def test_restore_sums_reaches_every_feasible_sum(box, l1_penalized):
     lower, upper, groups, x, target = box
     (lower, upper, x, target), starts = by_groups(groups, lower, upper, x, target)
     totals = sums(target, starts)
@@ -87,7 +87,7 @@ def test_settle_reaches_every_sum_that_can_be_reached(box, l1_penalized):
 
 
 @given(boxes(max_groups=2, finite=True, copies=(1, 40)), st.data())
-def test_fill_reaches_every_sum_that_can_be_reached(box, data):
+def test_fill_reaches_every_feasible_sum(box, data):
     lower, upper, groups, _, target = box
     (lower, upper, target), starts = by_groups(groups, lower, upper, target)
     derivative = np.resize(
@@ -138,10 +138,10 @@ def test_projections_are_exact_and_nearest(box, data):
 
 @given(boxes(finite=True), st.sampled_from([-1, 1]), st.integers(-3, 3))
 @example((-np.full(4, 2.0), np.array([1.0, 1.0, -1.0, -1.0]), None, None, None), 1, 450)
-def test_a_total_is_refused_exactly_where_no_point_has_it_but_for_rounding(box, side, ulps):
-    """At either end of what the bounds allow, a few ulps inside or outside of it.
+def test_a_total_is_refused_exactly_if_it_is_infeasible_beyond_rounding(box, side, ulps):
+    """Totals a few ulps inside or outside the range that the bounds allow.
 
-    Half an ulp for each addition is what the sum of the bounds may be off by.
+    The sum of the bounds may be off by half an ulp for each addition.
     """
     lower, upper, *_ = box
     bound = upper if side > 0 else lower
@@ -165,8 +165,8 @@ def test_a_total_is_refused_exactly_where_no_point_has_it_but_for_rounding(box, 
             SumBox(total, lower, upper).start()
 
 
-def test_bounds_that_cancel_leave_no_sum_beyond_them():
-    """450 ulps beyond the sum of the upper bounds: the message has the digits that tell."""
+def test_a_total_beyond_canceling_bounds_is_refused():
+    """450 ulps above the sum of the upper bounds: the message has enough digits to show it."""
     upper = np.r_[np.ones(200), -np.ones(200)]
     with pytest.raises(ValueError, match=r"from -800 to 0; total is 1e-13"):
         solve_qp(np.eye(400), total=1e-13, lower=-2, upper=upper)
@@ -177,7 +177,7 @@ def test_bounds_that_cancel_leave_no_sum_beyond_them():
 
 
 def test_equal_fractions_are_feasible():
-    """Bounds such as 1/n are rounded, by less than an ulp of the total in all."""
+    """Bounds such as 1/n are rounded, together by less than an ulp of the total."""
     for n in [*range(1, 300), 10**4, 10**5 + 3]:
         assert sum_error_in_ulps(SumBox(1.0, 0.0, 1 / n).start(n), 1.0) <= 1
 
@@ -206,7 +206,7 @@ def test_a_far_limit_of_a_range_does_not_hide_the_near_one(box, data):
         members = x[groups == k]
         found = Fraction(0) + sum(map(Fraction, members))
         near = min(max(found, Fraction(begin) if math.isfinite(begin) else found), Fraction(end))
-        # Of the end that is near: a far one would excuse anything.
+        # Relative to the near end: a far end would allow any error.
         ulp = math.ulp(max(abs(float(near)), np.abs(members).max()))
         assert abs(found - near) <= 2 * ulp
 
@@ -222,11 +222,11 @@ def test_the_near_end_of_a_range_holds(high):
     assert result.x == pytest.approx([-1.0, 0.0, 1.0])
 
 
-# ------------------------------------------------------------------ bounds that count as none
+# ------------------------------------------------------------------ bounds that count as infinite
 
 
 @pytest.mark.parametrize("far", [1e100, 1e160, float(np.finfo(float).max)])
-def test_a_bound_too_far_out_counts_as_none(far):
+def test_a_very_large_bound_counts_as_infinite(far):
     for lower, upper in ((-far, far), (-far, np.full(3, far)), (np.full(3, -far), INF)):
         result = solve_qp(np.eye(3), [0.0, -1.0, 1.0], lower=lower, upper=upper)
         assert result.status == "optimal"
@@ -237,7 +237,7 @@ def test_a_bound_too_far_out_counts_as_none(far):
     assert weighted.x == pytest.approx([1 / 9, 2 / 9, 2 / 9])
 
 
-def test_a_bound_that_counts_as_none_holds_nevertheless():
+def test_a_bound_that_counts_as_infinite_still_holds():
     for groups in (None, [0, 0]):
         layout = SumBox(0.0, -1e101, 1e101, groups=groups).layout(2)
         assert np.isinf(layout.upper).all()
@@ -310,7 +310,7 @@ def test_a_bound_changed_after_a_solve_changes_nothing():
     assert after.status == "optimal"
 
 
-def test_points_handed_out_are_not_the_constraint():
+def test_writing_into_returned_points_does_not_change_the_constraint():
     box = SumBox(3.0, 0.0, np.ones(3))
     box.start()[:] = 7
     assert box.start().tolist() == [1.0] * 3
@@ -484,7 +484,7 @@ NOT_AS_THEY_ARE = {
 
 @pytest.mark.parametrize("kind", NOT_AS_THEY_ARE)
 def test_output_arrays_are_never_copies(kind):
-    """A silent copy would take the result with it."""
+    """If the output were copied silently, the result would be lost."""
     bad, ones, starts = NOT_AS_THEY_ARE[kind], np.ones(4), np.array([0, 4])
     with pytest.raises(TypeError, match="restore_sums"):
         _core.restore_sums(bad, -ones, ones, starts, np.array([1.0]))
@@ -501,7 +501,7 @@ def test_output_arrays_are_never_copies(kind):
         _core.Dual(rows, ones, point, np.zeros(1), bad)
 
 
-# ------------------------------------------------------------------ as many iterations as it takes
+# ------------------------------------------------------------------ number of iterations
 
 
 def test_any_number_of_iterations_may_be_allowed():
@@ -514,8 +514,8 @@ def test_any_number_of_iterations_may_be_allowed():
 
 
 @pytest.mark.parametrize("add_up", [np.sum, lambda held: sum(held.tolist()), math.fsum])
-def test_bounds_that_add_up_to_the_total_but_for_rounding_are_feasible(add_up):
-    """The holdings as bounds, and their sum as total: they are the only point."""
+def test_bounds_that_sum_to_the_total_up_to_rounding_are_feasible(add_up):
+    """Holdings as bounds and their sum as the total: the only feasible point."""
     bound = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -543,12 +543,12 @@ def test_bounds_that_miss_the_total_by_more_than_rounding_are_infeasible():
         solve_qp(np.eye(30), upper=held, total=held.sum() * (1 + 1e-13))
 
 
-def root(rising, target):
-    """Where a function that does not fall reaches the target, by bisection."""
+def root(increasing, target):
+    """Where a nondecreasing function reaches the target, by bisection."""
     low, high = -1e3, 1e3
     for _ in range(70):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if rising(middle) < target else (low, middle)
+        low, high = (middle, high) if increasing(middle) < target else (low, middle)
     return high
 
 

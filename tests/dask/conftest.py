@@ -1,4 +1,4 @@
-"""Clusters for the tests in this folder, which are left out where dask is not installed."""
+"""Clusters for the tests in this folder, which are skipped if Dask is not installed."""
 
 from dataclasses import replace
 from importlib.util import find_spec

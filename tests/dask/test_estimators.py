@@ -1,4 +1,4 @@
-"""Models fitted over a cluster equal those fitted in one process."""
+"""Models fitted on a cluster equal those fitted in one process."""
 
 import os
 import pickle
@@ -116,7 +116,7 @@ def test_few_samples_are_fitted_by_the_coordinator():
 
 
 def some_sparse(X, blocks):
-    """X in blocks of 200 rows, of which these are sparse."""
+    """X in blocks of 200 rows; the given blocks are sparse."""
     rows = dask.array.from_array(X, chunks=(200, X.shape[1]))
 
     def turned(block, block_info=None):
@@ -232,7 +232,7 @@ def test_progress_is_reported(caplog):
 
 
 @pytest.mark.usefixtures("over_partitions")
-def test_a_warm_start_goes_on_from_the_last_fit():
+def test_a_warm_start_continues_from_the_last_fit():
     X, y, _ = problem(1500)
     model = pairstep.dask.SVC(C=10.0, tol=1e-2, warm_start=True).fit(*lazy(X, y))
     loose = model.n_iter_[0]
@@ -302,7 +302,7 @@ with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dash
 
 
 def test_workers_in_the_clients_own_process():
-    """As in notebooks: their comms hand objects over as they are."""
+    """As in notebooks: in-process communication passes objects without serialization."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", IN_ONE_PROCESS], capture_output=True, text=True, env=environment
@@ -339,7 +339,7 @@ def test_a_callback_of_scikit_learn_stops_the_fit():
 
 @pytest.mark.usefixtures("over_partitions")
 def test_names_on_the_dashboard_and_laziness(client):
-    """What the dashboard shows are the keys of tasks."""
+    """The dashboard shows the keys of tasks."""
     X, y, _ = problem(600)
     dX, dy = lazy(X, y)
     seen = []

@@ -1,4 +1,4 @@
-"""Searches over a cluster through joblib, also when a worker is killed."""
+"""Searches on a cluster through joblib, also when a worker is killed."""
 
 import os
 import signal
@@ -73,7 +73,7 @@ def test_a_search_survives_a_killed_worker(fresh_client, expected):
 
 
 def test_our_own_search(client, expected_of_own):
-    """A task for each kernel, on data that were put on the workers once."""
+    """One task per kernel, on data that were sent to the workers once."""
     keys = []
 
     class Listener(distributed.SchedulerPlugin):
@@ -113,7 +113,7 @@ def test_regression_with_checkpoint_and_weights(client):
 
     with joblib.parallel_config(backend="dask", client=client, scatter=[X, SCORE]):
         found = fitted(checkpoint)
-        fitted(checkpoint)  # which knows everything: nothing is left to evaluate
+        fitted(checkpoint)  # the checkpoint is complete, so nothing is evaluated
     local = fitted(again)
     assert checkpoint == pytest.approx(again, rel=1e-3)
     assert np.allclose(found.predict(X), local.predict(X), atol=0.01)

@@ -91,7 +91,7 @@ def check(model, expected):
         ),
     ],
 )
-def test_killed_workers(monkeypatch, fresh_client, expected, numbers, kind):
+def test_killed_workers_are_replaced(monkeypatch, fresh_client, expected, numbers, kind):
     after = 1 if kind == "begin" else 8
     fault = Fault(monkeypatch, kill(fresh_client, numbers), after=after, kind=kind)
     model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
@@ -101,7 +101,7 @@ def test_killed_workers(monkeypatch, fresh_client, expected, numbers, kind):
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs(monkeypatch, fresh_client, expected):
+def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
     stopped = []
 
     def act(partitions):
@@ -131,7 +131,7 @@ def test_an_interrupt_frees_the_workers(monkeypatch, fresh_client):
         time.sleep(0.1)
     assert not any(fresh_client.processing().values())
     monkeypatch.undo()
-    pairstep.dask.SVC(gamma=0.3).fit(*lazy(X[:300], Y[:300]))  # the cluster is as it was
+    pairstep.dask.SVC(gamma=0.3).fit(*lazy(X[:300], Y[:300]))  # the cluster still works
 
 
 def _handlers_in_use():
@@ -146,7 +146,7 @@ def _handlers_in_use():
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_gone(monkeypatch, tmp_path):
+def test_a_lost_scheduler_is_reported(monkeypatch, tmp_path):
     address_file = tmp_path / "scheduler.json"
     scheduler = subprocess.Popen(
         [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0",
@@ -194,7 +194,7 @@ def test_no_worker_is_left_while_data_are_computed(fresh_client, what):
         dX = dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0)))
         dX = dX[dask.array.from_array(Y >= 0, chunks=dX.chunks[0])]
     for nanny in fresh_client.cluster.workers.values():
-        nanny.close_gracefully()  # does not start its worker again
+        nanny.close_gracefully()  # does not restart its worker
     processes = fresh_client.run(os.getpid).values()
     killer = threading.Thread(target=kill_once_at_work, args=(fresh_client, processes))
     killer.start()
@@ -232,7 +232,7 @@ def test_workers_that_die_at_every_message(monkeypatch, fresh_client):
         while any(
             nanny.status.name == "starting" for nanny in fresh_client.cluster.workers.values()
         ):
-            time.sleep(0.05)  # one that is just starting its worker does not do so again
+            time.sleep(0.05)  # a nanny that is starting its worker does not start another one
         kill(fresh_client, [line.number for line in lines])(partitions)
         return exchange(partitions, lines, each)
 

@@ -54,7 +54,7 @@ def test_an_interrupted_run_continues(tmp_path):
     assert numbers(log) == [2, 3, 4]
 
 
-def test_parameters_and_code_name_a_part(tmp_path):
+def test_parameters_and_code_identify_a_part(tmp_path):
     one, two = part(measure, k=1, log="a"), part(measure, log="a", k=1)
     assert one == two
     assert one.key == two.key
@@ -74,7 +74,7 @@ def np_square(k):
     return {"square": np.array(k**2)}
 
 
-def test_parts_that_want_to_be_alone_run_here(tmp_path):
+def test_parts_that_must_run_alone_run_in_this_process(tmp_path):
     log = tmp_path / "log"
     alone = part(measure, alone=True, k=1, log=str(log))
     assert int(run([alone], tmp_path / "parts")[alone]["worker"]) == os.getpid()

@@ -66,7 +66,7 @@ def test_the_quick_form_takes_less_than_a_minute(quick):
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_every_figure_leaves_its_files(quick, name):
+def test_every_figure_writes_its_files(quick, name):
     folder, _ = quick
     assert (folder / f"{name}.csv").read_text().count("\n") > 10
     for theme in ("", "-dark"):
@@ -106,7 +106,7 @@ def test_claims_report_the_results(quick):
         assert claim["how"]
         assert claim["found"]
         assert claim["figure"] in EXPERIMENTS
-        assert bool(claim["quote"]) == bool(claim["where"])  # the paper's own words, or ours
+        assert bool(claim["quote"]) == bool(claim["where"])  # quotations name their place
         assert bool(claim["why"]) == (claim["holds"] is False)
     assert {name: found[name]["holds"] for name in ROBUST} == ROBUST
 
@@ -226,7 +226,7 @@ def test_the_page_opens_in_a_browser(quick, tmp_path, width):
         assert there > 0 or name not in DRAWN
 
 
-def test_folder_is_made(tmp_path):
+def test_the_folder_is_created(tmp_path):
     page = reproduce(Path(tmp_path, "a", "b"), figures=["theory"], scale=QUICK)
     assert page == Path(tmp_path, "a", "b", "report.html")
     assert page.exists()

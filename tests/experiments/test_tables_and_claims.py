@@ -121,7 +121,7 @@ def test_numbers_are_written_as_words():
     )
 
 
-def test_labels_keep_apart_and_near():
+def test_labels_do_not_overlap_and_stay_near():
     matplotlib = pytest.importorskip("matplotlib.figure")
     ax = matplotlib.Figure().add_axes((0.1, 0.1, 0.5, 0.8))
     ax.set(xlim=(0, 1), ylim=(0, 1))

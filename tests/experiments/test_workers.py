@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("matplotlib")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.name != "posix", reason="signals and mounts of POSIX"),
+    pytest.mark.skipif(os.name != "posix", reason="uses POSIX signals and mounts"),
 ]
 
-# Many short parts: the first is there soon, the last is far away.
+# Many short parts: the first ends soon, the last takes long.
 SEEDS = [str(seed) for seed in range(500)]
 ARGUMENTS = ["reproduce", "--quick", "--figure", "figure2", "--seeds", *SEEDS, "--out"]
 COMMAND = [sys.executable, "-m", "pairstep", *ARGUMENTS]
@@ -47,7 +47,7 @@ def wait_for(condition):
 
 
 def ending(process):
-    """The last words. Workers hold the pipe too: that it is closed says that none is left."""
+    """The last lines of output. Workers hold the pipe too, so its end means that none is left."""
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 
@@ -61,7 +61,7 @@ def test_workers_end_with_their_parent(running, tmp_path, number):
     wait_for(lambda: list(tmp_path.glob("out/.parts/*.npz")))
     os.kill(running.pid, number)
     code, errors = ending(running)
-    if number == signal.SIGKILL:  # a worker that was about to answer may say that it could not
+    if number == signal.SIGKILL:  # a worker that was about to answer may print that it failed
         assert code == -number
     else:
         assert "Traceback" not in errors
@@ -96,13 +96,13 @@ def test_a_killed_worker_is_reported_in_one_line(running, tmp_path):
     os.kill(int(workers[0]), signal.SIGKILL)
     code, errors = ending(running)
     assert code == 2
-    # joblib's tracker of temporary folders ends after us, and may have a word to say then
+    # joblib's tracker of temporary folders ends later and may print a message
     assert "\npairstep: a worker process was killed" in f"\n{errors}", errors
     assert "Traceback" not in errors
 
 
 def on_a_mount(options, tmp_path):
-    """Run on a temporary file system, and return the files that are left on it."""
+    """Run on a temporary file system, and return the remaining files."""
     script = (
         'mount -t tmpfs -o "$1" tmpfs "$2" || exit 77; folder=$2; shift 2; "$@"; code=$?; '
         'cd "$folder" && find . -type f; exit $code'

@@ -125,7 +125,7 @@ def test_a_system_that_is_not_positive_definite(device):
     assert device.solve(matrix, device.xp.ones((2, 1))) is None
 
 
-def test_a_matrix_that_is_given(device):
+def test_a_precomputed_matrix(device):
     X, y = data(6000)
     K = np.exp(-((X**2).sum(axis=1)[:, None] + (X**2).sum(axis=1) - 2.0 * X @ X.T) / 6)
     there, here = (

@@ -1,4 +1,4 @@
-"""The GPU code without a GPU: NumPy replaces the device."""
+"""The GPU code without a GPU: NumPy replaces CuPy."""
 
 import math
 import pickle
@@ -95,7 +95,7 @@ def test_duals_end_at_the_optimum_of_the_cpu(model, kernel):
     dual = duals[model]
     there = solved(X, kernel, dual, device=StandIn())
     here = solved(X, kernel, dual)
-    if kernel.name != "sigmoid":  # which is not convex
+    if kernel.name != "sigmoid":  # the sigmoid kernel is not convex
         assert there.status == here.status == Status.OPTIMAL
         gap = max(here.duality_gap, there.duality_gap)
         assert abs(value(dual, there) - value(dual, here)) <= gap
@@ -116,7 +116,7 @@ def test_gradients_are_those_of_the_problem(dtype):
 
 
 @pytest.mark.parametrize("stops", [True, False])
-def test_float64_goes_on_where_float32_does_not_reach_the_tolerance(monkeypatch, stops):
+def test_float64_continues_if_float32_does_not_reach_the_tolerance(monkeypatch, stops):
     run, types = pairstep.svm.driver._Driver._run_block_solver, []
 
     def run_and_note(self, oracle, *arguments):
@@ -136,7 +136,7 @@ def test_float64_goes_on_where_float32_does_not_reach_the_tolerance(monkeypatch,
     assert types == ["float32", "float64"] if stops else ["float64"]
 
 
-def test_several_duals_side_by_side():
+def test_several_duals_in_parallel():
     X, duals = posed()
     there = solved(X, RBF, *duals.values(), device=StandIn())
     for dual, found in zip(duals.values(), there, strict=True):
@@ -162,11 +162,11 @@ def test_small_duals_are_solved_on_the_cpu(monkeypatch):
     assert idle.packed > 0
 
 
-# ------------------------------------------------------------------ a kernel matrix that is given
+# ------------------------------------------------------------------ precomputed kernel matrices
 
 
 @pytest.mark.parametrize("model", ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"])
-def test_a_given_matrix_is_as_good_as_a_computed_one(model):
+def test_a_precomputed_matrix_gives_the_same_optimum(model):
     X, duals = posed(300)
     dual = duals[model]
     K = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
@@ -281,7 +281,7 @@ def test_newton_is_due_when_pair_steps_have_cost_enough(monkeypatch):
     np.testing.assert_allclose(helped.gradient, plain.gradient, atol=1e-5)
 
 
-# ------------------------------------------------------------------ data that do not fit
+# ------------------------------------------------------------------ data larger than GPU memory
 
 
 @pytest.mark.parametrize("fraction", [100, 0.3, 0.01])
@@ -359,7 +359,7 @@ def test_large_duals_start_from_samples(monkeypatch):
         growth=8,
         min_size=100,
     )
-    assert len(sizes) == 1  # an unsolved sample is empty: there is nothing to foretell
+    assert len(sizes) == 1  # an unsolved sample is empty and predicts nothing
     for dual in (duals["SVC"], duals["SVR"], duals["OneClassSVM"]):
         warm = solved(X, RBF, dual, device=StandIn())
         cold = solved(X, RBF, dual, device=StandIn(), cold=False)
@@ -368,7 +368,7 @@ def test_large_duals_start_from_samples(monkeypatch):
         assert abs(value(dual, warm) - value(dual, cold)) <= gap
 
 
-# ------------------------------------------------------------------ ends
+# ------------------------------------------------------------------ limits, callbacks and errors
 
 
 def test_limits_are_kept():
@@ -409,7 +409,7 @@ def test_errors_in_a_thread_are_raised():
         solved(X, RBF, *duals.values(), device=Broken())
 
 
-# As CuPy raises them where the card is full.
+# As CuPy raises them if GPU memory is full.
 class OutOfMemoryError(MemoryError):
     pass
 
@@ -423,7 +423,7 @@ class CUSOLVERError(RuntimeError):
 
 
 class FullCuda(pairstep.gpu.device.Cuda):
-    """The judgement of the real device, over what CuPy would say."""
+    """The real device's check of errors, with errors as CuPy raises them."""
 
     def __init__(self, free):
         runtime = SimpleNamespace(memGetInfo=lambda: (free, 2**37))
@@ -454,12 +454,12 @@ class FullCuda(pairstep.gpu.device.Cuda):
         (ValueError("of something else"), 2**20, False),
     ],
 )
-def test_errors_of_a_full_card_are_known(error, free, is_full):
+def test_out_of_memory_errors_are_recognized(error, free, is_full):
     assert FullCuda(free).is_full(error) is is_full
 
 
 @pytest.mark.parametrize("free", [2**20, 2**30])
-def test_blocks_that_nobody_uses_are_given_back_to_the_libraries(free):
+def test_unused_memory_blocks_are_freed_for_other_libraries(free):
     device = FullCuda(free)
     with device.at_work():
         assert device.freed == (free < 2**28)
@@ -552,7 +552,7 @@ def test_models_agree_with_the_cpu(model, stand_in):
     )
 
 
-def test_functions_need_no_device(stand_in):
+def test_callable_kernels_need_no_device(stand_in):
     X, y = data(200)
     SVC(kernel=lambda A, B: A @ B.T, device="cuda").fit(X, y > 4).predict(X)
     SVC(device="auto").fit(X, y > 4).predict(X)
@@ -572,7 +572,7 @@ class OnDevice:
         return self.array
 
 
-def test_results_come_back_in_kind(stand_in, monkeypatch):
+def test_results_have_the_array_type_of_the_input(stand_in, monkeypatch):
     cupy = SimpleNamespace(from_dlpack=lambda array: array, asarray=OnDevice)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, OnDevice.__module__.partition(".")[0], cupy)
@@ -592,7 +592,7 @@ def test_results_come_back_in_kind(stand_in, monkeypatch):
     assert len(stand_in) == 6
 
 
-# ------------------------------------------------------------------ what is missing
+# ------------------------------------------------------------------ missing packages and hardware
 
 
 def test_without_cupy(monkeypatch):
@@ -631,6 +631,6 @@ def test_without_tensor_units(monkeypatch):
         SVR(device="cuda").fit(*data(50))
 
 
-def test_the_device_has_a_name():
+def test_an_unknown_device_is_refused():
     with pytest.raises(ValueError, match="'device' parameter of SVC"):
         SVC(device="gpu").fit([[0.0], [1.0]], [0, 1])

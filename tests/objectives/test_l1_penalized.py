@@ -41,7 +41,7 @@ def cost(x, held, down, up):
 
 
 def violation(x, gradient, held, down, up, lower=0.0, upper=math.inf):
-    """The largest left derivative of who can fall minus the smallest right one of who can rise."""
+    """The largest left derivative of variables that can decrease minus the smallest right one."""
     left = gradient + np.where(x > held, up, -down)
     right = gradient + np.where(x >= held, up, -down)
     max_left = left[x > lower].max(initial=-math.inf)
@@ -118,7 +118,7 @@ def test_every_objective(form, n):
     assert violation(result.x, gradient, held, down, up) <= 1e-6 * size
 
 
-def test_nested_l1_terms_and_negative_weights():
+def test_nested_l1_terms_and_negative_coefficients():
     Q, c, held, down, up = problem(5, 9)
     once = L1Penalized(Quadratic(Q, c), (down + 0.1, up + 0.2), held)
     twice = L1Penalized(L1Penalized(Quadratic(Q, c), (down, up), held), (0.1, 0.2), held)
@@ -129,7 +129,7 @@ def test_nested_l1_terms_and_negative_weights():
         assert a.fun == pytest.approx(b.fun, rel=1e-9)
     x = RNG.normal(size=5)
     assert once.value(x) == pytest.approx(twice.value(x))
-    # A negative weight turns buying into selling, in accounts only.
+    # A negative coefficient exchanges the two slopes in the coordinates of the solver.
     result = minimize(once, SumBox(1.0, -1.0, 1.0, coefficients=coefficients))
     derivative = (Q @ result.x + c) / coefficients
     below, above = -(down + 0.1) / coefficients, (up + 0.2) / coefficients

@@ -79,7 +79,7 @@ def test_many_variables_at_their_bounds_take_few_iterations():
 @pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize(("lower", "upper"), [(-np.inf, np.inf), (-1.0, 1.0), (0.0, 3 / 5000)])
 def test_few_rounds_with_any_bounds(lower, upper, ridge, linear):
-    """Without bounds, within wide ones or tight ones: never the steps that pairs would need."""
+    """Without bounds, or with wide or tight ones: far fewer rounds than pair steps would need."""
     F, D, c = model(5, 30, 5000, ridge, linear)
     result = minimize(FactorModel(F, D, c), SumBox(1.0, lower, upper))
     assert result.status == "optimal"
@@ -91,7 +91,7 @@ def test_few_rounds_with_any_bounds(lower, upper, ridge, linear):
 
 
 def test_a_direct_solve_is_exact_where_all_gradient_terms_vanish():
-    """Derivatives fall from 1e4 at the start to 1e-7; no rounding error of the start remains."""
+    """Derivatives decrease from 1e4 to 1e-7; rounding errors of the start do not remain."""
     F, D, _ = model(6, 30, 5000, 1e-3)
     result = minimize(FactorModel(F, D), SumBox(1.0, -1.0, 1.0))
     assert result.status == "optimal"
@@ -133,7 +133,7 @@ def test_no_direct_solve_without_a_ridge_or_with_l1_terms():
 
 
 def exact_value(F, D, c, total):
-    """The least value without bounds, by Woodbury's formula in long double."""
+    """The minimum without bounds, by the Woodbury formula in long double."""
     F, D, c = (a.astype(np.longdouble) for a in (F, np.broadcast_to(D, F.shape[1]), c))
     columns = np.vstack([F, -np.ones(F.shape[1])])  # x = -(c + columns' unknown) / D
     system = (columns / D) @ columns.T
@@ -161,7 +161,7 @@ DIAGONALS = {
 @pytest.mark.parametrize("n", [5, 150, 199, 201, 600])
 @pytest.mark.parametrize("diagonal", DIAGONALS)
 def test_diagonals_from_tiny_to_huge(diagonal, n, seed):
-    """Without bounds variables may be so large that rounding shows in the derivatives."""
+    """Without bounds, variables may be so large that rounding affects the derivatives."""
     rng = np.random.default_rng([seed, n])
     m = int(rng.integers(1, min(12, n)))
     F, _, c = model(seed, m, n, 1.0, linear=10.0 ** rng.uniform(-4, 4))
@@ -181,15 +181,15 @@ def test_diagonals_from_tiny_to_huge(diagonal, n, seed):
 
 
 def test_small_diagonals_beside_large_factors_are_not_lost():
-    """F'F + D in float64 has no trace of D, and is no convex function without bounds."""
+    """F'F + D in float64 loses D, and is then not convex without bounds."""
     F, D, c = model(7, 5, 150, 1e-12, linear=1.0)
     result = minimize(FactorModel(F, D, c), SumBox(1.0, -np.inf))
     assert result.status == "optimal"
     assert result.fun == pytest.approx(exact_value(F, D, c, 1.0), rel=1e-9)
 
 
-def test_rounding_excuses_only_solves_without_progress():
-    """A tolerance of 0 is never met, and a limit of iterations stays one."""
+def test_rounding_counts_as_optimal_only_without_progress():
+    """A tolerance of 0 is never met, and a limit on iterations is still reported."""
     F, D, c = model(8, 5, 300, 1e-6, linear=1.0)
     where = SumBox(1.0, -np.inf)
     assert minimize(FactorModel(F, D, c), where, tol=0).status == "stalled"
@@ -197,7 +197,7 @@ def test_rounding_excuses_only_solves_without_progress():
 
 
 def test_sums_of_very_many_products_round_more():
-    """100 000 variables: the last bits of Fx leave more in the gradient than those of a few do."""
+    """With 100,000 variables, rounding errors of Fx cause larger errors in the gradient."""
     for seed in (0, 2):
         F = np.random.default_rng(seed).normal(size=(50, 100_000))
         result = minimize(FactorModel(F, 1e-6), SumBox(1.0, -1.0, 1.0))

@@ -63,7 +63,7 @@ CONSTRAINTS = {
 
 
 def arrays_in(thing, depth=3):
-    """Every array that is reached by public attributes, tuples, and fields of dataclasses."""
+    """Every array that is reachable through public attributes, tuples and dataclass fields."""
     if isinstance(thing, np.ndarray):
         yield thing
     elif isinstance(thing, (tuple, list)):
@@ -102,13 +102,13 @@ def test_writing_into_arrays_does_not_change_later_solves(objective, constraint)
         assert (minimize(f, box, rule=rule).x == x).all()
         assert (minimize(OBJECTIVES[objective](), box, rule=rule).x == x).all()
     for given, before in zip((A, B, Q, *ENDS, GROUPS), first, strict=True):
-        assert (given == before).all()  # nor what was given
+        assert (given == before).all()  # nor did the arguments change
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_copies_are_read_only_too(objective):
     f = OBJECTIVES[objective]()
-    if objective == "Smooth":  # functions without a name are not pickled
+    if objective == "Smooth":  # lambdas cannot be pickled
         others = [copy.copy(f), copy.deepcopy(f)]
     else:
         others = [copy.copy(f), copy.deepcopy(f), pickle.loads(pickle.dumps(f))]
@@ -118,7 +118,7 @@ def test_copies_are_read_only_too(objective):
         assert (minimize(other, Simplex()).x == x).all()
 
 
-def test_arguments_stay_writeable():
+def test_arguments_stay_writable():
     own = Q.copy()
     minimize(Quadratic(own), Simplex())
     own[0, 0] += 1.0
@@ -142,7 +142,7 @@ def test_writing_into_the_results_of_solve_qp_and_batches_is_harmless():
 
 
 @pytest.mark.parametrize("constraint", [Simplex(), lambda t: Simplex(1.0 + 0.1 * t)])
-def test_a_path_goes_on_from_its_own_points(constraint):
+def test_a_path_continues_from_its_own_points(constraint):
     def along():
         return path(lambda t: Quadratic(Q, -t * B[:N]), constraint, over=[0.0, 1.0, 2.0])
 

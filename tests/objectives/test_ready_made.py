@@ -1,4 +1,4 @@
-"""Ready-made objectives: derivatives, domains and optima."""
+"""Built-in smooth objectives: derivatives, domains and optima."""
 
 import itertools
 import math
@@ -42,7 +42,7 @@ def mixture_value(L, weights):
 
 
 def case(name, rng, n=N, m=40):
-    """An objective, the same function in NumPy, and a box whose start is in its domain."""
+    """An objective, the same function in NumPy, and a constraint whose start is in its domain."""
     weights = rng.random(m) + 0.1
     positive = rng.random((m, n)) ** 3 + 1e-3
     box = SumBox(1.0, 0.0, np.ones(n))
@@ -138,7 +138,7 @@ def test_from_its_gradient_alone(name):
 
 
 @every
-def test_groups_weights_and_l1_terms(name):
+def test_groups_coefficients_and_l1_terms(name):
     f, _, _ = case(name, np.random.default_rng(8))
     boxes = [
         SumBox(np.array([0.5, 0.5]), 0.0, np.full(N, 0.4), groups=np.arange(N) % 2),
@@ -160,8 +160,8 @@ def test_groups_weights_and_l1_terms(name):
 
 @every
 @pytest.mark.parametrize("size", [1e-12, 1e12])
-def test_scale_free_in_the_amounts(name, size):
-    """Twice the total of everything, and data to match, is the same problem."""
+def test_scaling_the_variables_and_data_changes_nothing(name, size):
+    """Scaling the total and adapting the data gives the same problem."""
     rng = np.random.default_rng(9)
     if name == "mixture":
         L = rng.random((40, N))
@@ -261,7 +261,7 @@ def test_scaled_grams(seed):
     assert (product == product.T).all()
 
 
-# ----------------------------------------------------------------------------- what each is for
+# ------------------------------------------------------------------- properties of each objective
 
 
 def test_proportions_are_those_of_em():
@@ -282,7 +282,7 @@ def test_proportions_are_those_of_em():
     assert abs(result.sum_multiplier + 1) < 1e-9
 
 
-def test_tiny_likelihoods_are_no_trouble():
+def test_tiny_likelihoods():
     """Rows of any size; subnormal numbers count as 0."""
     rng = np.random.default_rng(2)
     L = rng.random((200, 8)) + 0.01
@@ -303,7 +303,7 @@ def test_weights_stand_for_repeated_rows():
     repeated = minimize(MixtureLikelihood(np.repeat(L, times, axis=0)), Simplex(), tol=1e-10)
     weighted = minimize(MixtureLikelihood(L, times / times.sum()), Simplex(), tol=1e-10)
     assert np.abs(repeated.x - weighted.x).max() < 1e-9
-    L[times == 0] = 0  # what does not count may be impossible
+    L[times == 0] = 0  # rows with weight 0 may have likelihood 0
     assert np.isfinite(MixtureLikelihood(L, times).value(np.full(5, 0.2)))
 
 
@@ -321,8 +321,8 @@ def test_outside_the_domain_is_infinite_and_steps_stay_inside():
     assert RiskParity(np.eye(2)).value([1.0, 0.0]) == math.inf
 
 
-def test_a_sample_is_a_start_only():
-    """More rows than are looked at first: the same optimum, whatever the sample was."""
+def test_starting_from_a_sample_does_not_change_the_optimum():
+    """With more rows than the sample has, the optimum is that of all rows."""
     rng = np.random.default_rng(4)
     L = rng.random((12_000, 100)) ** 6
     L[5] = 0
@@ -392,14 +392,14 @@ def test_nearly_collinear_regressors_lose_no_digits(A):
 
 
 def test_collinear_regressors_are_refused():
-    for apart in (0.0, 2.0**-52):  # as far as rounding lets us see
+    for apart in (0.0, 2.0**-52):  # collinear up to rounding
         A = np.array([[1.0, 1.0], [1.0, 1.0 + apart], [1.0, 1.0 - apart]])
         with pytest.raises(ValueError, match="x0"):
             minimize(DOptimal(A), Simplex())
 
 
 def exact_value_and_gradient(name, data, x):
-    """The same in fractions, but for logarithms, of which 40 digits are kept."""
+    """The same in fractions, with 40 digits for logarithms."""
     A, b = data
     x = [Fraction(float(v)) for v in x]
     rows = [[Fraction(float(a)) for a in row] for row in A]
@@ -428,7 +428,7 @@ def logarithm(value):
 
 
 def largest_gain(gradient, x):
-    """The Frank-Wolfe gap over the simplex, with the sum that x has."""
+    """The Frank-Wolfe gap over the simplex scaled to the sum of x."""
     x = [Fraction(float(v)) for v in x]
     return sum(g * v for g, v in zip(gradient, x, strict=True)) - min(gradient) * sum(x)
 
@@ -462,8 +462,8 @@ def test_bounds_include_rounding_errors(name, decades):
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-9, 1e-14])
-def test_small_returns_keep_the_digits_of_growth(size):
-    """log(1 + v) with the digits of v."""
+def test_growth_of_small_returns_is_accurate(size):
+    """log(1 + v) keeps the digits of v."""
     R = size * np.random.default_rng(1).normal(size=(20, 5))
     x = np.full(5, 0.2)
     exact = exact_value_and_gradient("growth", (R, np.full(20, 0.05)), x)[0]
@@ -480,7 +480,7 @@ def test_noise_in_values_that_nearly_vanish_is_no_progress():
     assert result.status == Status.OPTIMAL, result.message
 
 
-def test_a_verdict_in_doubt_is_not_called_optimal():
+def test_a_result_in_doubt_is_not_called_optimal():
     """Scores that cancel leave rounding errors above the tolerance."""
     scores = Logistic([[-72.0, -5.6], [25.0, 30.0]], [1, 0])
     result = minimize(scores, SumBox(16796.536976628056, 0.0), tol=1e-12)
@@ -499,7 +499,7 @@ def test_risk_contributions_are_the_budgets():
     assert np.allclose(result.x * (Q @ result.x), budgets, rtol=1e-8)
 
 
-def test_counts_of_a_known_mix_give_it_back():
+def test_counts_of_a_known_mixture_recover_it():
     A = np.random.default_rng(8).random((50, 4))
     x = np.array([0.1, 0.0, 0.6, 0.3])
     result = minimize(KLDivergence(A, A @ x), Simplex(), tol=1e-12)
@@ -547,7 +547,7 @@ def test_named_rules_still_run(name):
 
 @pytest.mark.parametrize("by", [1e-6, 1.0, 1e6])
 def test_a_vanishing_gradient_is_compared_with_its_canceling_terms(by):
-    """With columns of one sum the multiplier of a divergence is 0, and so is its gradient."""
+    """If all columns have the same sum, the multiplier of a divergence and its gradient are 0."""
     rng = np.random.default_rng(0)
     A = rng.random((300, 12)) ** 4
     A /= A.sum(axis=0)
@@ -557,7 +557,7 @@ def test_a_vanishing_gradient_is_compared_with_its_canceling_terms(by):
     assert np.abs(result.gradient[result.x > 0]).max() <= 1e-8 * by
 
 
-def test_labels_that_are_missing_are_no_kind_of_their_own():
+def test_missing_labels_are_refused():
     scores = np.arange(6.0).reshape(3, 2)
     with pytest.raises(ValueError, match=r"y\[1\] is NaN"):
         pairstep.Logistic(scores, [0.0, math.nan, 0.0])

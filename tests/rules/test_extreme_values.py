@@ -15,7 +15,7 @@ from oracles import EPS, Case, cases
 from pairstep import propose
 from pairstep.rules import RULES, specification
 
-TINY = 5e-324  # the smallest number there is
+TINY = 5e-324  # the smallest positive number
 EXAMPLES = 40
 FORMS = {"native": propose, "numpy": specification}
 GUIDED = [name for name, rule in RULES.items() if rule.guided]
@@ -34,7 +34,7 @@ slacks = st.one_of(st.just(0.0), st.just(math.inf), st.just(0.5), sizes)
 def any_case(draw, most=50):
     """A point with derivatives, bounds, constants and a step size of any magnitude."""
     n = draw(st.integers(1, most))
-    # Few different numbers give ties; many of one size give the ordinary case.
+    # A few distinct numbers give ties; many of one size give the ordinary case.
     derivative, slack, constant = (
         draw(st.one_of(st.lists(kind, min_size=1, max_size=3).map(st.sampled_from), st.just(kind)))
         for kind in (derivatives, slacks, sizes)
@@ -52,7 +52,7 @@ def ask(form, rule, case, k=0):
 
 
 def width(case, rule, i, j):
-    """Of the rule's model d gap - width d^2 / (2 alpha) of a pair."""
+    """The width in the rule's model d gap - width d^2 / (2 alpha) of a pair."""
     norm_is_weighted = RULES[rule].weighted or RULES[rule].curved
     one, other = (Fraction(case.lipschitz[k]) if norm_is_weighted else Fraction(1) for k in (i, j))
     if RULES[rule].one_norm:
@@ -76,15 +76,15 @@ def exact_gain(case, rule, i, j):
     return amount * gap * (1 - amount / (2 * full))
 
 
-def tradeable(case):
+def improving_pairs(case):
     """Return the pairs that gain, the decreasing variable first."""
-    left_derivative, right_derivative = np.flatnonzero(case.down > 0), np.flatnonzero(case.up > 0)
-    return [(i, j) for i, j in itertools.product(left_derivative, right_derivative)
+    down, up = np.flatnonzero(case.down > 0), np.flatnonzero(case.up > 0)
+    return [(i, j) for i, j in itertools.product(down, up)
             if case.gradient[i] > case.gradient[j]]  # fmt: skip
 
 
 def unit_of_gain(case, rule, pairs):
-    """The widest gap times the largest amount that anyone may trade."""
+    """The widest gap times the largest amount that a pair can exchange."""
     gap = max(Fraction(case.gradient[i]) - Fraction(case.gradient[j]) for i, j in pairs)
     slack = min(
         max(exact(case.down[i]) for i, _ in pairs), max(exact(case.up[j]) for _, j in pairs)
@@ -95,10 +95,10 @@ def unit_of_gain(case, rule, pairs):
 
 
 def comparable(case, rule, pairs):
-    """Whether the numbers of the case are within some 2^500 of each other, where it matters."""
+    """Whether the relevant numbers of the case are within about 2^500 of each other."""
     spread = np.log2(case.lipschitz.max()) - np.log2(case.lipschitz.min())
     best = max(exact_gain(case, rule, i, j) for i, j in pairs)
-    return spread < 500 and best > unit_of_gain(case, rule, tradeable(case)) / 2**500
+    return spread < 500 and best > unit_of_gain(case, rule, improving_pairs(case)) / 2**500
 
 
 def assert_contract(form, rule, case, step):
@@ -126,11 +126,11 @@ def assert_contract(form, rule, case, step):
 def test_a_step_keeps_its_contract(form, case, rule, k):
     step = ask(form, rule, case, k)
     what = assert_contract(form, rule, case, step)
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if not pairs:
         assert not len(step.indices), what
     elif RULES[rule].guided and not len(step.indices):
-        # No step is right only where the widest gap gives less than the smallest number.
+        # An empty step is right only if the largest decrease is below the smallest number.
         i = max((i for i, _ in pairs), key=lambda i: case.gradient[i])
         j = min((j for _, j in pairs), key=lambda j: case.gradient[j])
         assert exact_amount(case, rule, i, j)[2] <= 4 * Fraction(TINY), what
@@ -140,7 +140,7 @@ def test_a_step_keeps_its_contract(form, case, rule, k):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=any_case(most=8), rule=st.sampled_from(["gs-q", "gs-q-lipschitz", "libsvm"]))
 def test_the_best_pair_in_exact_arithmetic(form, case, rule):
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if rule == "libsvm" and pairs:
         max_left = max(case.gradient[i] for i, _ in pairs)
         pairs = [(i, j) for i, j in pairs if case.gradient[i] == max_left]
@@ -166,7 +166,7 @@ def exact_duality_gap(case, rule, step):
     weighted = RULES[rule].weighted
     weight = [Fraction(math.sqrt(L)) if weighted else Fraction(1) for L in case.lipschitz.tolist()]
     g, alpha = [Fraction(p) for p in case.gradient.tolist()], Fraction(case.alpha)
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     steepest = max((g[i] - g[j]) / (weight[i] + weight[j]) for i, j in pairs)
     down = [min(exact(case.down[k]), alpha * steepest / weight[k]) for k in range(n)]
     up = [min(exact(case.up[k]), alpha * steepest / weight[k]) for k in range(n)]
@@ -190,11 +190,11 @@ def exact_duality_gap(case, rule, step):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=any_case(most=7), rule=st.sampled_from(["gs-1", "gs-1-lipschitz"]))
 def test_steepest_descent_in_exact_arithmetic(form, case, rule):
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     if not pairs or not comparable(case, rule, pairs):
         return
     step = ask(form, rule, case)
-    # A few of the smallest number are too coarse to be optimal; so is what must be cut to a number.
+    # Multiples of the smallest number are too coarse to be optimal, and so are rounded amounts.
     if not len(step.indices) or not 1e-290 < np.abs(step.delta).min() < 1e300:
         return
     # The steepest pair, by which the gap is measured, may be at a tiny distance from its bound.
@@ -214,10 +214,10 @@ def test_native_and_numpy_gain_the_same(case, rule):
         return  # equal ratios: several walks are right
     native, numpy = ask(propose, rule, case), ask(specification, rule, case)
     what = f"{rule}: {native} and {numpy} for {case!r}"
-    pairs = tradeable(case)
+    pairs = improving_pairs(case)
     slacks = np.concatenate([case.down, case.up])
     if (slacks[slacks > 0] < 1e-290).any():
-        return  # which of them are nothing is a matter of units
+        return  # which of them round to 0 depends on the units
     if pairs and comparable(case, rule, pairs) and 1e-290 < numpy.decrease < 1e300:
         assert native.decrease == pytest.approx(numpy.decrease, rel=1e-7), what
 
@@ -285,7 +285,7 @@ def test_a_coordinate_is_in_a_step_once():
 
 
 def test_a_curvature_too_large_for_a_number(instruction_set):
-    """A variable without gain must not hide the one that gains, nor cause a read out of range."""
+    """A variable without gain must neither hide one with gain nor cause a read out of range."""
     n = 256
     gradient, lipschitz = np.zeros(n), np.full(n, 1.7e308)
     gradient[[3, 200]] = 1.0, -1.0

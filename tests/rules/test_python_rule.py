@@ -82,7 +82,7 @@ def test_a_function_gets_one_group_and_its_l1_terms():
     )
     assert result.status == "stalled"
     first, second = seen
-    assert first.left.tolist() == [0.0, 0.0, 4.0]  # gradient -+ weight
+    assert first.left.tolist() == [0.0, 0.0, 4.0]  # gradient -+ L1 coefficient
     assert first.left_derivative.tolist() == [-np.inf, 0.0, 4.0]  # the first is at its bound
     assert first.right_derivative.tolist() == [0.0, 2.0, 4.0]
     assert first.max_decrease.tolist() == [0.0, 0.25, 0.5]
@@ -105,7 +105,7 @@ def test_a_function_sees_the_constants_where_they_are_known():
 
 
 def test_the_step_is_taken_in_the_best_group():
-    """Three groups, of which the last offers most."""
+    """Of three groups, the last one has the largest decrease."""
     visited = []
 
     def offer(coordinates, alpha):
@@ -131,22 +131,22 @@ def test_a_step_that_increases_the_model_is_not_taken():
         assert result.x == pytest.approx([1 / 3] * 3)
 
 
-def moves(indices, delta, decrease=1.0):
+def step_of(indices, delta, decrease=1.0):
     return Step(np.array(indices), np.array(delta), decrease)
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (moves([0, 3], [-0.1, 0.1]), ["index 3", "3 coordinates"]),
-        (moves([-1, 1], [-0.1, 0.1]), ["index -1", "3 coordinates"]),
-        (moves([1, 1], [-0.1, 0.1]), ["index 1 twice"]),
-        (moves([0, 1], [-0.1, 0.2]), ["sum to 0", "0.1", "0.3"]),
-        (moves([0, 1], [-0.5, 0.5]), ["-0.5", "index 0", "at most 0.333"]),
-        (moves([0, 1], [0.5, -0.5]), ["-0.5", "index 1", "at most 0.333"]),
-        (moves([0, 1], [np.nan, 0.1]), ["NaN or infinite"]),
-        (moves([0, 1], [-0.1, 0.1], np.nan), ["NaN or infinite"]),
-        (moves([0, 1, 2], [-0.1, 0.1]), ["one delta per index", "(3,)", "(2,)"]),
+        (step_of([0, 3], [-0.1, 0.1]), ["index 3", "3 coordinates"]),
+        (step_of([-1, 1], [-0.1, 0.1]), ["index -1", "3 coordinates"]),
+        (step_of([1, 1], [-0.1, 0.1]), ["index 1 twice"]),
+        (step_of([0, 1], [-0.1, 0.2]), ["sum to 0", "0.1", "0.3"]),
+        (step_of([0, 1], [-0.5, 0.5]), ["-0.5", "index 0", "at most 0.333"]),
+        (step_of([0, 1], [0.5, -0.5]), ["-0.5", "index 1", "at most 0.333"]),
+        (step_of([0, 1], [np.nan, 0.1]), ["NaN or infinite"]),
+        (step_of([0, 1], [-0.1, 0.1], np.nan), ["NaN or infinite"]),
+        (step_of([0, 1, 2], [-0.1, 0.1]), ["one delta per index", "(3,)", "(2,)"]),
     ],
 )
 def test_invalid_steps_are_refused(answer, words):
@@ -169,7 +169,7 @@ def test_indices_must_be_whole_numbers():
     with pytest.raises(TypeError, match="integers as indices"):
         minimize(
             Quadratic(np.diag([1.0, 2.0])), Simplex(),
-            rule=lambda a, alpha: moves([0.0, 1.0], [-0.1, 0.1]),
+            rule=lambda a, alpha: step_of([0.0, 1.0], [-0.1, 0.1]),
         )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from oracles import (
 from pairstep import _core, propose
 from pairstep.rules import RULES, specification
 
-# The norm of each rule's model, as the issue states it.
+# The norm of each rule's model.
 NORM = {
     "random": "2",
     "random-lipschitz": "L2",
@@ -49,29 +49,29 @@ both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def asked(form, seed, count, **kind):
-    """Cases for one form of a rule; NumPy, slower and compared with the native form, has fewer."""
+    """Cases for one form of a rule; fewer for NumPy, which is slower."""
     return cases(seed, count if form is propose else count // 4, **kind)
 
 
 def ask(form, rule, case, k=0):
-    """The rule's move as a full vector, and its decrease; the k-th question of an unguided rule."""
+    """The rule's step as a full vector, and its decrease; the k-th draw of a random rule."""
     positional, named = case.arguments(weighted=NORM[rule].startswith("L"))
     if rule == "cyclic":
         named["turn"] = k
     if rule.startswith("random"):
         named["rng"] = k
-    move = form(rule, *positional, **named)
-    assert move.indices.dtype == np.int64
-    assert move.delta.dtype == np.float64
-    assert len(move.indices) == len(move.delta)
-    assert len(set(move.indices.tolist())) == len(move.indices), f"{rule}: {move} for {case!r}"
+    step = form(rule, *positional, **named)
+    assert step.indices.dtype == np.int64
+    assert step.delta.dtype == np.float64
+    assert len(step.indices) == len(step.delta)
+    assert len(set(step.indices.tolist())) == len(step.indices), f"{rule}: {step} for {case!r}"
     delta = np.zeros(case.n)
-    delta[move.indices] = move.delta
-    return delta, move.decrease
+    delta[step.indices] = step.delta
+    return delta, step.decrease
 
 
 def pair_of(delta):
-    """The two ends of a move of a pair."""
+    """The two variables of a pair step."""
     (i,), (j,) = np.flatnonzero(delta < 0), np.flatnonzero(delta > 0)
     return int(i), int(j)
 
@@ -98,7 +98,7 @@ def test_a_step_keeps_its_contract(rule, form):
             assert bool(delta.any()) != case.is_optimal, what
 
 
-# ------------------------------------------------------------------ what each rule is to choose
+# ------------------------------------------------------------------ the selection of each rule
 
 
 @both_forms
@@ -222,7 +222,7 @@ def test_libsvm_pairs_the_largest_derivative_with_the_best_partner(form):
 
 @pytest.mark.parametrize("spread", [0, 3, 40])
 def test_libsvm_takes_the_step_of_its_specification(spread, instruction_set):
-    """Ties included, whatever the curvatures are and wherever in a vector the best one lies."""
+    """Including ties, for any curvatures and any position of the best variable in a vector."""
     rng = np.random.default_rng(12)
     for n in [*range(2, 70), 255, 256, 257, 1000]:
         gradient = rng.integers(-3, 4, n) * 0.5
@@ -239,13 +239,13 @@ def test_libsvm_takes_the_step_of_its_specification(spread, instruction_set):
 def test_libsvm_without_constants_takes_them_all_as_1(form):
     for case in asked(form, seed=11, count=400):
         positional, named = case.arguments(weighted=False)
-        move = form("libsvm", *positional, **named)
+        step = form("libsvm", *positional, **named)
         equal = form("libsvm", *positional, **named, lipschitz=np.ones(case.n))
-        assert move.decrease == equal.decrease
-        assert np.array_equal(move.indices, equal.indices)
+        assert step.decrease == equal.decrease
+        assert np.array_equal(step.indices, equal.indices)
 
 
-# ------------------------------------------------------------------ hard cases, met by chance
+# ------------------------------------------------------------------ hard cases found at random
 
 HARD = {
     # Variables 0 and 2 tie for the largest ratio, and the tie cannot be computed exactly.
@@ -310,11 +310,11 @@ def test_hard_cases(case, rule, form):
         assert gap <= 1e-9 * decrease + rounding
 
 
-# ------------------------------------------------------------------ unguided rules
+# ------------------------------------------------------------------ random and cyclic rules
 
 
 def free_case(n, rng=0):
-    """No bounds and no ties, so that every pair gains and shows itself by its move."""
+    """No bounds and no ties, so every pair improves and its step identifies it."""
     rng = np.random.default_rng(rng)
     unbounded = np.full(n, np.inf)
     return Case(
@@ -323,7 +323,7 @@ def free_case(n, rng=0):
 
 
 def pairs_drawn(form, rule, case, count):
-    """How often each unordered pair comes up."""
+    """How often each unordered pair is selected."""
     positional, named = case.arguments(weighted=NORM[rule].startswith("L"))
     rng = np.random.default_rng(12)
     pairs = itertools.combinations(range(case.n), 2)
@@ -359,16 +359,16 @@ def test_random_lipschitz_draws_in_proportion_to_the_constants(form):
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9])
 def test_cyclic_visits_every_pair_in_a_period(n, form):
     case = free_case(n)
-    moves = [ask(form, "cyclic", case, turn)[0] for turn in range(n * (n // 2))]
-    visited = {tuple(np.flatnonzero(delta).tolist()) for delta in moves}
+    steps = [ask(form, "cyclic", case, turn)[0] for turn in range(n * (n // 2))]
+    visited = {tuple(np.flatnonzero(delta).tolist()) for delta in steps}
     assert visited == set(itertools.combinations(range(n), 2))
     again, _ = ask(form, "cyclic", case, n * (n // 2))
-    assert np.array_equal(again, moves[0])
+    assert np.array_equal(again, steps[0])
 
 
 @both_forms
 @pytest.mark.parametrize("rule", UNGUIDED)
-def test_an_unguided_pair_makes_its_best_exchange(rule, form):
+def test_a_random_pair_takes_its_best_step(rule, form):
     weighted = NORM[rule] == "L2"
     for k, case in enumerate(asked(form, seed=13, count=1500)):
         delta, decrease = ask(form, rule, case, k)
@@ -434,7 +434,7 @@ def test_an_unknown_instruction_set_is_refused():
 
 
 def assert_best(rule, case):
-    """The move of an exact rule is the best there is."""
+    """Check that the step of an exact rule is the best one."""
     delta, decrease = ask(propose, rule, case)
     if rule.startswith("gs-q"):
         gains = pair_gains(case, pair_curvature(case, weighted="lipschitz" in rule))
@@ -518,13 +518,13 @@ CROWDS = ["any", "decreasing before increasing", "the best last", "one can decre
 @pytest.mark.parametrize("kind", CROWDS)
 @pytest.mark.parametrize("rule", [*EXACT, "gs-1-ratio"])
 def test_many_variables(rule, kind):
-    """Sizes about those at which a rule drops, samples or selects."""
+    """Sizes near the limits at which a rule prunes, samples or selects."""
     rng = np.random.default_rng(19)
     for n in (31, 32, 33, 64, 65, 127, 129, 511, 512, 513, 1023, 1025, 1100):
         case = crowd(rng, n, kind)
         if rule != "gs-1-ratio":
             assert_best(rule, case)
-        elif kind != "ties":  # there several walks are right
+        elif kind != "ties":  # with ties several walks are right
             assert_same_move(rule, case, ask(propose, rule, case), ask(specification, rule, case))
 
 

@@ -39,7 +39,7 @@ def value(A, b, x, ridge=0.0):
 
 
 def assert_columns(A, B, batch, total=1.0, lower=0.0, upper=np.inf, ridge=0.0, tol=1e-8):
-    """Everything recomputed here, column by column."""
+    """Recompute and check everything, column by column."""
     n = A.shape[1]
     assert batch.x.shape == (B.shape[1], n)
     for field in (batch.fun, batch.status, batch.n_iter, batch.kkt_violation):
@@ -182,7 +182,7 @@ def hard_batch(count):
 
 @pytest.mark.unsanitized
 def test_time_limit_is_kept():
-    """Of the whole call, repairs included, and also within one slab of columns."""
+    """For the whole call, including second solves, and within one slab of columns."""
     matrix, right = hard_batch(1500)
     began = time.perf_counter()
     batch = simplex_lstsq(matrix, right, time_limit=0.3, lower=-1.0, upper=1.0)
@@ -194,8 +194,8 @@ def test_time_limit_is_kept():
 
 
 @pytest.mark.unsanitized
-def test_time_limit_holds_for_the_repairs_together():
-    """Columns that rounding keeps above a tolerance of 0 are solved again, one by one."""
+def test_time_limit_holds_for_all_second_solves_together():
+    """Columns that cannot reach a tolerance of 0 are solved again, one by one."""
     rng = np.random.default_rng(5)
     matrix, right = rng.normal(size=(50, 40)), rng.normal(size=(50, 2000))
     began = time.perf_counter()
@@ -233,7 +233,7 @@ def test_same_bits_for_any_number_of_threads(shape):
     assert run(script, 1) == run(script, 2) == run(script, 2)
 
 
-def test_threads_honour_the_environment(monkeypatch):
+def test_threads_respect_the_environment(monkeypatch):
     cores = len(os.sched_getaffinity(0))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert 1 <= threads.available() <= cores
@@ -244,7 +244,7 @@ def test_threads_honour_the_environment(monkeypatch):
         assert threads.available() == expected, given
 
 
-def test_threads_honour_affinity():
+def test_threads_respect_affinity():
     script = """
         import os
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -256,7 +256,7 @@ def test_threads_honour_affinity():
     assert run(script) == "1"
 
 
-def test_batches_side_by_side_in_threads():
+def test_concurrent_batches():
     from concurrent.futures import ThreadPoolExecutor
 
     expected = simplex_lstsq(A, B).x
@@ -294,7 +294,7 @@ def test_interrupt_is_answered_promptly():
         child.wait()
 
 
-def test_batch_result_is_one():
+def test_a_matrix_of_right_hand_sides_gives_a_batch_result():
     assert isinstance(simplex_lstsq(A, B), pairstep.BatchResult)
     assert isinstance(simplex_lstsq(A, B[:, 0]), pairstep.Result)
     assert isinstance(simplex_lstsq(A, B[:, :1]), pairstep.BatchResult)

@@ -20,12 +20,12 @@ NAMES = [f"v{k}" for k in range(N)]
 
 
 def optimum(P, q, G=None, h=None, A=None, b=None, lb=None, ub=None):
-    """By a solver that knows nothing of sums."""
+    """The optimum by a general solver."""
     n = len(q)
     constraints = []
     for matrix, right, low in ((A, b, b), (G, h, -np.inf)):
         if matrix is not None:
-            asks = np.atleast_2d(matrix).any(axis=1) & np.isfinite(right)  # SLSQP wants no others
+            asks = np.atleast_2d(matrix).any(axis=1) & np.isfinite(right)  # SLSQP needs this
             ends = (np.broadcast_to(end, len(asks))[asks] for end in (low, right))
             constraints.append(scipy.optimize.LinearConstraint(np.atleast_2d(matrix)[asks], *ends))
     bounds = scipy.optimize.Bounds(
@@ -125,7 +125,7 @@ def test_sums_of_ones_stay_exact():
     assert constraint.groups is None
 
 
-def test_rows_of_rounding_are_multiples():
+def test_rows_that_are_multiples_up_to_rounding():
     row = np.full(N, 0.1) * 3
     _, constraint = from_qp(P, q, G=np.vstack([row, -np.full(N, 0.3)]), h=[0.3, 0.0])
     assert constraint.total == pytest.approx((0.0, 1.0))
@@ -217,19 +217,19 @@ def test_problems_of_another_form_are_explained(name):
 
 
 def test_rows_and_variables_are_called_by_their_labels():
-    labelled = pd.DataFrame(P, NAMES, NAMES)
+    labeled = pd.DataFrame(P, NAMES, NAMES)
     G = pd.DataFrame(rows([1, 3]), index=["tech"], columns=NAMES)
     with pytest.raises(
         ValueError, match=r"row 'tech' of G is not supported.* variable 'v1' with row 0"
     ):
-        from_qp(labelled, q, G, [0.5], rows([0, 1]), [1.0])
+        from_qp(labeled, q, G, [0.5], rows([0, 1]), [1.0])
     with pytest.raises(ValueError, match="labels of h and G differ: 'tech' is not in h"):
-        from_qp(labelled, q, G, pd.Series([0.5], ["energy"]))
+        from_qp(labeled, q, G, pd.Series([0.5], ["energy"]))
     with pytest.raises(ValueError, match="labels of G and P differ: 'v0' is not in G"):
-        from_qp(labelled, q, G.rename(columns={"v0": "w"}), [0.5])
+        from_qp(labeled, q, G.rename(columns={"v0": "w"}), [0.5])
 
 
-def test_a_matrix_that_makes_no_quadratic():
+def test_an_invalid_matrix_is_refused():
     with pytest.raises(ValueError, match=r"P and q, as Q and c of .*: Q must be symmetric"):
         from_qp(np.triu(np.ones((3, 3))), np.zeros(3))
     with pytest.raises(ValueError, match=r"P and q, .*: c must have length 3, got 2"):

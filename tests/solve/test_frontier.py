@@ -1,6 +1,6 @@
 """The efficient frontier: every portfolio has the lowest risk for its return.
 
-Shown by linear programming: with gradient Qx no feasible portfolio of the same return is below x.
+A linear program checks it: no feasible portfolio of the same return is below x along the gradient.
 """
 
 import math
@@ -90,8 +90,8 @@ def test_the_tradeoff_equals_that_of_the_path():
         assert x == pytest.approx(result.x, abs=1e-6)
 
 
-def test_between_two_corners_there_is_nothing_to_solve():
-    """Two assets: one straight line, on which every portfolio is had by interpolation."""
+def test_portfolios_between_two_corners_are_interpolated():
+    """Two assets: every portfolio is on one straight line."""
     frontier = efficient_frontier(np.diag([1.0, 2.0]), [0.0, 1.0], target_return=[0.5, 0.75])
     assert frontier.x == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]), abs=4 * EPS)
     assert frontier.tradeoff == pytest.approx([0.5, 1.25])
@@ -153,13 +153,13 @@ def test_bad_input():
         efficient_frontier(FACTORS, MEAN)
 
 
-def test_least_risk_is_where_it_begins():
+def test_the_frontier_starts_at_minimum_risk():
     frontier = efficient_frontier(Q, MEAN, n_points=1)
     assert frontier.x[0] == pytest.approx(minimize(Quadratic(Q), Simplex()).x, abs=1e-8)
 
 
 def largest_return_at_the_risk_of(x, factors, mean, lower=0.0, upper=None):
-    """By linear programming: a portfolio has the risk of x exactly if it has its factors."""
+    """By linear programming: a portfolio has the risk of x exactly if it has the same factors."""
     found = scipy.optimize.linprog(
         -mean,
         A_eq=np.vstack([factors, np.ones(len(mean))]),
@@ -177,7 +177,7 @@ def largest_return_at_the_risk_of(x, factors, mean, lower=0.0, upper=None):
         (np.zeros((3, 3)), [0.0, 2.0, 1.0], [0.0, 1.0, 0.0]),
     ],
 )
-def test_of_several_portfolios_of_least_risk_the_first_has_the_largest_return(covariance, mean, x):
+def test_the_first_portfolio_has_the_largest_return_at_minimum_risk(covariance, mean, x):
     risk = math.sqrt(np.array(x) @ covariance @ x)
     for options in ({"target_risk": risk}, {"n_points": 1}):
         found = efficient_frontier(covariance, mean, **options)
@@ -189,7 +189,7 @@ def test_of_several_portfolios_of_least_risk_the_first_has_the_largest_return(co
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("form", ["matrix", "factors"])
 def test_no_portfolio_of_a_sample_covariance_is_dominated(form, seed):
-    """Fewer observations than assets, some of them alike: many portfolios have the least risk."""
+    """With fewer observations than assets, many portfolios have minimum risk."""
     rng = np.random.default_rng(seed)
     n, observations = 24, int(rng.integers(3, 20))
     factors = rng.integers(-3, 4, (observations, n)).astype(float)
@@ -205,7 +205,7 @@ def test_no_portfolio_of_a_sample_covariance_is_dominated(form, seed):
     for k, x in enumerate(frontier.x):
         derivative = factors.T @ (factors @ x)
         least_return = frontier.expected_return[k] - 1e-10
-        found = scipy.optimize.linprog(  # of at least this return, none has less risk
+        found = scipy.optimize.linprog(  # no portfolio with at least this return has less risk
             derivative, A_ub=[-mean], b_ub=[-least_return], A_eq=[np.ones(n)], b_eq=[1.0],
             bounds=(lower, upper),
         )  # fmt: skip
@@ -213,7 +213,7 @@ def test_no_portfolio_of_a_sample_covariance_is_dominated(form, seed):
 
 
 def test_a_sample_covariance_takes_few_iterations(monkeypatch):
-    """The first trade-off is in the units of the risk, also where the least risk is 0."""
+    """The first trade-off has the units of the risk, also if the minimum risk is 0."""
     made = []
 
     def counted(*arguments, **options):
@@ -256,7 +256,7 @@ def test_an_indefinite_covariance_is_refused():
     correlation = np.sign(correlation) * np.sqrt(np.abs(correlation))  # pair by pair
     with pytest.raises(ValueError, match=words):
         efficient_frontier(correlation, rng.standard_normal(40))
-    # Minus squared distances are convex where the sum is fixed; their variances are negative.
+    # Negative squared distances are convex for a fixed sum, but their variances are negative.
     places = np.array([0.0, 1.0, 3.0])
     with pytest.raises(ValueError, match=words):
         efficient_frontier(-((places[:, None] - places) ** 2), [0.1, 0.2, 0.3])

@@ -309,7 +309,7 @@ def test_smooth_under_every_constraint(name, lipschitz):
 
 @pytest.mark.parametrize("rule", ["gs-s", "gs-q-lipschitz", "gs-1-lipschitz", "ratio"])
 @pytest.mark.parametrize("name", [name for name in CONSTRAINTS if "range" not in name])
-def test_constants_follow_their_variables_into_groups_and_weights(name, rule, monkeypatch):
+def test_constants_follow_their_variables_into_groups_and_coefficients(name, rule, monkeypatch):
     """The same function with the same constants, once given and once computed: the same steps."""
     monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
     constraint, f = SumBox(**CONSTRAINTS[name]), LeastSquares(A * np.logspace(-1, 1, N), B)
@@ -387,7 +387,7 @@ def test_optimal_where_everything_is_at_a_bound():
     assert result.x.tolist() == [1.0, 1.0, 1.0]
     assert result.kkt_violation == 0.0
     assert result.suboptimality_bound == 0.0
-    assert result.sum_multiplier >= 4.0  # of any down-price
+    assert result.sum_multiplier >= 4.0  # at least every left derivative
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-10])
@@ -403,14 +403,14 @@ def test_the_tolerance_is_relative_to_the_terms_of_the_gradient(tol):
 
 
 def slow_quadratic(n=60):
-    """Takes a greedy rule many thousands of iterations."""
+    """A quadratic that takes a greedy rule many thousands of iterations."""
     rng = np.random.default_rng(4)
     basis, _ = np.linalg.qr(rng.normal(size=(n, n)))
     return Quadratic((basis * np.logspace(0, 7, n)) @ basis.T, rng.normal(size=n))
 
 
 def readable(objective):
-    """The same function from callables, which the readable loop solves."""
+    """The same function from callables, for the reference solver."""
     return Smooth(objective.value, objective.gradient, lipschitz=objective.lipschitz)
 
 
@@ -420,7 +420,7 @@ FREE = SumBox(0.0, -np.inf)
 
 
 @both_solvers
-def test_max_iter_is_kept_to(solver):
+def test_max_iter_is_respected(solver):
     for count in (0, 1, 7, 100):
         result = minimize(solver(slow_quadratic()), FREE, rule="gs-s", step="1/L2", max_iter=count)
         assert result.status is Status.MAX_ITER
@@ -431,7 +431,7 @@ def test_max_iter_is_kept_to(solver):
 
 @pytest.mark.unsanitized
 @both_solvers
-def test_time_limit_is_kept_to(solver):
+def test_time_limit_is_respected(solver):
     began = time.perf_counter()
     result = minimize(
         solver(slow_quadratic()), FREE, rule="gs-s", step="1/L2", tol=0, time_limit=0.15,
@@ -484,7 +484,7 @@ def test_the_callback_is_called_after_every_iteration(solver):
 
 
 @both_solvers
-def test_the_callback_gets_points_of_its_own(solver):
+def test_the_callback_gets_copies_of_points(solver):
     seen = []
     minimize(
         solver(slow_quadratic()), FREE, rule="gs-s", step="1/L2", max_iter=5,
@@ -525,7 +525,7 @@ def test_a_callback_does_not_change_the_solve(solver):
 )
 @pytest.mark.parametrize("step", ["auto", "exact", "backtracking", "1/L2"])
 def test_stalled_where_rounding_ends_progress(rule, step):
-    """With tol = 0 a solve ends all the same, at an excellent point."""
+    """With tol = 0 a solve still ends, very close to the optimum."""
     p = problem(*SQUARES, N, **CONSTRAINT)
     result = minimize(
         Quadratic(H, -A.T @ B), SumBox(**CONSTRAINT), rule=rule, step=step, tol=0, seed=0
@@ -717,12 +717,12 @@ def test_the_start_is_where_the_solve_begins():
     assert sum_error_in_ulps(result.x, 1.0) == 0
 
 
-# ------------------------------------------------------------------ hard problems, met by chance
+# ------------------------------------------------------------------ hard problems found at random
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_one_row_makes_all_ratios_tie(rule):
-    """With one row, all pairs of opposite sign have one (g_i - g_j) / (sqrt L_i + sqrt L_j)."""
+    """With one row, (g_i - g_j) / (sqrt L_i + sqrt L_j) is equal for all pairs of opposite sign."""
     rng = np.random.default_rng(8)
     for _ in range(20):
         f = LeastSquares(rng.normal(size=(1, 8)), rng.normal(size=1))
@@ -772,7 +772,7 @@ SLOW_TO_A_BOUND = {
         ["1/L2", "lipschitz", "backtracking"], ["native", "readable"],
     ),
 )  # fmt: skip
-def test_a_variable_on_its_way_to_a_bound_gets_there(name, rule, step, solver):
+def test_a_variable_that_approaches_a_bound_reaches_it(name, rule, step, solver):
     """A step of three variables that is scaled down must not approach a bound forever."""
     f, arguments = SLOW_TO_A_BOUND[name]
     objective = (

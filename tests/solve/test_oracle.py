@@ -128,7 +128,7 @@ def test_the_optimum_is_that_of_solve_qp(seed, n, groups, l1_penalized, frugal, 
     )
     size = 0.5 * x @ Q @ x + np.abs(c) @ np.abs(x)
     assert abs(value - expected.fun) <= 1e-6 * size
-    assert set(oracle.asked) <= {"fill_block"}  # a block may be written where it is read
+    assert set(oracle.asked) <= {"fill_block"}  # an optional method
 
 
 def test_rounds_one_at_a_time_are_rounds_at_once():
@@ -144,11 +144,11 @@ def test_rounds_one_at_a_time_are_rounds_at_once():
     assert paths[0] == paths[1]
 
 
-# ------------------------------------------------------------------ answers that are not one
+# ------------------------------------------------------------------ invalid answers
 
 
 class Broken(RuntimeError):
-    """What an oracle raises."""
+    """An exception that an oracle raises."""
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -229,7 +229,7 @@ def test_bad_blocks_are_refused(case):
         solve(oracle, [1.0])
 
 
-def test_any_memory_layout_will_do():
+def test_any_memory_layout_is_accepted():
     oracle, plain = fresh(), fresh()
     select_candidates, block = oracle.select_candidates, oracle.block
 
@@ -263,11 +263,11 @@ def test_non_finite_numbers_are_refused(bad):
     assert np.isfinite(oracle.x).all()
 
 
-# ------------------------------------------------------------------ an objective of the user's own
+# ------------------------------------------------------------------ a custom objective
 
 
 class Circulant:
-    """x'Qx/2 + c'x for a circulant Q, by Fourier transforms; Q itself is never there."""
+    """x'Qx/2 + c'x for a circulant Q, by Fourier transforms; Q itself is never formed."""
 
     l1_terms = hessian = None
     is_quadratic = prefers_blocks = True

@@ -47,7 +47,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_warm_is_cold(name):
+def test_warm_starts_give_the_solutions_of_cold_starts(name):
     objective, constraint, over = PATHS[name]
     results = list(path(objective, constraint, over=over, tol=1e-10))
     assert len(results) == len(over)
@@ -69,7 +69,7 @@ def test_warm_is_cold(name):
             assert sum_error_in_ulps(warm.x, parameter) <= 1
 
 
-def test_least_risk_in_closed_form():
+def test_minimum_risk_in_closed_form():
     """Without bounds the frontier is Q^-1 (c + multiplier), a line in 1 / aversion."""
     inverse = np.linalg.inv(RISK)
     free = SumBox(1.0, -np.inf, np.inf)
@@ -81,7 +81,7 @@ def test_least_risk_in_closed_form():
 
 
 @pytest.mark.parametrize("name", ["risk aversion", "total up", "total down", "upper down"])
-def test_warm_is_cheaper(name):
+def test_warm_starts_take_fewer_iterations(name):
     objective, constraint, over = PATHS[name]
     over = np.linspace(over[0], over[-1], 30) if name != "risk aversion" else over
     warm = list(path(objective, constraint, over=over))
@@ -89,7 +89,7 @@ def test_warm_is_cheaper(name):
         minimize(
             objective(v) if callable(objective) else objective,
             constraint(v) if callable(constraint) else constraint,
-            max_iter=100_000,  # as a path has it, without the short cut for small problems
+            max_iter=100_000,  # excludes the small-problem solver, as in a path
         )
         for v in over
     ]
@@ -127,7 +127,7 @@ def test_options_reach_every_solve():
         next(path(mean_variance, Simplex(), over=[1.0], unknown=1))
 
 
-def test_nothing_depends_on_the_parameter():
+def test_a_path_needs_a_function_of_the_parameter():
     with pytest.raises(ValueError, match="function of the parameter"):
         path(mean_variance(1.0), Simplex(), over=[1.0])
 

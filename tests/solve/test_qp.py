@@ -1,6 +1,6 @@
 """`solve_qp`: all forms, L1 terms, ranges, the Newton phase, hard input and warm starts.
 
-The oracles are this file's own: a primal-dual interior-point method and SciPy's SLSQP on the smooth
+The references are a primal-dual interior-point method in this file, SciPy's SLSQP on the smooth
 reformulation with split variables, and certificates from the definitions, including L1 terms.
 """
 
@@ -38,7 +38,7 @@ minimize = functools.partial(pairstep.minimize, time_limit=20.0)
 
 
 @dataclass(frozen=True)
-class Budget:
+class SumConstrainedQP:
     """min x'Qx/2 + c'x + sum l1 |x - center| in the constraint of an oracles.Problem."""
 
     Q: np.ndarray
@@ -58,9 +58,9 @@ class Budget:
         return self.Q @ x + self.c
 
     def violation(self, x, grain=0.0):
-        """From one-sided derivatives: a unit of the sum taken out here and put in there.
+        """The KKT violation from one-sided derivatives, per unit of the sum.
 
-        `grain`: how close to its centre a coordinate counts as on it.
+        `grain`: the distance within which a coordinate counts as at its center.
         """
         w, g = self.p.coefficients, self.gradient(x)
         near = np.abs(x - self.center) <= grain
@@ -187,7 +187,7 @@ def interior_point(P, q, p, rounds=200, target=1e-12):
     return y[: len(p.lower)]
 
 
-def budget(
+def sum_constrained(
     Q,
     c=None,
     *,
@@ -205,7 +205,9 @@ def budget(
     p = problem(
         None, None, n, total, lower, np.inf if upper is None else upper, coefficients, groups
     )
-    return Budget(np.asarray(Q, float), c, full(0.0 if l1 is None else l1), full(center), p)
+    return SumConstrainedQP(
+        np.asarray(Q, float), c, full(0.0 if l1 is None else l1), full(center), p
+    )
 
 
 def assert_feasible(b, x):
@@ -272,8 +274,8 @@ COMBINATIONS = {
         "center": [0.5, 0.2, -1.0, 0.1, 3.0, 0.05, 0.1, 0],
         "upper": 0.6,
     },
-    "centres outside": {"l1": 0.3, "center": [-1, 2, -1, 2, 0.1, -5, 0.5, 9], "upper": 0.5},
-    "centres at bounds": {"l1": 0.2, "center": [0, 0.5] * 4, "upper": 0.5},
+    "centers outside": {"l1": 0.3, "center": [-1, 2, -1, 2, 0.1, -5, 0.5, 9], "upper": 0.5},
+    "centers at bounds": {"l1": 0.2, "center": [0, 0.5] * 4, "upper": 0.5},
     "all": {
         "l1": [0, 0.5, 0.3, 1e-3, 0.1, 5.0, 0.2, 0.3],
         "center": [0.5, 0.2, -1.0, 0.1, 3.0, 0.05, 0.1, 0],
@@ -296,7 +298,7 @@ Q8 = F8.T @ F8 + np.diag(D8)
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_every_form_solves_every_combination(name):
     options = COMBINATIONS[name]
-    b = budget(Q8, C8, **options)
+    b = sum_constrained(Q8, C8, **options)
     results = {
         "dense": solve_qp(Q8, C8, **options),
         "sparse": solve_qp(scipy.sparse.csr_array(Q8), C8, **options),
@@ -314,25 +316,25 @@ def test_every_form_solves_every_combination(name):
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_a_singular_matrix_solves_every_combination(name):
-    """Rank 3 of 8: flat directions everywhere; the linear term lies in the range of Q."""
+    """Rank 3 of 8: many flat directions; the linear term lies in the range of Q."""
     options = COMBINATIONS[name]
     Q, c = F8.T @ F8, F8.T @ [0.3, -0.5, 0.2]
-    b = budget(Q, c, **options)
+    b = sum_constrained(Q, c, **options)
     for form in (Q, (F8, 0), (F8, np.zeros(N))):
         result = solve_qp(form, c, **options)
         assert_solved(b, result, rel=1e-7)
     assert result.fun == pytest.approx(b.by_slsqp(result.x), rel=1e-6, abs=1e-6)
 
 
-def test_the_gap_is_the_linear_programmes():
+def test_the_bound_equals_the_value_of_the_linear_program():
     """suboptimality_bound, at a point far from optimal: recomputed with split variables."""
     options = COMBINATIONS["l1 terms of all sizes"]
-    b = budget(Q8, C8, **options)
+    b = sum_constrained(Q8, C8, **options)
     result = solve_qp(Q8, C8, max_iter=0, x0=np.full(N, 1 / N), **options)
     assert result.status == "max_iter"
     x, g = result.x, b.gradient(result.x)
     l1_penalized = b.l1 > 0
-    _, _, _, smooth = Budget(np.zeros_like(Q8), g, b.l1, b.center, b.p).split()
+    _, _, _, smooth = SumConstrainedQP(np.zeros_like(Q8), g, b.l1, b.center, b.p).split()
     found = scipy.optimize.linprog(
         smooth.gradient(np.zeros(N + l1_penalized.sum())),
         A_eq=smooth.matrix,
@@ -347,7 +349,7 @@ def test_the_gap_is_the_linear_programmes():
 
 
 def test_the_multiplier_is_the_derivative_of_the_optimum():
-    """d optimum / d total, by differences."""
+    """d optimum / d total, by finite differences."""
     more, less = (solve_qp(Q8, C8, total=1 + e, upper=0.4, tol=1e-12) for e in (1e-5, -1e-5))
     here = solve_qp(Q8, C8, upper=0.4, tol=1e-12)
     assert here.sum_multiplier == pytest.approx((more.fun - less.fun) / 2e-5, rel=1e-6)
@@ -360,12 +362,12 @@ def test_zero_l1_terms_change_nothing():
     plain = solve_qp(Q8, C8)
     for l1 in (0, 0.0, np.zeros(N)):
         result = solve_qp(Q8, C8, l1=l1, center=0.3)
-        assert_solved(budget(Q8, C8), result)
+        assert_solved(sum_constrained(Q8, C8), result)
         assert result.fun == pytest.approx(plain.fun, rel=1e-12)
 
 
 @pytest.mark.parametrize("form", ["dense", "factors"])
-def test_many_coordinates_stay_on_the_centre(form):
+def test_many_coordinates_stay_at_the_center(form):
     rng = np.random.default_rng(1)
     n = 300
     F, D = covariance(n, 5, rng)
@@ -374,7 +376,7 @@ def test_many_coordinates_stay_on_the_centre(form):
     Q = F.T @ F + np.diag(D)
     options = {"l1": 0.02, "center": held, "tol": 1e-10}
     result = solve_qp(Q if form == "dense" else (F, D), c, **options)
-    assert_solved(budget(Q, c, l1=0.02, center=held), result, tol=1e-10)
+    assert_solved(sum_constrained(Q, c, l1=0.02, center=held), result, tol=1e-10)
     assert (result.x == held).sum() > n // 3
     # At a prohibitive cost nothing is traded, from any start.
     for x0 in (None, np.full(n, 1 / n), np.eye(n)[0]):
@@ -385,7 +387,7 @@ def test_many_coordinates_stay_on_the_centre(form):
         assert np.abs(same.x - held).max() < 1e-14
 
 
-def test_coordinates_with_weights_stay_exactly_on_the_centre():
+def test_coordinates_with_coefficients_stay_exactly_at_the_center():
     """A variable at its center is reported as exactly the center, though w (p / w) may differ."""
     rng = np.random.default_rng(2)
     n = 60
@@ -408,7 +410,7 @@ def test_sparsity_grows_with_the_l1_term():
     counts = []
     for l1 in (0.0, 0.05, 0.2, 1.0):
         result = solve_qp(Q, c, total=(-1.0, 1.0), lower=-1.0, upper=1.0, l1=l1)
-        assert_solved(budget(Q, c, total=(-1, 1), lower=-1, upper=1, l1=l1), result)
+        assert_solved(sum_constrained(Q, c, total=(-1, 1), lower=-1, upper=1, l1=l1), result)
         counts.append(np.count_nonzero(result.x))
     assert counts[0] > counts[1] > counts[2] > counts[3] == 0
 
@@ -464,7 +466,7 @@ BOXES = {
 @pytest.mark.parametrize("rule", ["auto", *RULES])
 def test_l1_penalized_quadratic_with_every_rule_and_step(rule, step):
     for box in BOXES.values():
-        b = budget(Q8, C8, **box, **L1_PENALIZED)
+        b = sum_constrained(Q8, C8, **box, **L1_PENALIZED)
         optimum = b.by_interior_point()
         for smooth in (Quadratic(Q8, C8), FactorModel(F8, D8, C8)):
             result = minimize(
@@ -483,9 +485,9 @@ def test_l1_penalized_smooth_with_every_rule_and_step(rule, step):
         SumBox(**BOX),
         tol=1e-12,
     )
-    b = budget(Q8, C8, **BOX, **L1_PENALIZED)
+    b = sum_constrained(Q8, C8, **BOX, **L1_PENALIZED)
     # The oracle: a quadratic that touches the logistic at the optimum has the same optimum.
-    touching = Budget(Q8, logistic_gradient(best.x) - Q8 @ best.x, b.l1, b.center, b.p)
+    touching = SumConstrainedQP(Q8, logistic_gradient(best.x) - Q8 @ best.x, b.l1, b.center, b.p)
     assert touching.violation(best.x) <= 1e-11
     _, _, constant, split = touching.split()
     assert touching.value(best.x) == pytest.approx(touching.by_interior_point(), abs=1e-10)
@@ -497,7 +499,7 @@ def test_l1_penalized_smooth_with_every_rule_and_step(rule, step):
     )
     assert result.status == "optimal", result.message
     assert result.fun == pytest.approx(best.fun, rel=1e-9)
-    tangent = Budget(Q8, logistic_gradient(result.x) - Q8 @ result.x, b.l1, b.center, b.p)
+    tangent = SumConstrainedQP(Q8, logistic_gradient(result.x) - Q8 @ result.x, b.l1, b.center, b.p)
     assert tangent.violation(result.x) <= 2e-8 * (1 + np.abs(logistic_gradient(result.x)).max())
 
 
@@ -519,7 +521,7 @@ def test_l1_penalized_objectives_are_copied_and_pickled(clone):
     np.testing.assert_array_equal(again.x, minimize(f, SumBox(**BOX)).x)
 
 
-# ------------------------------------------------------------------ the finish
+# ------------------------------------------------------------------ the Newton phase
 
 
 def conditioned(n, condition, rng):
@@ -535,10 +537,10 @@ def conditioned(n, condition, rng):
 def test_ill_conditioned_reaches_a_tight_tolerance(n, condition, bounded):
     rng = np.random.default_rng(int(n + np.log10(condition)))
     Q = conditioned(n, condition, rng)
-    c = Q @ rng.normal(size=n)  # so that the solution is of ordinary size, bounds or none
+    c = Q @ rng.normal(size=n)  # so that the solution has ordinary size with or without bounds
     options = {"upper": 0.5} if bounded else {"lower": -50.0, "upper": 50.0}
     result = solve_qp(Q, c, tol=1e-10, time_limit=10, **options)
-    assert_solved(budget(Q, c, **options), result, tol=1e-10, rel=1e-8)
+    assert_solved(sum_constrained(Q, c, **options), result, tol=1e-10, rel=1e-8)
     assert result.solve_time < 2
     assert result.n_iter < 100 * n
 
@@ -555,7 +557,7 @@ def test_fewer_days_than_assets(days):
     for form in (Q, (F, 0)):
         for options in ({}, {"upper": 0.05}, {"l1": 1e-4, "center": 1 / n}):
             result = solve_qp(form, c, tol=1e-10, **options)
-            assert_solved(budget(Q, c, **options), result, tol=1e-10)
+            assert_solved(sum_constrained(Q, c, **options), result, tol=1e-10)
 
 
 @pytest.mark.parametrize("distance", [0.0, 1e-12, 1e-8, 1e-5])
@@ -568,7 +570,7 @@ def test_near_duplicate_assets(distance):
     Q = F.T @ F
     for form in (Q, (F, 0)):
         result = solve_qp(form, c, tol=1e-10, time_limit=20)
-        assert_solved(budget(Q, c), result, tol=1e-10)
+        assert_solved(sum_constrained(Q, c), result, tol=1e-10)
 
 
 def test_the_newton_phase_saves_iterations():
@@ -602,7 +604,7 @@ def test_slightly_indefinite_by_rounding_is_solved():
 
 
 def test_a_slightly_indefinite_matrix_is_named_in_the_message():
-    """The issue: "Q slightly indefinite by rounding (solve, and say so in the message)".
+    """The problem is solved, and the message says that Q is indefinite by rounding.
 
     Only directions that keep the sum count.
     """
@@ -623,7 +625,7 @@ def test_truly_indefinite_is_never_called_optimal(n):
     Q = (basis * values) @ basis.T
     Q = (Q + Q.T) / 2
     result = solve_qp(Q, rng.normal(size=n), lower=-1.0, upper=1.0)
-    assert_feasible(budget(Q, lower=-1.0, upper=1.0), result.x)
+    assert_feasible(sum_constrained(Q, lower=-1.0, upper=1.0), result.x)
     assert result.status != "optimal"
     assert "semidefinite" in result.message
 
@@ -644,12 +646,12 @@ def test_zero_variance_assets():
     for options in ({}, {"upper": 0.2}, {"l1": 0.01, "center": 0.125}, {"total": (0, 1)}):
         for c in (None, 0.1 * rng.normal(size=N)):
             for form in (Q, (F, D), scipy.sparse.csr_array(Q)):
-                assert_solved(budget(Q, c, **options), solve_qp(form, c, **options))
+                assert_solved(sum_constrained(Q, c, **options), solve_qp(form, c, **options))
     nothing = np.zeros((N, N))
     for c in (None, C8):
-        assert_solved(budget(nothing, c), solve_qp(nothing, c))
-        assert_solved(budget(nothing, c), solve_qp((np.zeros((2, N)), 0.0), c))
-        assert_solved(budget(nothing, c), solve_qp(scipy.sparse.csr_array(nothing), c))
+        assert_solved(sum_constrained(nothing, c), solve_qp(nothing, c))
+        assert_solved(sum_constrained(nothing, c), solve_qp((np.zeros((2, N)), 0.0), c))
+        assert_solved(sum_constrained(nothing, c), solve_qp(scipy.sparse.csr_array(nothing), c))
 
 
 def test_duplicated_columns():
@@ -660,7 +662,7 @@ def test_duplicated_columns():
     for options in ({}, {"upper": 0.15}, {"l1": 0.1, "center": 0.05}):
         values = [solve_qp(form, c, **options) for form in (Q, (F, 0))]
         for result in values:
-            assert_solved(budget(Q, c, **options), result)
+            assert_solved(sum_constrained(Q, c, **options), result)
 
 
 @pytest.mark.parametrize(("options", "only"), [
@@ -684,7 +686,7 @@ def test_a_single_feasible_point(options, only):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_scales_that_differ_by_1e12(seed):
-    """Variances from 1e-6 to 1e6; the certificate, not a solver, says what the optimum is."""
+    """Variances from 1e-6 to 1e6; certificates check the optimum, not another solver."""
     rng = np.random.default_rng(seed)
     n = 40
     scale = 10.0 ** rng.uniform(-3, 3, n)
@@ -692,7 +694,7 @@ def test_scales_that_differ_by_1e12(seed):
     Q = F.T @ F
     c = scale * rng.normal(size=n)
     for options in ({}, {"upper": 0.3}, {"l1": 1e-3 * scale, "center": 1 / n}):
-        b = budget(Q, c, **options)
+        b = sum_constrained(Q, c, **options)
         for form in (Q, (F, 0)):
             result = solve_qp(form, c, time_limit=10, **options)
             assert_solved(b, result, other=False)
@@ -740,11 +742,11 @@ def large():
     return Q, c, F, D
 
 
-def test_fewer_days_than_assets_are_left_to_newton():
+def test_fewer_days_than_assets_use_the_newton_phase():
     F = np.random.default_rng(300).normal(size=(150, 300))
     result = solve_qp(F.T @ F, tol=1e-10)
     assert result.status == "optimal"
-    assert result.n_iter < 2000  # pairs alone take tens of thousands
+    assert result.n_iter < 2000  # pair steps alone take tens of thousands
 
 
 def test_every_instruction_set_ends_at_the_same_point():
@@ -755,7 +757,7 @@ def test_every_instruction_set_ends_at_the_same_point():
         _core.use_instruction_set(name)
         found.append(solve_qp(F.T @ F, total=[1.0, 1.0], groups=np.arange(90) % 2).x)
     _core.use_instruction_set(before)
-    for x in found:  # the factorisation uses fused multiply-adds where there are any
+    for x in found:  # the factorization uses fused multiply-adds if available
         np.testing.assert_allclose(x, found[0], rtol=0, atol=1e-12)
 
 
@@ -789,7 +791,7 @@ def test_warm_starts_end_at_the_same_optimum(large, form, change):
     start = box.project(old.x)
     cold = solve_qp(given, new_c, **after)
     warm = solve_qp(given, new_c, x0=start, **after)
-    b = budget(new_Q, new_c, **after)
+    b = sum_constrained(new_Q, new_c, **after)
     assert_solved(b, cold, other=False)
     assert_solved(b, warm, other=False)
     assert warm.fun == pytest.approx(cold.fun, rel=1e-7)
@@ -814,8 +816,8 @@ def test_callback_time_limit_and_max_iter(large):
         assert result.status == "stopped"
         assert len(seen) == 2
         assert seen[1].value <= seen[0].value
-        assert_feasible(budget(Q), result.x)
-        # The native loop looks at the clock every 32 iterations.
+        assert_feasible(sum_constrained(Q), result.x)
+        # The native loop checks the clock every 32 iterations.
         result = solve_qp(form, c, time_limit=0)
         assert result.status == "time_limit" or result.n_iter <= 64
         result = solve_qp(form, c, max_iter=0)
@@ -826,8 +828,8 @@ def test_callback_time_limit_and_max_iter(large):
 
 
 @st.composite
-def random_budgets(draw):
-    """A feasible problem with positive semidefinite Q, of any rank, and everything else."""
+def random_problems(draw):
+    """A feasible problem with positive semidefinite Q of any rank, and random options."""
     n = draw(st.integers(1, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     m = draw(st.integers(0, n + 3))
@@ -863,13 +865,13 @@ def random_budgets(draw):
 
 @pytest.mark.parametrize("l1_penalized", [False, True])
 @settings(max_examples=60, deadline=None, derandomize=True, phases=[Phase.generate])
-@given(random_budgets(), st.sampled_from([1e-6, 1e-8, 1e-10]))
+@given(random_problems(), st.sampled_from([1e-6, 1e-8, 1e-10]))
 def test_any_feasible_convex_problem_ends_optimal(l1_penalized, case, tol):
     F, D, c, options = case
     if not l1_penalized:
         options = {k: v for k, v in options.items() if k not in ("l1", "center")}
     Q = F.T @ F + np.diag(D)
-    b = budget(Q, c, **options)
+    b = sum_constrained(Q, c, **options)
     assert_everything(b, solve_qp(Q, c, **options, tol=tol), tol)
     assert_everything(b, solve_qp((F, D), c, **options, tol=tol), tol)
 
@@ -884,17 +886,17 @@ def assert_everything(b, result, tol):
     assert result.kkt_violation <= tol * size * (1 + 1e-9)
     grain = 4e-16 * (1 + np.abs(b.center).max())
     assert b.violation(x, grain) <= tol * size * 1.001 + 1e-13 * size
-    # The gap honours tol: at most the violation for every unit that can be moved.
+    # The gap is limited by tol: at most the violation for every unit that can be exchanged.
     width = (np.abs(b.p.coefficients) * (b.p.upper - b.p.lower)).sum()
     assert result.suboptimality_bound <= tol * size * 1.001 * width + 1e-12 * size
-    # A proof: no feasible point is lower than this file's own Frank-Wolfe gap allows.
+    # A proof of optimality: the Frank-Wolfe gap, computed in this file.
     _, _, _, smooth = b.split()
     l1_penalized = b.l1 > 0
     first = np.where(l1_penalized, np.maximum(x - b.center, 0), x)
     y = np.concatenate([first, np.maximum(b.center - x, 0)[l1_penalized]])
     gap = frank_wolfe_gap(smooth, y)
     assert gap <= tol * size * 1.001 * width + 1e-10 * size
-    # And SLSQP finds none.
+    # SLSQP finds no better point either.
     other = reference_solution(smooth, y)
     off = np.abs(smooth.sums(other) - np.clip(smooth.sums(other), smooth.low, smooth.high)).max()
     if off < 1e-9 and np.isfinite(other).all():
@@ -910,7 +912,7 @@ def test_lstsq_is_the_quadratic_of_its_gram_matrix():
         sparse = pairstep.simplex_lstsq(scipy.sparse.csr_array(A), y, ridge=0.2, **options)
         Q = A.T @ A + 0.2 * np.eye(N)
         qp = solve_qp(Q, -A.T @ y, **options)
-        assert_solved(budget(Q, -A.T @ y, **options), qp)
+        assert_solved(sum_constrained(Q, -A.T @ y, **options), qp)
         for result in (one, sparse):
             assert result.status == "optimal"
             assert result.fun == pytest.approx(qp.fun + 0.5 * y @ y, rel=1e-10)

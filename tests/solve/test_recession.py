@@ -29,7 +29,7 @@ from pairstep import (
 
 
 def falls_for_ever(Q, c, lower, upper, groups=None):
-    """Whether some direction has no curvature and falls, by linear programming; for convex Q."""
+    """Whether a convex quadratic is unbounded, by linear programming."""
     n = len(c)
     p = problem(None, None, n, lower=lower, upper=upper, groups=groups)
     ways = zip(
@@ -43,11 +43,11 @@ def falls_for_ever(Q, c, lower, upper, groups=None):
     return found.fun < -1e-7
 
 
-# ------------------------------------------------------------------ never where it is not
+# ------------------------------------------------------------------ bounded problems
 
 
 def test_columns_that_occur_more_than_once():
-    """Copies make directions without curvature, but none of them falls."""
+    """Copies create directions without curvature, but no descent along them."""
     for seed in range(60):
         rng = np.random.default_rng(seed)
         A = rng.normal(size=(60, 50))
@@ -81,7 +81,7 @@ def test_copies_in_blocks():
 
 
 @pytest.mark.parametrize("huge", [1e100, 1e160, 1e300, np.finfo(float).max])
-def test_huge_bounds_are_none(huge):
+def test_huge_bounds_count_as_infinite(huge):
     rng = np.random.default_rng(1)
     A, b = rng.normal(size=(30, 12)), rng.normal(size=(30, 4))
     Q, c = A.T @ A, rng.normal(size=12)
@@ -101,7 +101,7 @@ def test_huge_bounds_are_none(huge):
             assert np.all(given.status == "optimal")
 
 
-# ------------------------------------------------------------------ always where it is
+# ------------------------------------------------------------------ unbounded problems
 
 
 def rank_deficient(seed):
@@ -148,7 +148,7 @@ def test_unboundedness_agrees_with_linear_programming(kind):
         F = np.round(2 * F) if whole else F
         Q, c = F.T @ F, rng.normal(size=n)
         c = np.round(c) if whole else c
-        if kind == "range of the matrix":  # then nothing falls, but by rounding
+        if kind == "range of the matrix":  # then there is no descent beyond rounding
             c = Q @ c
         lower = np.where(rng.random(n) < 0.5, -np.inf, 0.0)
         upper = np.where(rng.random(n) < 0.7, np.inf, 1.0)
@@ -169,7 +169,7 @@ def test_unboundedness_agrees_with_linear_programming(kind):
 @pytest.mark.parametrize("n", [8, 64, 250])
 @pytest.mark.parametrize("diagonal", [1e-17, 1e-19, 1e-25])
 def test_a_diagonal_below_rounding_still_bounds_the_problem(n, diagonal):
-    """A factor model with a positive diagonal has a minimum, seen or not."""
+    """A factor model with a positive diagonal has a minimum, even if rounding hides it."""
     rng = np.random.default_rng(n)
     F = rng.normal(size=(3, n))
     result = pairstep.solve_qp((F, diagonal), rng.normal(size=n), lower=-np.inf)
@@ -193,7 +193,7 @@ ANY_SUM = SumBox((0.0, np.inf))
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-8, 1e-12])
-def test_growth_with_an_arbitrage_has_a_direction_of_fall(tol):
+def test_growth_with_an_arbitrage_has_a_descent_direction(tol):
     result = minimize(LogGrowth(ARBITRAGE), LONG_AND_SHORT, tol=tol)
     assert result.status == "unbounded"
     assert result.direction.sum() == 0
@@ -299,7 +299,7 @@ def test_known_lower_bounds_bound_the_suboptimality():
 
 
 def test_costs_make_growth_bounded():
-    """A logarithm grows more slowly than any cost; where nothing costs, it falls for ever."""
+    """A logarithm grows more slowly than any linear cost; without costs it is unbounded."""
     costly = L1Penalized(LogGrowth(ARBITRAGE), 0.01, 0.5)
     assert minimize(costly, LONG_AND_SHORT).status == "optimal"
     first_only = L1Penalized(LogGrowth([[0.1, 0.2, 0.3], [0.1, 0.3, 0.5]]), [0.01, 0.0, 0.0], 0.5)

@@ -13,7 +13,7 @@ from pairstep import Quadratic, SumBox, _core, minimize, solve_qp
 
 
 def usual(Q, c=None, total=1.0, lower=0.0, upper=np.inf, **options):
-    """With a limit on the iterations, which the short cut does not know."""
+    """Solve with max_iter, which the small-problem solver declines."""
     return minimize(Quadratic(Q, c), SumBox(total, lower, upper), max_iter=10**6, **options)
 
 
@@ -36,7 +36,7 @@ def test_the_optimum_is_that_of_minimize(seed, n):
     Q, c, total, lower, upper = random_problem(np.random.default_rng(seed), n)
     found = small(Q, c, total, lower, upper)
     expected = usual(Q, c, total, lower, upper)
-    if not found:  # a closer look was wanted: never more than a fall-back
+    if not found:  # declined, which is allowed
         result = solve_qp(Q, c, total=total, lower=lower, upper=upper)
         np.testing.assert_array_equal(result.x, expected.x)
         return
@@ -71,7 +71,7 @@ def test_results_are_those_of_minimize(n):
     assert result.solve_time > 0
 
 
-def test_matrices_by_columns_will_do():
+def test_matrices_in_fortran_order_are_accepted():
     Q, c, total, lower, upper = random_problem(np.random.default_rng(3), 9)
     found = small(np.asfortranarray(Q), c, total, lower, upper)
     np.testing.assert_array_equal(found[0], small(Q, c, total, lower, upper)[0])
@@ -198,7 +198,7 @@ def test_the_small_solver_is_tried_once(monkeypatch, as_given):
 @pytest.mark.parametrize("n", [2, 3, 8, 40, 300])
 @pytest.mark.parametrize("fraction", [0.0, 0.2, 0.45, 0.55, 0.9])
 def test_starts_with_some_at_their_bounds(n, fraction):
-    """The minimum of a diagonal problem is known; about this fraction of it is at bounds."""
+    """A diagonal problem with a known minimum; about this fraction is at the bounds."""
     rng = np.random.default_rng(n)
     Q, wish = np.diag(rng.uniform(1, 9, n)), rng.normal(size=n)
     bounds = np.quantile(wish, [fraction / 2, 1 - fraction / 2]) + np.array([-1e-3, 1e-3])

@@ -66,18 +66,18 @@ HESSIANS = {
 
 
 def slsqp(f, g, box, x0, n=N):
-    """The same by SciPy."""
+    """The minimum by SciPy."""
     layout = box.layout(n)
     low, high = layout.bounds
     coefficients = np.ones(n) if box.coefficients is None else np.asarray(box.coefficients)
-    budget = {
+    equality = {
         "type": "eq",
         "fun": lambda x: coefficients @ x - box.total,
         "jac": lambda x: coefficients,
     }
     found = scipy_minimize(
         f, x0, jac=g, method="SLSQP", bounds=list(zip(low, high, strict=True)),
-        constraints=budget, options={"ftol": 1e-14, "maxiter": 500},
+        constraints=equality, options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
     return found.fun
 
@@ -109,7 +109,7 @@ def test_agrees_with_scipy(second, box):
     assert result.n_iter <= (60 if second is None else 10)
 
 
-def test_a_named_rule_runs_as_the_paper_has_it():
+def test_a_named_rule_runs_as_in_the_paper():
     objective = Smooth(value, gradient, hessian)
     calls = []
     box = BOXES["simplex"]
@@ -212,7 +212,7 @@ def test_a_start_outside_the_domain_is_refused():
 
 @pytest.mark.parametrize("second", [True, False])
 def test_not_convex(second):
-    """It goes down to a local minimum, and with a Hessian says that there may be better ones."""
+    """The solver reaches a local minimum, with or without a Hessian."""
     rng = np.random.default_rng(5)
     A = rng.normal(size=(10, 10))
     A = A + A.T
@@ -229,7 +229,7 @@ def test_not_convex(second):
     assert result.status == Status.OPTIMAL, result.message
     assert result.kkt_violation < 1e-7
     assert (np.diff(result.history.value) <= 1e-12).all()
-    # No pair of coordinates is a way down: a minimum, not a saddle.
+    # No pair of coordinates decreases f: a minimum, not a saddle.
     for i in range(10):
         for j in range(10):
             e = np.zeros(10)
@@ -289,7 +289,7 @@ def test_one_variable():
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.integers(0, 3))
-def test_feasible_and_falling(seed, second, max_iter):
+def test_iterates_are_feasible_and_values_decrease(seed, second, max_iter):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 8))
     A = rng.normal(size=(5, n)) * 10.0 ** rng.integers(-2, 3)
@@ -330,7 +330,7 @@ def test_scale_free(second, size, what):
     assert abs(one.n_iter - other.n_iter) <= (1 if second else 5)
 
 
-# --------------------------------------------------------------------------------------- endings
+# -------------------------------------------------------------------------------------- statuses
 
 
 def test_every_status_is_reported():
@@ -392,23 +392,23 @@ def test_large_least_squares_form():
     assert abs(own.fun - result.fun) < 1e-7 * abs(own.fun)
 
 
-# ------------------------------------------------------------------------------ learnt curvature
+# ------------------------------------------------------------------------------------------ BFGS
 
 
 @given(st.integers(0, 10**6), st.integers(0, 6))
 def test_learned_curvature_is_bfgs(seed, count):
-    """The textbook's recursion on a dense matrix."""
+    """Compared with the textbook recursion on a dense matrix."""
     rng = np.random.default_rng(seed)
     n = 8
     A = rng.normal(size=(n, n))
     H = A @ A.T + 0.1 * np.eye(n)
-    learnt = GradientHistory(n)
+    learned = GradientHistory(n)
     steps = rng.normal(size=(count, n))
     steps -= steps.mean(axis=1, keepdims=True)
     pairs = [(s, H @ s) for s in steps]
     for step, change in pairs:
-        learnt.append(step, change)
-    bend = learnt.hessian(np.arange(n), SumBox().layout(n), guess=1.5)
+        learned.append(step, change)
+    bend = learned.hessian(np.arange(n), SumBox().layout(n), guess=1.5)
     B = np.diag(bend.diagonal)
     for s, y in pairs:
         y = y - np.average(y, weights=1 / bend.diagonal)
@@ -438,32 +438,32 @@ def test_the_curvature_of_each_variable_is_learned(n):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_whole_curvature_of_few_variables_is_learned(seed):
-    """Curvatures over eight decades in directions that no variable has for itself."""
+    """Curvatures over eight decades along directions that mix all variables."""
     rng = np.random.default_rng(seed)
     n = 40
     A, center = rng.normal(size=(n, n)), rng.normal(size=n)
     A = (10.0 ** rng.uniform(-4, 0, n) * np.linalg.qr(A)[0]).T
     f = Smooth(lambda x: float(np.sum((A @ (x - center)) ** 2)) / 2,
                lambda x: A.T @ (A @ (x - center)))  # fmt: skip
-    budget = SumBox(1.0, np.full(n, -1.0), 1.0)
-    result = minimize(f, budget)
+    box = SumBox(1.0, np.full(n, -1.0), 1.0)
+    result = minimize(f, box)
     assert result.status == "optimal"
-    exact = minimize(pairstep.LeastSquares(A, A @ center), budget)
+    exact = minimize(pairstep.LeastSquares(A, A @ center), box)
     assert abs(result.fun - exact.fun) <= 1e-9 * exact.fun
 
 
 def test_a_step_without_curvature_updates_nothing():
-    learnt = GradientHistory(2)
-    learnt.append(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
-    learnt.append(np.array([1.0, -1.0]), np.zeros(2))
-    bend = learnt.hessian(np.arange(2), SumBox().layout(2), guess=1.5)
+    learned = GradientHistory(2)
+    learned.append(np.array([1.0, -1.0]), np.array([-1.0, 1.0]))
+    learned.append(np.array([1.0, -1.0]), np.zeros(2))
+    bend = learned.hessian(np.arange(2), SumBox().layout(2), guess=1.5)
     assert len(bend.steps) == 0
     assert (bend.diagonal == 1.5).all()
 
 
 @pytest.mark.parametrize("n", [200, 700])
 def test_learned_curvature_makes_progress_where_values_are_flat(n):
-    """Violations fall slowly, and not at each step, long after the value has its last digit."""
+    """Violations decrease slowly and unevenly long after the value has converged."""
     rng = np.random.default_rng(0)
     C, c = rng.normal(size=(20, n)), rng.normal(size=n)
 
@@ -474,10 +474,10 @@ def test_learned_curvature_makes_progress_where_values_are_flat(n):
     def hessian(x):
         return np.sqrt(10) * C, 1 / x
 
-    budget = SumBox(1.0, 1e-9)
-    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), budget)
+    box = SumBox(1.0, 1e-9)
+    result = minimize(Smooth(value_and_gradient=value_and_gradient, n=n), box)
     assert result.status == "optimal"
-    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), budget)
+    exact = minimize(Smooth(value_and_gradient, True, hessian, n=n), box)
     assert abs(result.fun - exact.fun) <= 1e-13 * abs(exact.fun)
     assert np.abs(result.x - exact.x).max() < 1e-8
 
@@ -505,7 +505,7 @@ def test_learned_curvature_in_the_block_solver():
     assert abs(minimize(exact, SumBox(10.0, 0.0, np.full(1300, 0.5))).fun - result.fun) < 1e-6
 
 
-# ---------------------------------------------------------------------------- what it is made of
+# ---------------------------------------------------------------------------------------- parts
 
 
 @given(st.integers(0, 10**6))
@@ -552,7 +552,7 @@ def test_an_unknown_library_is_refused():
         Smooth(value, "jaxx")
 
 
-def test_amounts_as_small_as_numbers_can_be():
+def test_subnormal_amounts():
     A, b = np.array([[0.12573022, -0.13210486]]), np.array([-0.53566937])
     f = LeastSquares(A, b)
     box = SumBox(5e-324, [-np.inf, 0.0], [np.inf, 5e-324])
@@ -581,7 +581,7 @@ def test_the_factors_of_bfgs_are_its_formula_and_its_inverse(n, count):
 @pytest.mark.parametrize("rule", ["auto", "gs-1"])
 @pytest.mark.parametrize("quick", [0, 100, 250])
 def test_the_time_limit_holds_within_a_gradient_by_differences(rule, quick):
-    """After `quick` fast values one is so slow that a gradient by differences takes seconds."""
+    """After `quick` fast calls, f is so slow that a finite-difference gradient takes seconds."""
     n, calls = 40, 0
 
     def value(x):
@@ -599,7 +599,7 @@ def test_the_time_limit_holds_within_a_gradient_by_differences(rule, quick):
     if quick == 0:
         assert result.kkt_violation == result.suboptimality_bound == math.inf
         assert "before the first gradient was known" in result.message
-    else:  # the last point of which the gradient is known
+    else:  # the last point with a known gradient
         plain = minimize(
             Smooth(lambda x: float(x @ x / 2 + np.log1p(np.arange(n)) @ x)), Simplex(), rule=rule,
             x0=np.full(n, 1 / n), max_iter=result.n_iter,
@@ -609,7 +609,7 @@ def test_the_time_limit_holds_within_a_gradient_by_differences(rule, quick):
 
 
 def test_a_time_limit_holds_for_the_solve_it_was_given_to():
-    """A function that solves another problem by differences, which has no limit itself."""
+    """The function solves another problem by finite differences, without a limit."""
     inner = Smooth(lambda y: float(y @ y), n=3)
     states = []
 
@@ -624,7 +624,7 @@ def test_a_time_limit_holds_for_the_solve_it_was_given_to():
 
 @pytest.mark.parametrize("rule", ["auto", "gs-1"])
 @pytest.mark.parametrize("l1_penalized", [False, True])
-def test_a_wrong_gradient_is_named_where_a_solve_stalls(rule, l1_penalized):
+def test_a_wrong_gradient_is_named_if_a_solve_stalls(rule, l1_penalized):
     wrong = Smooth(lambda x: float(x @ x), lambda x: -2 * x)
     objective = L1Penalized(wrong, (0.01, 0.02)) if l1_penalized else wrong
     result = minimize(objective, SumBox(1.0), x0=[0.7, 0.2, 0.1], rule=rule)
@@ -637,7 +637,7 @@ def test_a_wrong_gradient_is_named_where_a_solve_stalls(rule, l1_penalized):
     assert "scipy.optimize.check_grad" in result.message
 
 
-def test_a_right_gradient_is_not_called_wrong_where_a_solve_stalls():
+def test_a_right_gradient_is_not_called_wrong_if_a_solve_stalls():
     right = Smooth(lambda x: float(x @ x) + 1e8, lambda x: 2 * x)
     result = minimize(right, SumBox(1.0), x0=[0.7, 0.2, 0.1], tol=1e-16)
     assert result.status == "stalled"
@@ -647,7 +647,7 @@ def test_a_right_gradient_is_not_called_wrong_where_a_solve_stalls():
     assert "gradient" not in unreachable.message
 
 
-def test_a_gradient_is_checked_within_groups_weights_and_ranges():
+def test_a_gradient_is_checked_within_groups_coefficients_and_ranges():
     wrong = Smooth(lambda x: float(x @ x), lambda x: 2 * x * [1.0, 1.0, 1.0, 3.0])
     box = SumBox((0.5, 1.0), 0.0, 1.0, [1.0, 2.0, 2.0, 1.0], [1, 0, 1, 0], {0: (0.2, 0.6)})
     result = minimize(wrong, box)

@@ -1,7 +1,7 @@
 """Changing the units of the objective or the variables changes neither path nor status.
 
-Multiplying by a power of 4 is exact, and so are the square roots of what it multiplies: every
-number of a solve is then multiplied exactly, and the paths must agree bit for bit.
+Multiplication by a power of 4 is exact, and so is that of square roots. Every number of a solve is
+then scaled exactly, and the paths must agree bit for bit.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ TENS = [1e-12, 1e-5, 1e4, 1e12]
 
 
 def assert_multiplied(result, plain, f, a):
-    """Bit for bit: x by a, the objective by f a^2, its derivatives by f a."""
+    """Check bits: x is scaled by a, the objective by f a^2, its derivatives by f a."""
     np.testing.assert_array_equal(result.status, plain.status)
     np.testing.assert_array_equal(result.n_iter, plain.n_iter)
     np.testing.assert_array_equal(result.x, a * plain.x)
@@ -86,7 +86,7 @@ def frontier(f, a):
     return last
 
 
-def budgets(f, a):
+def totals(f, a):
     *_, last = pairstep.path(quadratic(f, a), lambda b: box(a * b), over=[0.5, 0.75, 1.0])
     return last
 
@@ -127,12 +127,12 @@ SOLVES = {
         f**0.5 * TALL, f**0.5 * a * B, total=a
     ),
     "path of objectives": frontier,
-    "path of budgets": budgets,
+    "path of totals": totals,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SOLVES)
-def test_units_change_neither_path_nor_verdict(name):
+def test_units_change_neither_path_nor_status(name):
     plain = SOLVES[name](1.0, 1.0)
     assert np.all(plain.status == "optimal")
     for unit in EXACT:
@@ -163,11 +163,11 @@ def test_units_do_not_change_the_path_of_any_rule(rule, step):
             assert solve(1.0, unit).status == "optimal"
 
 
-# ------------------------------------------------------------------ verdicts, by another solver
+# ------------------------------------------------------------------ statuses, by another solver
 
 
 def least(value, gradient, n, unit, **options):
-    """The least value by SLSQP, which is given the problem in units in which it is of order 1."""
+    """The minimum by SLSQP, which gets the problem in units of order 1."""
     p = problem(lambda x: value(x) / unit, lambda x: gradient(x) / unit, n, **options)
     return value(reference_solution(p, np.full(n, p.low[0] / p.coefficients.sum())))
 
@@ -214,8 +214,8 @@ def test_least_squares_of_small_and_large_data(unit):
 def test_an_outlier_hides_nothing(lower, outlier):
     """A column far larger than the others, which makes the start far worse than the optimum.
 
-    What is large there, or was at the start, must not pass for large elsewhere. The other solver is
-    given the column in different units.
+    Large terms of this column, or at the start, must not loosen the tolerance elsewhere. The other
+    solver gets the column in different units.
     """
     m, n = 30, 8
     for seed in range(8):
@@ -245,7 +245,7 @@ def test_an_outlier_hides_nothing(lower, outlier):
 
 
 def test_mixtures_without_noise_are_all_optimal():
-    """At the optimum the residuals vanish, and with them all that a violation compares with."""
+    """At the optimum the residuals vanish, and so do all terms that scale the tolerance."""
     rng = np.random.default_rng(2)
     spectra = 1e4 * rng.random((80, 6))
     fractions = rng.dirichlet(np.ones(6), 500).T
@@ -271,7 +271,7 @@ def test_portfolios_without_risk_are_optimal(shape, unit):
 
 
 def spread_model(kind, rng):
-    """A model whose variables differ by six decades, so that its entries do by twelve."""
+    """A model whose variables differ by six decades and its entries by twelve."""
     n, rows = 60, 12
     scale = 10.0 ** rng.uniform(-3, 3, n)
     root, diagonal = rng.normal(size=(rows, n)) * scale, scale**2 * rng.uniform(0.1, 1, n)
@@ -290,7 +290,7 @@ def spread_model(kind, rng):
 @pytest.mark.parametrize("lower", [-np.inf, 0.0])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "factors", "least squares"])
 def test_variables_that_differ_by_decades(kind, lower, seed):
-    """The derivatives of the free agree, in more digits than the solver computes with."""
+    """The derivatives of free variables agree to more digits than the solver computes."""
     f, Q, c = spread_model(kind, np.random.default_rng(seed))
     result = pairstep.minimize(f, SumBox(1.0, lower))
     assert result.status == "optimal", result.message
@@ -312,14 +312,14 @@ def test_rounding_of_the_sum_goes_where_it_changes_derivatives_least():
 @pytest.mark.parametrize("level", [1e6, -1e9])
 @pytest.mark.parametrize("groups", [None, [0, 0, 0, 1, 1, 1, 1, 1]])
 def test_a_cost_common_to_all_variables_changes_nothing(level, groups):
-    """Where sums are fixed it adds a constant, which must not make the tolerance larger."""
+    """For fixed sums it adds a constant, which must not loosen the tolerance."""
     rng = np.random.default_rng(4)
     F, c = rng.normal(size=(12, 8)), 0.1 * rng.normal(size=8)
     constraint = SumBox(1.0) if groups is None else SumBox([0.4, 0.6], groups=groups)
     plain = pairstep.minimize(Quadratic(F.T @ F, c), constraint)
     shifted = pairstep.minimize(Quadratic(F.T @ F, c + level), constraint)
     assert plain.status == shifted.status == "optimal"
-    # What is lost are the digits of c + level, not those of the tolerance.
+    # Only the digits of c + level are lost, not those of the tolerance.
     np.testing.assert_allclose(shifted.x, plain.x, rtol=0, atol=1e-8 + 1e-14 * abs(level))
     assert shifted.kkt_violation <= shifted.tolerance
 

@@ -125,7 +125,7 @@ def test_precomputed_needs_only_the_support_columns(Estimator):
 
 
 def test_precomputed_with_all_rows_in_support():
-    """The case in which the number of columns does not tell what they are."""
+    """Here the number of columns does not show whether they are all rows or support vectors."""
     X, y = np.array([[0.0], [3.0], [1.0], [4.0]]), [1, 0, 1, 0]
     model = SVC(kernel="precomputed", C=1e-3).fit(X @ X.T, y)
     assert model.support_.tolist() == [1, 3, 0, 2]
@@ -140,9 +140,9 @@ def test_precomputed_with_all_rows_in_support():
     ("n", "n_classes"), [(6, 2), (9, 2), (600, 2), (60, 3), (160, 8), (170, 17), (200, 20)]
 )
 def test_precomputed_rows_in_any_order(n, n_classes, dtype):
-    """Rows of a class may lie side by side, close to each other or far apart: nothing changes.
+    """The order of the rows does not change decisions.
 
-    Decisions do not depend on the order of rows, so scikit-learn's model of sorted rows serves all.
+    So scikit-learn's model of sorted rows is the reference for every order.
     """
     rng = np.random.default_rng(n)
     y = np.sort(np.arange(n) % n_classes)
@@ -158,7 +158,7 @@ def test_precomputed_rows_in_any_order(n, n_classes, dtype):
 
 
 @pytest.mark.parametrize("count", [1, 47, 48, 49, 100])
-def test_sparse_rows_that_are_laid_out_densely(count):
+def test_sparse_rows_in_dense_layout(count):
     rng = np.random.default_rng(count)
     X = rng.normal(size=(count, 60)) * (rng.random((count, 60)) < 0.6)
     support, y = rng.normal(size=(2, 60)) + 3.0, [0, 1]
@@ -168,7 +168,7 @@ def test_sparse_rows_that_are_laid_out_densely(count):
     np.testing.assert_allclose(found, expected + model.intercept_, rtol=1e-12, atol=1e-12)
 
 
-def test_a_function_may_give_a_sparse_matrix():
+def test_a_callable_kernel_may_return_a_sparse_matrix():
     X, y = IRIS
     model = SVC(kernel=lambda A, B: scipy.sparse.csr_array(A @ B.T)).fit(X, y)
     expected = SVC(kernel=lambda A, B: A @ B.T).fit(X, y)
@@ -178,7 +178,7 @@ def test_a_function_may_give_a_sparse_matrix():
 
 @pytest.mark.parametrize("density", [0.25, 1.0])
 @pytest.mark.parametrize("Estimator", ALL)
-def test_sparse_decisions_are_dense_decisions(Estimator, density):
+def test_decisions_on_sparse_and_dense_rows_agree(Estimator, density):
     X, y = IRIS
     X = X * (np.random.default_rng(0).random(X.shape) <= density)
     dense = Estimator(**TIGHT).fit(X, y)
@@ -236,8 +236,8 @@ def test_rules(rule):
         ({"kernel": "rbf", "gamma": 300.0}, 0),
     ],
 )
-def test_float32_decides_as_float64(settings, shift):
-    """Where sums of large kernel values cancel, float32 arithmetic gives other labels."""
+def test_float32_data_give_the_labels_of_float64(settings, shift):
+    """If sums of large kernel values cancel, float32 arithmetic would give other labels."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(300, 5)) * (1 if shift else 10) + shift).astype(np.float32)
     y = (X[:, 0] > shift).astype(int) + (X[:, 1] > shift)
@@ -252,7 +252,7 @@ def test_float32_decides_as_float64(settings, shift):
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("offset", [1e4, 1e7, 1e8])
 def test_violation_of_rows_with_few_entries(offset, container):
-    """Reported as differences of the rows give it, though they lie far from 0."""
+    """The reported violation agrees with distances from differences, far from the origin."""
     rng = np.random.default_rng(0)
     X = np.zeros((200, 8))
     X[:, :2] = rng.normal(size=(200, 2))
@@ -273,7 +273,7 @@ def test_violation_of_rows_with_few_entries(offset, container):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("Estimator", ALL)
 def test_features_that_do_not_occur(Estimator, kernel):
-    """A few columns of very many give the same model, bit for bit."""
+    """Columns of zeros do not change a bit of the model."""
     X, y = IRIS
     X = scipy.sparse.csr_array(np.where(X > 1.5, X, 0))
     place = np.array([5, 99, 2**20, 2**22 - 1], np.int32)
@@ -341,7 +341,7 @@ def test_memory_of_decisions_does_not_grow_with_rows_times_pairs():
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed", "callable"])
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("k", [3, 9, 20])
-def test_pieces_change_no_bit(k, container, kernel, monkeypatch):
+def test_prediction_in_blocks_of_rows_changes_no_bits(k, container, kernel, monkeypatch):
     if container is not np.asarray and kernel != "rbf":
         pytest.skip("other kernels are dense")
     X, y = many_classes(k)
@@ -367,7 +367,7 @@ def test_pieces_change_no_bit(k, container, kernel, monkeypatch):
 
 @pytest.mark.parametrize("k", [2, 3, 5, 17])
 def test_votes_are_those_of_scikit_learn(k):
-    """Small whole numbers, so that many decisions are 0 and many votes even."""
+    """Small integers, so that many decisions are 0 and many votes tie."""
     pairs = np.random.default_rng(k).integers(-1, 2, (300, k * (k - 1) // 2)).astype(float)
     first, second = np.triu_indices(k, 1)
     winners = np.where(pairs > 0, first, second)
@@ -414,9 +414,9 @@ print(resident() - before)
 """
 
 
-@pytest.mark.unsanitized  # sanitizers keep what is given back
+@pytest.mark.unsanitized  # sanitizers do not return freed memory
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
-def test_memory_for_wide_data_is_given_back():
+def test_memory_for_wide_data_is_freed():
     """The model keeps 5 MB here; the 100 MB and more that its fit used are freed."""
     result = subprocess.run(
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True

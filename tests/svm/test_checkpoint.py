@@ -10,7 +10,7 @@ from pairstep.svm.checkpoint import Checkpoint, fingerprint
 CELL = ((("C", 1.0), ("gamma", "scale")), 2)
 
 
-def test_scores_come_back(tmp_path):
+def test_scores_are_read_back(tmp_path):
     checkpoint = Checkpoint(tmp_path / "checkpoint", "a")
     checkpoint[CELL] = 0.1 + 0.2
     checkpoint[((("C", np.float64(2.0)),), 0)] = np.float64(0.5)
@@ -27,7 +27,7 @@ def test_every_score_is_on_the_disk_at_once(tmp_path):
     assert CELL in Checkpoint(tmp_path / "checkpoint", "a")
 
 
-def test_a_last_line_that_is_not_whole_is_passed_over(tmp_path):
+def test_an_incomplete_last_line_is_ignored(tmp_path):
     path = tmp_path / "checkpoint"
     checkpoint = Checkpoint(path, "a")
     checkpoint[CELL] = 0.5
@@ -41,7 +41,7 @@ def test_a_last_line_that_is_not_whole_is_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize("line", [b"[]", b"{}", b"1", b"\xff", b"[" * 9999, b'{"candidate": 1}'])
-def test_lines_that_are_none_of_ours(line, tmp_path):
+def test_lines_in_another_format_are_ignored(line, tmp_path):
     (tmp_path / "checkpoint").write_bytes(line + b"\n")
     assert len(Checkpoint(tmp_path / "checkpoint", "a")) == 0
 
@@ -50,13 +50,13 @@ NUMBERS = [("1e999", "0.5"), ("1.5", "0.5"), ("true", "0.5"), ("0", "1" + "0" * 
 
 
 @pytest.mark.parametrize(("split", "score"), NUMBERS)
-def test_lines_with_numbers_of_no_score_are_passed_over(split, score, tmp_path):
+def test_lines_with_invalid_scores_are_ignored(split, score, tmp_path):
     line = f'{{"search": "a", "candidate": [["C", 1.0]], "split": {split}, "score": {score}}}\n'
     (tmp_path / "checkpoint").write_text(line)
     assert len(Checkpoint(tmp_path / "checkpoint", "a")) == 0
 
 
-def test_data_have_names():
+def test_data_are_identified():
     X, y = np.eye(3), np.array(["a", "b", "a"])
     assert fingerprint(X, y, 1) == fingerprint(X.copy(), y.copy(), 1)
     others = [

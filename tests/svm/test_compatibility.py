@@ -86,7 +86,7 @@ def numbers(samples):
 @pytest.mark.parametrize("kind", SAMPLES)
 @pytest.mark.parametrize("Estimator", ["SVC", "SVR", "OneClassSVM"])
 def test_kernel_functions_are_called_as_in_scikit_learn(Estimator, kind):
-    """Once by each method, with the very objects that it was given."""
+    """Once per method call, with the objects that the user passed."""
     given = SAMPLES[kind]
     asked = {}
     for module in (pairstep.svm, sklearn.svm):

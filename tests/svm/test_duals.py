@@ -69,7 +69,7 @@ def test_a_feasible_point_is_continued_as_it_is():
     np.testing.assert_array_equal(dual.z, earlier.z)
 
 
-def test_a_sum_is_put_right_on_few_variables():
+def test_a_sum_is_restored_on_few_variables():
     earlier = duals.one_class(np.ones(100), 0.3)
     dual = duals.one_class(np.ones(110), 0.3)
     duals.continue_from(earlier, dual)

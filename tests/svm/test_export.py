@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def check_same(model, new):
-    """All that both can do with new samples gives the same; returns theirs."""
+    """Check that both models agree on new samples; return scikit-learn's."""
     theirs = model.to_sklearn()
     assert type(theirs) is getattr(sklearn.svm, type(model).__name__)
     for name in ("decision_function", "score_samples", "predict_proba", "predict_log_proba"):
@@ -39,11 +39,11 @@ def check_same(model, new):
             atol = 1e-6
             if name.endswith("proba") and len(model.classes_) == 2:
                 expected = model.predict_proba(new)
-                name, atol = "predict_proba", 5e-3  # scikit-learn stops so near to them
+                name, atol = "predict_proba", 5e-3  # the tolerance of scikit-learn's iteration
             np.testing.assert_allclose(getattr(theirs, name)(new), expected, 1e-6, atol)
     if isinstance(model, SVR | NuSVR):
         np.testing.assert_allclose(theirs.predict(new), model.predict(new), rtol=1e-6)
-    elif not isinstance(model, OneClassSVM):  # many of whose decisions are 0 but for rounding
+    elif not isinstance(model, OneClassSVM):  # many of its decisions are 0 up to rounding
         np.testing.assert_array_equal(theirs.predict(new), model.predict(new))
     for name in ("support_", "n_support_", "intercept_", "n_iter_", "fit_status_", "shape_fit_"):
         np.testing.assert_array_equal(getattr(theirs, name), getattr(model, name))
@@ -165,7 +165,7 @@ def test_onnx_of_probabilities(Estimator, rows):
     model = Estimator(probability=True, random_state=0).fit(X[rows], Y[rows])
     labels, probabilities = outputs_of_onnx(model, X[rows], zipmap=False)
     np.testing.assert_array_equal(labels, model.predict(X[rows]))
-    # scikit-learn's form of them stops within 0.005 of those of two classes.
+    # With two classes, scikit-learn's probabilities are within 0.005.
     atol = 1e-3 if len(model.classes_) > 2 else 5e-3
     np.testing.assert_allclose(probabilities, model.predict_proba(X[rows]), atol=atol)
 
@@ -178,7 +178,7 @@ def test_onnx_of_regressors(Estimator, kernel):
     np.testing.assert_allclose(predictions.ravel(), model.predict(X), rtol=1e-4, atol=1e-4)
 
 
-def test_onnx_of_novelties():
+def test_onnx_of_one_class_models():
     model = OneClassSVM(nu=0.1, gamma=0.1).fit(X)
     labels, decisions = outputs_of_onnx(model, X)
     np.testing.assert_allclose(decisions.ravel(), model.decision_function(X), atol=1e-4)
@@ -186,7 +186,7 @@ def test_onnx_of_novelties():
     np.testing.assert_array_equal(labels.ravel()[sure], model.predict(X)[sure])
 
 
-def test_pipeline_and_search_become_scikit_learns():
+def test_pipelines_and_searches_are_converted():
     pipeline = make_pipeline(StandardScaler(), SVC(C=2.0)).fit(X, Y)
     theirs = to_sklearn(pipeline)
     assert type(theirs[-1]) is sklearn.svm.SVC

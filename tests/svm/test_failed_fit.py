@@ -137,7 +137,7 @@ def test_a_warm_start_survives_a_refusal():
     assert model.fit(X, Y).n_iter_[0] < first
 
 
-def test_a_function_is_forgotten_with_its_samples():
+def test_a_refit_drops_the_samples_of_a_callable_kernel():
     model = SVC(kernel=linear).fit(X, Y).set_params(kernel="linear").fit(OTHER, LABELS)
     assert X.tobytes() not in pickle.dumps(model)
 

@@ -150,7 +150,7 @@ def test_attributes_that_cannot_be_saved_are_named(model, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_other_things_are_refused(tmp_path):
+def test_other_objects_are_refused(tmp_path):
     with pytest.raises(NotFittedError):
         save(SVC(), tmp_path / "model")
     with pytest.raises(TypeError, match="SVC"):
@@ -173,7 +173,7 @@ def test_error_says_what_to_save_of_a_pipeline_or_search(write, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_leaves_the_old_machine(tmp_path):
+def test_a_full_disk_leaves_the_old_model(tmp_path):
     resource = pytest.importorskip("resource")
     path = tmp_path / "model"
     save(SVC(C=1.0).fit(X, Y), path)
@@ -191,7 +191,7 @@ def test_a_full_disk_leaves_the_old_machine(tmp_path):
 @pytest.mark.parametrize("name", ["svc-1", "svr-1"])
 def test_files_of_earlier_versions_are_read(name):
     """The files were written by version 1 of the format, and must never be replaced."""
-    model = load(OLD / f"{name}.machine")
+    model = load(OLD / f"{name}.model")
     expected = json.loads((OLD / f"{name}.json").read_text())
     new = np.array(expected["new"])
     names = model.__dict__.pop("feature_names_in_", None)
@@ -207,7 +207,7 @@ def test_files_of_earlier_versions_are_read(name):
 
 
 def rewritten(content, change):
-    """The file with its members changed: `change` has a dict of their bytes in its hands."""
+    """Rewrite the file; `change` gets a dict with the bytes of its members."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
@@ -258,7 +258,7 @@ def test_truncated(content):
 
 @pytest.mark.parametrize("which", CONTENTS)
 @given(data=st.data())
-def test_any_byte_may_be_wrong(which, data):
+def test_any_wrong_byte_is_handled(which, data):
     changed = bytearray(CONTENTS[which])
     for _ in range(data.draw(st.integers(1, 4))):
         changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
@@ -266,7 +266,7 @@ def test_any_byte_may_be_wrong(which, data):
         model = load(io.BytesIO(bytes(changed)))
     except ValueError:
         return
-    model.predict(X)  # what the checksums do not cover does not matter
+    model.predict(X)  # bytes that the checksums do not cover do not matter
 
 
 @given(content=st.binary(max_size=300))
@@ -296,7 +296,7 @@ def test_any_member_may_be_wrong_behind_right_checksums(which, name, data):
     said = None
     try:
         model = load(io.BytesIO(rewritten(CONTENTS[which], change)))
-        model.predict(X)  # it is one, if not that which went in
+        model.predict(X)  # a valid model, but not the one that was saved
     except ValueError as error:
         said = str(error)
     assert said is None or len(said.splitlines()) == 1
@@ -325,7 +325,7 @@ def test_any_member_may_be_wrong_behind_right_checksums(which, name, data):
         ("unheard_of", np.ones(3)),
     ],
 )
-def test_parts_must_go_together(name, array):
+def test_inconsistent_parts_are_refused(name, array):
     refused(with_array(DENSE, name, array), f"{name.split('.')[-1]}|text")
 
 
@@ -343,7 +343,7 @@ def test_parts_must_go_together(name, array):
         ("data", lambda a: a.astype("U5")),
     ],
 )
-def test_sparse_parts_must_go_together(name, change):
+def test_inconsistent_sparse_parts_are_refused(name, change):
     with zipfile.ZipFile(io.BytesIO(SPARSE)) as archive:
         array = np.load(io.BytesIO(archive.read(f"support_vectors_.{name}.npy")))
     refused(with_array(SPARSE, f"support_vectors_.{name}", change(array)))
@@ -376,7 +376,7 @@ def test_sparse_parts_must_go_together(name, change):
         ({"container": "list"}, "damaged"),
     ],
 )
-def test_headers_must_make_sense(new, match):
+def test_invalid_headers_are_refused(new, match):
     refused(with_header(DENSE, **new), match)
 
 
@@ -399,7 +399,7 @@ def test_pickles_are_not_opened():
 
 
 def most_memory(content):
-    """Bytes that an attempt to load takes."""
+    """The peak memory of an attempt to load, in bytes."""
     tracemalloc.start()
     try:
         refused(content)
@@ -408,7 +408,7 @@ def most_memory(content):
         tracemalloc.stop()
 
 
-def test_a_bomb_is_not_unpacked():
+def test_a_decompression_bomb_is_refused():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", b" " * 10**8)

@@ -27,7 +27,7 @@ CLASSIFIERS, REGRESSORS = (SVC, NuSVC), (SVR, NuSVR)
 
 
 class Interrupt:
-    """A callback that raises what Ctrl-C does, at one moment of a fit."""
+    """A callback that raises KeyboardInterrupt at one moment of a fit."""
 
     def __init__(self, moment):
         self.moment = moment
@@ -51,18 +51,18 @@ class Interrupt:
 
 
 def solve_and_tell(*what, keep_going, **how):
-    """Report progress always: small problems end before the first report is due."""
+    """Report progress at every chance, because small problems end before the first report."""
     for violation in (1.0, how["tol"]):
         keep_going(violation, 1, 0)
     return engine.solve(*what, **how)
 
 
-# And whether the fit is complete by then, because callbacks may inspect the fitted estimator.
+# And whether the fit is complete at that moment; callbacks may inspect the estimator.
 MOMENTS = {"setup": False, "begin fit": False, "end percent": False, "end fit": True}
 
 
 def dot(A, B):
-    """Inner products, summed without the help of a BLAS, whose bits depend on where arrays lie."""
+    """Inner products without a BLAS, whose bits depend on the alignment of arrays."""
     A, B = (M.toarray() if scipy.sparse.issparse(M) else np.asarray(M) for M in (A, B))
     return (A[:, None] * B).sum(axis=2)
 
@@ -115,7 +115,7 @@ def refusals(Estimator):
 
 
 def plain(value):
-    """What can be compared by ==, to the last bit."""
+    """A form that == compares bit for bit."""
     if isinstance(value, np.ndarray):
         return (
             value.dtype.str,

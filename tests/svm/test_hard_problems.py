@@ -16,7 +16,7 @@ from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 RNG = np.random.default_rng(11)
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 IRIS = load_iris(return_X_y=True)
-# Labels without rhyme or reason at a large C: minutes of work.
+# Random labels and a large C: minutes of work.
 ENDLESS = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)
 LONG = {"C": 1e5, "gamma": 0.02, "tol": 1e-10}
 
@@ -78,7 +78,7 @@ def test_data_with_zeros_only(Estimator, X):
 
 
 def test_all_bounded_bias_is_the_midpoint():
-    """At a small C every variable is at its bound; the bias is not determined, LIBSVM's is."""
+    """With a small C every variable is at its bound; the bias follows LIBSVM's convention."""
     X, y = np.array([[0.0], [1.0], [5.0], [6.0]]), [0, 0, 1, 1]
     settings = {"kernel": "linear", "C": 1e-3, "tol": 1e-8}
     ours, theirs = SVC(**settings).fit(X, y), sklearn.svm.SVC(**settings).fit(X, y)
@@ -87,7 +87,7 @@ def test_all_bounded_bias_is_the_midpoint():
 
 
 def test_all_bounded_one_class():
-    """With nu = 1 all are at their bound, on one side only: scikit-learn gives up."""
+    """With nu = 1 all variables are at their upper bound, which scikit-learn does not handle."""
     X = RNG.normal(size=(20, 2))
     model = OneClassSVM(nu=1.0).fit(X)
     check_finite(model, X)
@@ -185,8 +185,8 @@ def test_violation_at_extreme_gamma(gamma, dtype, scale, shift):
 
 
 @pytest.mark.unsanitized
-def test_enormous_polynomial():
-    """scikit-learn does not come back from this one."""
+def test_huge_polynomial_kernel_values():
+    """scikit-learn does not return on this problem."""
     X, y = IRIS
     began = time.perf_counter()
     model = SVC(kernel="poly", degree=8, gamma=4000).fit(X, y)
@@ -223,7 +223,7 @@ def test_data_that_overflow():
 
 @pytest.mark.parametrize("n", [60, 1500])
 def test_data_whose_squares_are_large(n):
-    """As they are otherwise: with gamma="scale" a factor of the data does not matter."""
+    """With gamma="scale", scaling the data does not change the model."""
     X = np.random.default_rng(1).normal(size=(n, 3))
     y = (X[:, 0] > 0).astype(int)
     expected = SVC(tol=1e-6).fit(X, y).decision_function(X)
@@ -250,7 +250,7 @@ def test_data_whose_squares_are_large(n):
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_decisions_are_never_nan(Estimator, settings, factor):
-    """In float32, where intermediate numbers overflow: float64 takes over."""
+    """If float32 overflows, float64 takes over."""
     X, y = IRIS[0].astype(np.float32), IRIS[1]
     model = Estimator(**settings, time_limit=1.0).fit(X, y)
     new = (X * factor).astype(np.float32)
@@ -278,7 +278,7 @@ def test_more_columns_than_can_be_numbered(Estimator, width):
 
 
 @pytest.mark.parametrize("given", [None, 1.0, "text", [[1.0] * 149] * 3, [[1.0] * 150] * 2])
-def test_a_kernel_that_gives_something_else_for_new_samples(given):
+def test_a_kernel_with_invalid_values_for_new_samples_is_refused(given):
     X, y = IRIS
     model = SVC(kernel=lambda A, B: A @ B.T if len(A) == 150 else given).fit(X, y)
     with pytest.raises(ValueError, match=r"kernel must return .* \(3, 150\)|could not convert"):
@@ -327,7 +327,7 @@ def test_limits_that_overflow(Estimator):
 
 
 def test_more_memory_than_the_computer_has():
-    """As much memory, and as many iterations, as there can be."""
+    """The largest possible cache size and number of iterations."""
     X, y = IRIS
     expected = SVC().fit(X, y)
     for settings in ({"cache_size": 1e14}, {"cache_size": 10**400}, {"max_iter": 10**30}):
@@ -338,12 +338,12 @@ def test_more_memory_than_the_computer_has():
 @pytest.mark.parametrize("C", [1e11, 1e12, 1e13])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_intercept_at_a_large_C(C):
-    """A point with both labels has coefficients of C; the intercept is -1 all the same."""
+    """A point with both labels has coefficients of C; the intercept is still -1."""
     model = SVC(kernel="linear", C=C).fit([[0.0], [0.0], [1.0], [3.0]], [1, -1, -1, 1])
     assert model.intercept_[0] == pytest.approx(-1, abs=1e-2)
 
 
-def test_intercept_beside_a_broken_target():
+def test_intercept_with_a_huge_target():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), 0.5 + 0.01 * rng.normal(size=100)
     y[0] = 1e13
@@ -354,7 +354,7 @@ def test_intercept_beside_a_broken_target():
 @pytest.mark.parametrize("Estimator", [SVC, NuSVC, SVR, NuSVR])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_a_symmetric_problem_has_no_intercept(Estimator, scale):
-    """Exactly none, whatever the unit of the targets: it is a tie."""
+    """Exactly 0 for any unit of the targets, because it is a tie."""
     X = np.array([[-3.0, 1.0], [-1.0, -2.0], [-0.5, 0.3], [0.5, -0.3], [1.0, 2.0], [3.0, -1.0]])
     y = np.array([-1.0, -2.0, -0.5, 0.5, 2.0, 1.0]) * scale
     settings = {"C": scale, "tol": 1e-3 * scale} if "C" in Estimator().get_params() else {}
@@ -450,7 +450,7 @@ def test_interrupt_is_answered_within_a_second():
 
 
 def true_violation(model, K, y):
-    """Of a binary SVC, from its coefficients and a kernel matrix, in long double."""
+    """The violation of a binary SVC from its coefficients and a kernel matrix, in long double."""
     z, sign = np.zeros(len(y), np.longdouble), np.where(y == model.classes_[1], 1, -1)
     z[model.support_] = model._dense_coefficients()[0]
     gradient = K @ z - sign
@@ -474,7 +474,7 @@ def test_violation_is_true_where_norms_are_large(n, scale, gamma, container):
     assert model.optimality_.status[0] == "optimal"
     assert true <= model.tol
     np.testing.assert_allclose(model.optimality_.kkt_violation, true, atol=1e-9)
-    assert model.score(container(X), y) == 1.0  # every point is alone
+    assert model.score(container(X), y) == 1.0  # the kernel matrix is the identity
 
 
 def test_outliers_are_fitted_as_other_samples():
@@ -516,7 +516,7 @@ def test_a_filled_column_of_a_sparse_matrix_is_centered():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_polynomial_of_shifted_data_is_not_called_optimal_falsely(seed):
+def test_a_polynomial_of_shifted_data_is_not_falsely_called_optimal(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(40, 2)) + 1e6, rng.integers(0, 2, 40)
     model = SVC(kernel="poly", degree=2, coef0=1.0, gamma=1.0, C=1e-3)
@@ -526,7 +526,7 @@ def test_a_polynomial_of_shifted_data_is_not_called_optimal_falsely(seed):
     K = (np.asarray(X, np.longdouble) @ np.asarray(X, np.longdouble).T + 1) ** 2
     true = true_violation(model, K, y)
     assert true > model.tol
-    # The reported violation includes what rounding may add.
+    # The reported violation includes a bound on rounding errors.
     assert true / 2 <= model.optimality_.kkt_violation[0] <= 10 * true
 
 
@@ -579,8 +579,8 @@ def test_an_indefinite_kernel_stops_at_the_tolerance():
 
 
 def test_a_fit_ends_where_steps_are_smaller_than_the_rounding_of_the_sum():
-    """Restoring the sum takes such a step back, so that steps and verifications alternate."""
-    for seed in range(40):  # 9 of them were fits without end
+    """Restoring the sum reverts such a step, so steps and recomputations would alternate."""
+    for seed in range(40):  # 9 of these fits once never ended
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(8, 2)), np.array([0, 1, 0, 1, 0, 0, 1, 1])
         X[0] = -9136345.45, 1394333300.0
@@ -602,7 +602,7 @@ def test_coefficients_of_nu_regression_sum_to_0_where_their_variables_nearly_can
 
 @pytest.mark.parametrize("model", [OneClassSVM(kernel="linear", nu=0.9), NuSVC(kernel="linear")])
 def test_a_fit_is_never_optimal_below_the_rounding_error_of_its_gradient(model):
-    """Kernel values of 1e40 have errors of 1e24, whatever violation the rounded gradient shows."""
+    """Kernel values of 1e40 have errors of 1e24, even if the rounded gradient shows none."""
     rng = np.random.default_rng(3)
     X, y = 1e20 * rng.normal(size=(25, 6)), rng.integers(0, 2, 25)
     with pytest.warns(ConvergenceWarning, match="rounding error of the gradient"):

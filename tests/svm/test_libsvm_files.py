@@ -37,7 +37,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
 class Theirs:
-    """The real LIBSVM, past its Python wrapper, whose buffer for nu_svc is too small."""
+    """LIBSVM itself, without its Python wrapper, whose buffer for nu_svc is too small."""
 
     def __init__(self, model):
         self.model = model
@@ -98,7 +98,7 @@ def label_line(path):
 def check_same(theirs, ours, rows, new, kind):
     if "svr" in kind:
         np.testing.assert_allclose(ours.predict(new), theirs.predict(rows), rtol=1e-9, atol=1e-9)
-    elif kind == "one_class":  # many of whose decisions are 0 but for rounding
+    elif kind == "one_class":  # many of its decisions are 0 up to rounding
         sure = np.abs(ours.decision_function(new)) > 1e-9
         np.testing.assert_array_equal(ours.predict(new)[sure], theirs.predict(rows)[sure])
     else:
@@ -107,7 +107,7 @@ def check_same(theirs, ours, rows, new, kind):
 
 @every_kernel
 @every_type
-def test_trained_there(kind, kernel, tmp_path):
+def test_models_trained_by_libsvm(kind, kernel, tmp_path):
     y = TARGET if "svr" in kind else Y
     options = f"-s {number(kind)} -t {KERNELS.index(kernel)} -g 0.05 -r 0.5 -d 2 -n 0.3 -b 1"
     theirs = Theirs.trained(X.tolist(), y, options)
@@ -127,7 +127,7 @@ def test_trained_there(kind, kernel, tmp_path):
 
 @every_kernel
 @every_type
-def test_trained_here(kind, kernel, tmp_path):
+def test_models_trained_by_pairstep(kind, kernel, tmp_path):
     options = {"probability": True, "random_state": 0} if kind.endswith("_svc") else {}
     model = TYPES[kind](kernel=kernel, gamma=0.05, coef0=0.5, degree=2, **options)
     model.fit(X, TARGET if "svr" in kind else Y)
@@ -149,7 +149,7 @@ def test_labels_in_any_order(kind, labels, tmp_path):
     theirs = Theirs.trained(X.tolist(), y, f"-s {number(kind)} -g 0.1 -n 0.3 -b 1")
     ours = theirs.here(tmp_path / "model")
     assert ours.classes_.tolist() == sorted(set(labels))
-    # Votes that are even are among these.
+    # Some votes tie.
     check_same(theirs, ours, wide.tolist(), wide, kind)
     expected = theirs.predict_proba(wide.tolist(), ours.classes_)
     np.testing.assert_allclose(ours.predict_proba(wide), expected, atol=1e-9)
@@ -193,7 +193,7 @@ def test_precomputed_kernels_keep_the_order_of_labels(tmp_path):
     check_same(Theirs.of(ours, tmp_path / "again"), ours, rows, K, "c_svc")
 
 
-# Decisions that are exactly 0: the class that comes second in the file wins them.
+# A decision of exactly 0 goes to the second class in the file.
 @pytest.mark.parametrize("labels", ["1 -1", "-1 1", "3 1 2", "2 3 1"])
 def test_decisions_of_zero_are_those_of_libsvm(labels, tmp_path):
     k = len(labels.split())
@@ -314,7 +314,7 @@ def test_blank_lines_carriage_returns_and_a_byte_order_mark_do_not_matter():
         (b"rho", b"probA 1 2 3\nprobB 1 2\nrho", "probB"),
     ],
 )
-def test_models_that_make_no_sense(old, new, message):
+def test_malformed_models_are_refused(old, new, message):
     assert old in MODEL
     with pytest.raises(ValueError, match=message):
         load_libsvm_model(io.BytesIO(MODEL.replace(old, new, 1)))
@@ -339,7 +339,7 @@ def test_a_wide_model_stays_sparse():
 
 
 @given(data=st.data())
-def test_any_byte_may_be_wrong(data):
+def test_any_wrong_byte_is_handled(data):
     changed = bytearray(MODEL)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(changed) - 1))

@@ -57,7 +57,7 @@ def gram(X, kernel):
 def one_dual(model, weights, i=0, j=1):
     """Return z of the dual of class i against class j, over all rows."""
     rows, z = model.support_, np.zeros(len(weights))
-    if not hasattr(model, "optimality_"):  # scikit-learn forgets the rows without weight
+    if not hasattr(model, "optimality_"):  # scikit-learn drops the rows without weight
         rows = np.flatnonzero(weights > 0)[rows]
     coefficients = model.dual_coef_
     coefficients = coefficients.toarray() if scipy.sparse.issparse(coefficients) else coefficients
@@ -89,7 +89,7 @@ def objective(name, z, K, y, weights):
 )
 def test_the_objective_equals_that_of_libsvm(name, kernel, weighted, storage):
     X, y = data_for(name)
-    # Enough zeros that they are skipped; the sigmoid kernel is then so far from convex that
+    # Many zeros, so that they are skipped; the sigmoid kernel is then so far from convex that
     # solvers end at other stationary points.
     if storage == "sparse" and kernel != "sigmoid":
         X = X * (np.random.default_rng(0).random(X.shape) < 0.2)
@@ -158,7 +158,7 @@ def test_gap_bounds_the_distance_to_the_primal(name, tol):
     reported = model.optimality_.duality_gap[0]
     slack = 1e-12 * (1 + abs(dual))
     assert -slack <= gap <= weights.sum() * 3 * tol + slack
-    assert reported <= gap + slack  # whose bias is the best one for these coefficients
+    assert reported <= gap + slack  # its bias is optimal for these coefficients
     assert model.optimality_.kkt_violation[0] <= tol
 
 

@@ -26,7 +26,7 @@ IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
 CANCER = scale(CANCER[0]), CANCER[1]
 EXACT = {"tol": 1e-9, "probability": True, "random_state": 7}
-# nu/2 of the samples of any fold is no whole number: otherwise all support vectors may be at their
+# nu/2 times the size of a fold is not an integer: otherwise all support vectors may be at their
 # bounds, and then the margin is not unique.
 NU = {SVC: {}, NuSVC: {"nu": 0.2134}}
 
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning"
 
 
 def check_same(model, X, y, new=None, **options):
-    """Sigmoids and probabilities are those that scikit-learn has for the same random_state."""
+    """Check that sigmoids and probabilities equal scikit-learn's for the same random_state."""
     new = X if new is None else new
     model.fit(X, y, **options)
     theirs = model.to_sklearn().fit(X, y, **options)
     np.testing.assert_allclose(model._probA, theirs._probA, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(model._probB, theirs._probB, rtol=1e-4, atol=1e-4)
-    # Of two classes scikit-learn stops within 0.005 of the sigmoid, which LIBSVM has of late.
+    # With two classes, scikit-learn's iteration stops within 0.005 of the sigmoid.
     atol = 5e-3 if len(model.classes_) == 2 else 3e-5
     np.testing.assert_allclose(model.predict_proba(new), theirs.predict_proba(new), atol=atol)
 
@@ -81,7 +81,7 @@ def test_same_as_scikit_learn_with_weights(Estimator):
     check_same(Estimator(gamma=0.05, **settings, **EXACT), X, y, sample_weight=weights)
 
 
-def test_samples_without_weight_are_as_if_left_out():
+def test_samples_without_weight_count_as_left_out():
     X, y = IRIS
     kept = np.random.default_rng(6).random(len(y)) > 0.3
     weighted = SVC(gamma=0.1, **EXACT).fit(X, y, sample_weight=kept.astype(float))
@@ -90,10 +90,10 @@ def test_samples_without_weight_are_as_if_left_out():
     np.testing.assert_allclose(weighted.predict_proba(X), fewer.predict_proba(X), atol=1e-6)
 
 
-# So small that some folds are empty, and some models are fitted to one class only.
+# So small that some folds are empty and some models see only one class.
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 2), (1, 4), (2, 3), (5, 1), (3, 3), (1, 9)])
 @pytest.mark.parametrize("seed", range(3))
-def test_same_as_scikit_learn_on_hardly_any_samples(sizes, seed):
+def test_same_as_scikit_learn_on_very_few_samples(sizes, seed):
     y = np.repeat([0, 1], sizes)
     X = np.random.default_rng(seed).normal(size=(len(y), 2)) + y[:, None]
     check_same(SVC(**{**EXACT, "random_state": seed}), X, y)
@@ -232,7 +232,7 @@ def test_coupling_gets_valid_probabilities():
     [c_classification, lambda i, j, limit: nu_classification(i, j, limit, 0.3)],
     ids=["C", "nu"],
 )
-def test_held_out_rows_are_not_seen_but_decided(written):
+def test_held_out_rows_get_decisions_without_training(written):
     X, y = CANCER
     limit = np.random.default_rng(3).uniform(0.5, 2, len(y))
     positive, negative = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
@@ -261,7 +261,7 @@ def test_infinite_C():
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer, load_digits])
 @pytest.mark.parametrize("Estimator", ["SVC", "NuSVC"])
 def test_log_loss_on_new_samples(Estimator, load):
-    """With default tolerances, too, and whatever they do to single probabilities."""
+    """Also with default tolerances, which change single probabilities."""
     X, y = load(return_X_y=True)
     X = np.ascontiguousarray(X / X.std(), np.float32)
     order = np.random.default_rng(4).permutation(len(y))
@@ -387,7 +387,7 @@ def test_classes_without_weight(lost):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-def test_ended_early():
+def test_max_iter_warns_once_for_all_binary_problems():
     X, y = IRIS
     with pytest.warns(ConvergenceWarning, match="in 18 binary problems") as caught:
         model = SVC(probability=True, max_iter=1).fit(X, y)

@@ -18,7 +18,7 @@ ENDLESS = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)
 
 
 class Recorder:
-    """A callback that writes down what it hears and may ask to stop."""
+    """A callback that records its calls and may ask to stop."""
 
     def __init__(self, stop_after=None):
         self.events = []
@@ -104,7 +104,7 @@ def test_verbose(capsys):
 
 
 class Context:
-    """Counts tasks like scikit-learn's, which refuses more than it was promised."""
+    """Counts tasks like scikit-learn's context, which refuses more than announced."""
 
     def __init__(self, stop_at=None):
         self.ended = 0

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, path
 
 X, Y = load_iris(return_X_y=True)
-CS = [0.1, 1.0, 10.0, 3.0]  # also down again
+CS = [0.1, 1.0, 10.0, 3.0]  # not sorted
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
@@ -51,7 +51,7 @@ def test_a_precomputed_kernel_in_any_order_of_classes():
 
 @pytest.mark.parametrize("Estimator", [NuSVC, OneClassSVM])
 def test_the_memory_changes_nothing(Estimator):
-    """Each nu on its own rows where the matrix does not fit: the same models."""
+    """If the matrix does not fit, each nu computes its own rows; the model is the same."""
     nus, y = [0.2, 0.4], Y if Estimator is NuSVC else None
     options = {"gamma": 0.2, "tol": 1e-8, "dtype": np.float64}
     whole, rows = (

@@ -10,7 +10,7 @@ from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from pairstep.svm.duals import c_classification, limits
 from pairstep.svm.engine import Kernel, solve
 
-SMALLEST = 8000  # variables from which on a sample is used
+SMALLEST = 8000  # number of variables from which a sample is used
 RBF = Kernel("rbf", gamma=0.5)
 
 
@@ -109,14 +109,14 @@ def test_every_model_reaches_its_optimum(model):
     assert violation <= model.tol
     decisions = sampled.decision_function if hasattr(model, "decision_function") else None
     values = (decisions or sampled.predict)(X[:50])
-    # With a limit on its iterations a fit starts plainly.
+    # With max_iter, a fit does not start from a sample.
     plain = type(model)(**model.get_params() | {"max_iter": 10**7}).fit(X, y)
     others = (getattr(plain, "decision_function", None) or plain.predict)(X[:50])
     np.testing.assert_allclose(values, others, atol=0.02 * np.abs(others).max())
 
 
 def test_a_sample_that_cannot_have_the_total():
-    # All weight is on few rows: a sample may hold too little of it.
+    # All weight is on a few rows, so a sample may have too little of it.
     X, _ = problem(SMALLEST, noise=0.0)
     weights = np.zeros(SMALLEST)
     weights[::97] = 1.0

@@ -46,14 +46,14 @@ SKIPPED = {
 
 
 def substituted(name):
-    """The module of tests, every class in it that we have replaced by ours."""
+    """The module of tests, with scikit-learn's classes replaced by ours."""
     ours = {each: getattr(pairstep.svm, each) for each in pairstep.svm.__all__}
     spec = importlib.util.find_spec(f"sklearn.svm.tests.{name}")
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         for each in ours.keys() & vars(sklearn.svm).keys():
             patch.setattr(sklearn.svm, each, ours[each])
-        spec.loader.exec_module(module)  # evaluates what the tests are parametrised by
+        spec.loader.exec_module(module)  # evaluates the parameters of the tests
     module.svm = types.SimpleNamespace(**{**vars(sklearn.svm), **ours})
     return module
 
@@ -64,7 +64,7 @@ def global_random_seed(request):
 
 
 def skip(reason):
-    """A test in the place of one that is skipped: without its parameters, once."""
+    """Replace a skipped test by one without parameters, so that it is reported once."""
 
     @pytest.mark.skip(reason=reason)
     def skipped():

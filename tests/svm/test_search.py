@@ -111,8 +111,8 @@ def test_the_scores_of_a_grid_search_in_regression(seed, n, kernel, weighted):
 
 
 @pytest.mark.parametrize("n", [127, 128, 129, 160, 161, 162])
-def test_sizes_about_every_constant(n):
-    # Training parts of 128 samples are solved further than asked for; panels have 48 columns.
+def test_sizes_near_every_limit_in_the_code(n):
+    # Training parts of 128 samples are solved to a tighter tolerance; panels have 48 columns.
     rng = np.random.default_rng(n)
     data = rng.normal(size=(n, 2))
     y = (data.sum(axis=1) + rng.normal(size=n) > 0).astype(int)
@@ -139,7 +139,7 @@ def test_a_scorer_that_fails():
 
 
 def support_and_training_score(model, X_test, y_test):
-    """Asks for more than decisions on the samples that were held out."""
+    """A scorer that needs more than decisions on held-out samples."""
     assert model.predict(X_test[:3].copy()).tolist() == model.predict(X_test)[:3].tolist()
     np.testing.assert_allclose(
         model.decision_function(X_test.copy()), model.decision_function(X_test), atol=1e-9
@@ -235,7 +235,7 @@ def test_bits_do_not_depend_on_threads():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("matrices", [0, 1, 2, 3, 10])
 def test_kernels_that_fit_in_memory_are_computed_once(monkeypatch, matrices, dtype):
-    """The distances once for all gamma beside one or two matrices; else a matrix for each."""
+    """Memory for one matrix: one kernel matrix per gamma. For two or more: distances once."""
     rng = np.random.default_rng(1)
     data, y = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
     made = {"squared_distances": 0, "kernel_matrix": 0}
@@ -292,7 +292,7 @@ print(megabytes("VmHWM") - before)
 
 
 @pytest.mark.unsanitized
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's peak memory")
 @pytest.mark.parametrize("cache_size", [30, 60, 150])
 def test_memory_stays_within_cache_size_and_data(cache_size):
     """A matrix of 3000 rows takes 35 MB, so the sizes hold none, one and all three of them."""
@@ -318,7 +318,7 @@ class Counting(dict):
         super().__setitem__(key, score)
 
 
-def test_a_search_goes_on_where_it_was_ended():
+def test_an_interrupted_search_continues():
     options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
     whole = SVCCV(**options).fit(X, Y)
     checkpoint = Counting(most=7)
@@ -359,7 +359,7 @@ def test_candidates_that_no_model_accepts_are_refused(Search, change, message, m
 
 
 def test_an_infinite_C_is_a_candidate():
-    easy = Y > 0  # so that there is a margin without errors
+    easy = Y > 0  # separable
     for Cs in ([1.0, np.inf], [np.inf, np.inf]):
         ours = SVCCV(Cs=Cs, gammas=[0.5], cv=3).fit(X, easy)
         assert_same(ours, GridSearchCV(SVC(), {"C": Cs, "gamma": [0.5]}, cv=3).fit(X, easy))
@@ -386,7 +386,7 @@ def test_time_limit():
 
 @pytest.mark.parametrize("name", ["squared_distances", "kernel_matrix", "rbf_of_distances"])
 def test_time_limit_while_a_kernel_matrix_is_computed(monkeypatch, name):
-    """Native code gets the remaining time; a matrix that takes too long is not used."""
+    """Native code gets the remaining time; a matrix that takes longer is not used."""
     left = []
 
     def late(*arguments):
@@ -452,7 +452,7 @@ def test_scores_are_reported(capsys):
     assert lines[-1].startswith("[pairstep] 3 of 3 scored: C=1, gamma=0.1, split 2: 0.")
 
 
-def test_callbacks_hear_of_each_score_and_may_stop():
+def test_callbacks_get_each_score_and_may_stop():
     pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
 
     class Recorder:
@@ -648,7 +648,7 @@ def test_samples_of_halving_have_all_classes():
         assert SVCCV(Cs=[1.0, 10.0], gammas=[1.0], halving=True).fit(X, y).best_score_ > 0.9
 
 
-def test_halving_goes_on_where_it_was_ended():
+def test_an_interrupted_halving_search_continues():
     X, y = halved(2700)
     options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False, "halving": True}
     checkpoint = {}
@@ -662,7 +662,7 @@ def test_halving_goes_on_where_it_was_ended():
     )
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         SVCCV(**options, time_limit=0.0).fit(X, y)
-    first = dict(list(checkpoint.items())[: 6 * 3])  # all of the first round, and no time for more
+    first = dict(list(checkpoint.items())[: 6 * 3])  # the first round, and no time for another
     with pytest.warns(ConvergenceWarning, match="by scores on 300 samples"):
         early = SVCCV(**options, checkpoint=first, time_limit=0.0).fit(X, y)
     assert early.best_score_ == max(whole.cv_results_["mean_test_score"][:6])
@@ -685,8 +685,8 @@ SEARCHES = [
     SVCCV(Cs=[1.0], kernel="linear", cv=2),
 ]
 EXPECTED = {
-    "check_classifiers_one_label_sample_weights": "the message is that of the machine, which speaks"
-    " of classes; of `**params` the check wants to read sample_weight"
+    "check_classifiers_one_label_sample_weights": "the message of the estimator names classes, and"
+    " the check looks for sample_weight in the signature, which has `**params`"
 }
 
 
@@ -704,7 +704,7 @@ def test_clones_and_parameters():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_scorer_may_predict_other_samples(classes):
-    """A scorer that is a plain function gets a model that looks at its argument."""
+    """A scorer that is a plain function gets a model that predicts its argument."""
     X, y = make_classification(120, n_informative=4, n_classes=classes, random_state=0)
 
     def on_half(model, X, y):

@@ -1,4 +1,4 @@
-"""Every point is feasible: bounds hold exactly, sums within an ulp, and values never rise."""
+"""Every point is feasible: bounds hold exactly, sums within an ulp, and values never increase."""
 
 import math
 
@@ -35,7 +35,7 @@ def intervals(draw):
 
 @st.composite
 def boxes(draw, max_groups=1):
-    """lower, upper, groups and totals that a point within the bounds has, to rounding."""
+    """lower, upper, groups, and the totals of a point within the bounds, up to rounding."""
     variables = draw(st.lists(intervals(), min_size=1, max_size=8))
     lower, upper, point = np.array(variables).T
     n = len(point)
@@ -103,7 +103,7 @@ def test_a_projection_is_the_nearest_feasible_point(box, data):
 
 
 def test_a_projection_from_a_corner():
-    """All variables start at a bound, so that none is free to take the rest."""
+    """All variables start at a bound, so none is free to absorb the remainder."""
     x = SumBox(-0.5, lower=[0.0, -1.0, 0.0], upper=[0.1, 0.0, 0.0]).project([0.1, 0.1, 0.0])
     assert x == pytest.approx([0.0, -0.5, 0.0], abs=1e-15)
 
@@ -133,7 +133,7 @@ def test_the_start_of_a_range_lies_in_it():
 
 
 @given(boxes(max_groups=2), st.data(), rules, steps, iterations)
-def test_any_solve_ends_feasible(box, data, rule, step, max_iter):
+def test_every_solve_ends_feasible(box, data, rule, step, max_iter):
     lower, upper, groups, totals = box
     A, b = data.draw(quadratics(len(lower)))
     seen = []
@@ -224,7 +224,7 @@ def test_the_smallest_distance_to_a_bound(rule):
         assert_feasible(result.x, *box)
 
 
-# ------------------------------------------------------------------ the objective never rises
+# ------------------------------------------------------------------ the objective never increases
 
 
 def squares(A, b, x):
@@ -233,7 +233,7 @@ def squares(A, b, x):
 
 @pytest.mark.parametrize("solver", ["native", "readable"])
 @given(boxes(), st.data(), rules)
-def test_exact_steps_never_raise_the_objective(solver, box, data, rule):
+def test_exact_steps_never_increase_the_objective(solver, box, data, rule):
     lower, upper, _, totals = box
     A, b = data.draw(quadratics(len(lower)))
     f = LeastSquares(A, b)
@@ -247,7 +247,7 @@ def test_exact_steps_never_raise_the_objective(solver, box, data, rule):
         callback=lambda progress: points.append(progress.x),
     )  # fmt: skip
     values = np.array([squares(A, b, x) for x in points] + [squares(A, b, result.x)])
-    # What rounding of x, and of Ax - b, can do to a value.
+    # The effect of rounding errors of x and of Ax - b on the value.
     size = max((np.abs(A) @ np.abs(x) + np.abs(b)).max() for x in points)
     noise = 64 * EPS * len(b) * len(lower) * size**2
     assert (np.diff(values) <= noise).all()
@@ -272,7 +272,7 @@ def test_more_iterations_are_never_worse(box, data, rule):
 
 
 @given(boxes(), st.data())
-def test_backtracking_never_raises_the_objective(box, data):
+def test_backtracking_never_increases_the_objective(box, data):
     lower, upper, _, totals = box
     n = len(lower)
     A, b = data.draw(quadratics(n))

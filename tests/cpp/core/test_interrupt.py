@@ -19,13 +19,13 @@ from pairstep.svm import SVC, SVR
 
 # ------------------------------------------------------------------ state machines
 
-LIMIT = 3000  # iterations after which a run ends in any case
+LIMIT = 3000  # maximum number of iterations of a run
 
 
 class Pauses(RuleBasedStateMachine):
     """Run in parts with other calls in between; the result equals that of one run.
 
-    What changes a run (`disturb`) is written down and done to the other run at the same iteration.
+    Changes to a run (`disturb`) are recorded and applied to the other run at the same iteration.
     """
 
     @initialize(
@@ -142,7 +142,7 @@ class GreedyExample(Example):
 
 
 class BlockExample(Example):
-    iterations_in_one = 15  # a round is much more than an iteration
+    iterations_in_one = 15  # a round is many iterations
 
     def __init__(self, seed, l1_penalized, groups, option):
         super().__init__(seed, l1_penalized, groups, 300)
@@ -180,7 +180,7 @@ class GreedyPauses(Pauses):
 
 class BlockPauses(Pauses):
     begin = BlockExample
-    clock_matters = True  # a block that is left half solved leads elsewhere
+    clock_matters = True  # a half-solved block changes the path
 
 
 TestGreedyPauses = GreedyPauses.TestCase
@@ -243,7 +243,7 @@ def test_a_callback_is_called_and_changes_nothing(name, history):
 
 
 def test_a_callback_does_not_disable_the_newton_phase():
-    """The problem is rank-deficient and badly scaled, so that only Newton's method solves it."""
+    """The problem is rank-deficient and badly scaled, so only Newton's method solves it."""
     rng = np.random.default_rng(0)
     F = rng.normal(size=(100, 300)) * 10.0 ** rng.uniform(-2, 2, 300)
     plain = pairstep.solve_qp(F.T @ F, lower=-1.0)
@@ -424,7 +424,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_signal_is_answered(name):
-    """A solve of a minute or more ends within seconds."""
+    """A solve that would take a minute or more ends within seconds."""
     script = FRAME.format(work=textwrap.dedent(ENDLESS[name]))
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     try:
@@ -445,7 +445,7 @@ def test_a_signal_is_answered(name):
 
 @pytest.mark.unsanitized
 def test_the_time_limit_of_a_batch_holds_within_a_column():
-    """A batch of few columns, each of which takes long."""
+    """A batch of a few columns that each take long."""
     rng = np.random.default_rng(4)
     A = rng.normal(size=(1200, 1000))
     b = rng.normal(size=(1200, 64))

@@ -10,7 +10,7 @@ import pytest
 
 from pairstep.kept import kept
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="uses limits of Linux")
 
 
 def run(script, timeout=120, **arguments):
@@ -26,7 +26,7 @@ def run(script, timeout=120, **arguments):
 
 # ------------------------------------------------------------------ memory
 
-# The solves need much memory, so that the little that a thread itself needs is available.
+# The solves need much memory, so the little memory that a thread needs is still available.
 MEMORY = """
     import resource
     import numpy as np, pairstep
@@ -148,7 +148,7 @@ def test_children_forked_while_threads_solve_do_not_hang():
     assert run(FORKS, count=100) == ["{0}"]
 
 
-def test_a_kept_property_of_one_object_does_not_wait_for_that_of_another():
+def test_cached_properties_of_two_objects_do_not_wait_for_each_other():
     begun, finished = threading.Event(), threading.Event()
 
     class Slow:

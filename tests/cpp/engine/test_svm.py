@@ -73,17 +73,17 @@ def value(dual, K, z):
 
 
 def reference_value(dual, K):
-    """The least value, by the solver for explicit matrices at a tight tolerance."""
+    """The minimum, from the solver for explicit matrices at a tight tolerance."""
     objective = pairstep.Quadratic(K, dual.linear)
     if dual.l1 is not None:
         objective = pairstep.L1Penalized(objective, dual.l1)
     groups = np.repeat(np.arange(len(dual.totals)), np.diff(dual.starts))
-    budget = pairstep.SumBox(dual.totals, dual.lower, dual.upper, groups=groups)
-    return value(dual, K, pairstep.minimize(objective, budget, tol=1e-11, time_limit=20).x)
+    constraint = pairstep.SumBox(dual.totals, dual.lower, dual.upper, groups=groups)
+    return value(dual, K, pairstep.minimize(objective, constraint, tol=1e-11, time_limit=20).x)
 
 
 def true_violation(dual, K, z):
-    """From the definition, over all points, and by how much rounding may change it."""
+    """The violation by definition over all points, and a bound on its rounding error."""
     gradient = K @ z + dual.linear
     l1 = np.zeros(len(z)) if dual.l1 is None else dual.l1
     save = gradient + np.where(z > 0, l1, -l1)
@@ -106,7 +106,7 @@ def check_feasible(dual, z):
 
 
 def check_honest(dual, K, solution, tol=1e-3, slack=0.0):
-    """Whatever the status: feasible, and the violation reported is the true one."""
+    """Check that the point is feasible and the reported violation is true, for any status."""
     check_feasible(dual, solution.z)
     truth, noise = true_violation(dual, K, solution.z)
     assert solution.kkt_violation == pytest.approx(truth, rel=1e-6, abs=noise + slack)
@@ -159,7 +159,7 @@ def test_same_value_as_libsvm(C, n, dtype):
 
 @st.composite
 def odd_duals(draw):
-    """Random bounds, some equal, some infinite, some of one sign; groups; starts on either end."""
+    """Random bounds: some equal, infinite or of one sign; groups; starts at either bound."""
     n, seed = draw(st.integers(2, 60)), draw(st.integers(0, 2**32))
     rng = np.random.default_rng(seed)
     lower = rng.choice([-2.0, -1.0, -0.1, 0.0], n)
@@ -182,7 +182,7 @@ def test_odd_bounds(drawn, kernel, sparse):
     dual, seed = drawn
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(len(dual.z), 3)) * (rng.random((len(dual.z), 3)) < 0.7)
-    # A ridge of an extra feature per row keeps unbounded variables from running away.
+    # An extra feature per row acts as a ridge and keeps unbounded variables finite.
     X = np.hstack([X, 0.3 * np.eye(len(X))])
     K = matrix_of(dual, X, kernel)
     (solution,) = run(scipy.sparse.csr_array(X) if sparse else X, kernel, dual, tol=1e-8)
@@ -201,8 +201,8 @@ def test_zero_width_is_never_left():
     assert solution.status == "optimal"
 
 
-def test_the_last_ulp_of_a_sum_takes_nothing_off_its_bound():
-    """With nu = 1 all are at their bounds, whose sum rounds to something else than its terms."""
+def test_restoring_the_last_ulp_of_a_sum_leaves_variables_at_their_bounds():
+    """With nu = 1 all variables are at their bounds, and the sum of the bounds is rounded."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(5, 200))
@@ -313,7 +313,7 @@ print("done")
 """
 
 
-def test_every_rule_that_is_offered_works():
+def test_every_rule_works():
     """Runs in a child process, because a defect may crash it."""
     child = subprocess.run(
         [sys.executable, "-c", EVERY_RULE], capture_output=True, text=True, timeout=60, check=False
@@ -322,7 +322,7 @@ def test_every_rule_that_is_offered_works():
 
 
 @pytest.mark.parametrize("kind", ["one class", "nu classification"])
-def test_float32_gives_way_to_float64_where_it_cannot_go_on(kind):
+def test_float64_takes_over_if_float32_makes_no_progress(kind):
     """Few steps reach 1e-7 in float64; float32 must not spend its time below its precision."""
     rng = np.random.default_rng(1200)
     X = rng.normal(size=(1200, 4))
@@ -333,7 +333,7 @@ def test_float32_gives_way_to_float64_where_it_cannot_go_on(kind):
     assert single.n_iter <= 300_000 + 10 * double.n_iter
 
 
-# ----------------------------------------------------------------------------- the engine's word
+# ------------------------------------------------------------------------- reported violations
 
 
 HARD_DATA = {
@@ -352,7 +352,7 @@ HARD_DATA = {
 @pytest.mark.parametrize("gamma", [1e-5, 0.1, 1e3])
 @pytest.mark.parametrize("n", [150, 1100])
 def test_violation_is_true_on_hard_data(name, gamma, n):
-    """The rounding error of the kernel, eps times gamma times the squared norms, is allowed."""
+    """The tolerance includes the rounding error of the kernel: eps * gamma * squared norms."""
     rng = np.random.default_rng(8)
     X = HARD_DATA[name](rng.normal(size=(n, 4)), rng)
     kernel = Kernel("rbf", gamma)
@@ -367,7 +367,7 @@ def test_violation_is_true_on_hard_data(name, gamma, n):
 
 
 def test_violation_is_true_where_kernel_values_are_huge():
-    """What puts the sum right must not land on the variable whose kernel values are 1e18."""
+    """The correction of the sum must not go to the variable with kernel values of 1e18."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(40, 5)) * np.exp(2 * rng.normal(size=(40, 1)))
@@ -381,7 +381,7 @@ def test_violation_is_true_where_kernel_values_are_huge():
 
 @pytest.mark.parametrize("limit", ["max_iter", "time_limit"])
 def test_violation_is_true_when_stopped_early(limit):
-    """Also where the gradient was kept up in float32 until then."""
+    """Also if the gradient was updated in float32 until then."""
     rng = np.random.default_rng(9)
     X = rng.normal(size=(1500, 5))
     dual = random_dual("c classification", 1500, rng, 1e4)
@@ -393,7 +393,7 @@ def test_violation_is_true_when_stopped_early(limit):
 
 @pytest.mark.unsanitized
 def test_violation_is_true_of_an_indefinite_kernel():
-    """A sigmoid's matrix is not convex: it must end, with a status that the numbers bear out."""
+    """A sigmoid kernel is indefinite: the solve must end with a status that is true."""
     rng = np.random.default_rng(10)
     X = rng.normal(size=(300, 4))
     for kernel in (Kernel("sigmoid", 1.0), Kernel("sigmoid", 0.1, 3, -1.0)):
@@ -412,11 +412,11 @@ def test_gradient_is_that_of_the_point():
         dual = random_dual(kind, 1500, rng)
         K = matrix_of(dual, X, RBF)
         (solution,) = run(X, RBF, dual)
-        # Far from the margin float32 will do; where it matters the gradient is exact.
+        # The gradient is exact near the margin; elsewhere float32 precision is enough.
         np.testing.assert_allclose(solution.gradient, K @ solution.z + dual.linear, atol=1e-4)
 
 
-# ------------------------------------------------------------------------------------- contracts
+# ------------------------------------------------------------------------- limits and callbacks
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, Kernel("precomputed")], ids=lambda k: k.name)
@@ -436,7 +436,7 @@ def test_same_bits_with_two_threads_and_again(kernel, n):
 
 @pytest.mark.slow
 def test_same_bits_on_a_busy_computer():
-    """A block that takes longer than the engine looks at its clock ends as any other."""
+    """A block that takes longer than the interval between clock checks gives the same bits."""
     rng = np.random.default_rng(13)
     X = rng.normal(size=(1600, 20))
     dual = random_dual("c classification", 1600, rng, 1e3)
@@ -484,7 +484,7 @@ def test_time_limit():
 
 @pytest.mark.unsanitized
 def test_time_limit_while_newton_does_all_the_work():
-    """Where every iteration is a factorisation the clock is looked at all the same."""
+    """The clock is also checked if every iteration is a factorization."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) + 1e4
     y = X[:, 0] - 1e4 + 0.5 * rng.normal(size=300)
@@ -513,8 +513,8 @@ def test_keep_going_is_called_and_can_stop():
 
 @pytest.mark.parametrize("how", ["callback", "time_limit"])
 @pytest.mark.parametrize("single", [np.float32, np.float64])
-def test_duals_that_are_never_begun_are_reported_as_they_stand(how, single):
-    """Their start, its true violation, and that they were stopped."""
+def test_duals_that_are_never_started_are_reported_at_their_start(how, single):
+    """Their starting point, its true violation, and the status of a stopped solve."""
     X, dual = endless(1500)
     small = random_dual("regression", 200, np.random.default_rng(3))
     kernel = Kernel("rbf", 0.02)
@@ -600,7 +600,7 @@ def test_the_solution_as_a_start(kind, n):
 
 
 @pytest.mark.parametrize("degenerate", ["one point", "all fixed", "equal points", "zeros"])
-def test_nothing_to_decide(degenerate):
+def test_degenerate_problems_are_optimal(degenerate):
     n = {"one point": 1, "all fixed": 5, "equal points": 1200, "zeros": 1200}[degenerate]
     X = np.zeros((n, 2)) if degenerate == "zeros" else np.ones((n, 2))
     z = np.full(n, 0.5)
@@ -652,4 +652,4 @@ def test_a_variable_close_to_its_bound_reaches_it_soon():
     (again,) = solve(K, Kernel("precomputed"), [more], tol=0.1, **options)
     assert again.status == "optimal"
     assert again.z[-1] == 1e-9
-    assert again.n_iter < 1000  # a block may take 2560 steps, and would
+    assert again.n_iter < 1000  # without this, a block would take all of its 2560 steps

@@ -23,7 +23,7 @@ def positive_definite(n, rng):
 
 
 def factor_of(matrix):
-    """The upper factor, or None where the matrix is refused."""
+    """The upper factor, or None if the matrix is refused."""
     work = matrix.copy()
     return np.triu(work) if _core.cholesky(work) else None
 
@@ -77,7 +77,7 @@ def test_definiteness_agrees_with_exact_arithmetic(n, seed, shift):
     matrix = (F + F.T + shift * np.eye(n, dtype=int)).astype(float)
     minors = determinants(matrix)
     definite = len(minors) == n and min(minors) > 0
-    # A singular matrix of whole numbers may leave a pivot of rounding's size; a definite one, whose
+    # A singular matrix of integers may leave a pivot of the size of rounding; a definite one, whose
     # determinant is at least 1, may not be refused.
     if definite:
         factor = factor_of(matrix)
@@ -104,7 +104,7 @@ def test_matrices_that_are_not_positive_definite_are_refused(n, instruction_set)
                 matrix[i, j] = matrix[j, i] = wrong
                 assert factor_of(matrix) is None, (i, j, wrong)
     if n > 2:
-        assert factor_of(np.ones((n, n))) is None  # singular, and exactly so
+        assert factor_of(np.ones((n, n))) is None  # exactly singular
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
@@ -210,7 +210,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(shape):
             np.testing.assert_array_equal(product(threads), one)
 
 
-def test_inner_products_hold_the_error_bound(instruction_set):
+def test_inner_products_are_within_the_error_bound(instruction_set):
     rng = np.random.default_rng(6)
     A = rng.normal(size=(400, 30)) * 10.0 ** rng.integers(-8, 9, size=30)
     truth = np.array([[math.fsum(A[:, i] * A[:, j]) for j in range(30)] for i in range(30)])

@@ -96,7 +96,7 @@ def test_no_set_of_free_variables_is_better(instruction_set):
 
 
 @pytest.mark.parametrize("n", [9, 10])
-def test_columns_of_zeros_beside_them_change_nothing(n):
+def test_additional_columns_of_zeros_change_nothing(n):
     A, B = scene(n, 14, n, 6, noise=0.5)
     best = [best_by_enumeration(A, b) for b in B.T]
     np.testing.assert_allclose(simplex_lstsq(A, B).fun, best, rtol=1e-9)
@@ -137,7 +137,7 @@ def test_lanes_do_not_mix(count, m):
     for k in {0, count // 2, count - 1}:
         alone = simplex_lstsq(A, B[:, k])
         assert batch.fun[k] == pytest.approx(alone.fun, rel=1e-9, abs=1e-12)
-        if m > 1:  # else there are many optima, and the gears start from the one before
+        if m > 1:  # otherwise there are many optima, and the result depends on the start
             np.testing.assert_array_equal(simplex_lstsq(A, B[:, [k]]).x[0], batch.x[k])
 
 
@@ -151,7 +151,7 @@ def test_nearly_all_are_solved_in_lanes(n, instruction_set):
     assert n_iter.max() <= 3 * n
 
 
-def test_noise_free_mixtures_are_found_again():
+def test_noise_free_mixtures_are_recovered():
     A, B = scene(5, 50, 5, 300, noise=0.0)
     batch = simplex_lstsq(A, B)
     assert (batch.status == "optimal").all()

@@ -24,7 +24,7 @@ COUNTS = (1, 7, 8, 9, 31, 33, 47, 48, 49, 100)
 
 
 def ulps(found, truth):
-    """The distance in units of the last place of what the truth rounds to."""
+    """The error in units in the last place of the rounded true value."""
     rounded = truth.astype(found.dtype)
     return np.abs((found.astype(np.longdouble) - truth) / np.spacing(rounded))
 
@@ -33,7 +33,7 @@ def true_exponential(x):
     return np.exp(x.astype(np.longdouble))
 
 
-# The ends of the range in which exp is a normal number that the tiles promise.
+# The range for which the tiles guarantee exp; its results are normal numbers.
 ENDS = {np.float32: (-87.3, 88.0), np.float64: (-708.0, 709.0)}
 
 
@@ -54,7 +54,7 @@ def test_exponential_over_the_whole_range(dtype, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", ENDS)
-def test_exponential_of_nothing_is_one(dtype, instruction_set):
+def test_exponential_of_zero_is_one(dtype, instruction_set):
     """Exactly: the kernel of a point with itself."""
     tiny = np.finfo(dtype).smallest_subnormal
     x = np.array([0.0, -0.0, tiny, -tiny, -np.finfo(dtype).tiny], dtype)
@@ -63,7 +63,7 @@ def test_exponential_of_nothing_is_one(dtype, instruction_set):
 
 @pytest.mark.parametrize("dtype", ENDS)
 def test_exponential_falls_to_zero(dtype, instruction_set):
-    """What would be subnormal, or nearly, may be given up, but nothing larger; no rise."""
+    """Only subnormal results, or nearly subnormal ones, may become 0; the function is monotone."""
     low = ENDS[dtype][0]
     x = np.concatenate([
         np.linspace(low, 1.2 * low, 10_001), [10 * low, -1e30, np.finfo(dtype).min, -np.inf],
@@ -77,8 +77,8 @@ def test_exponential_falls_to_zero(dtype, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", ENDS)
-def test_exponential_of_too_much_stays_large(dtype, instruction_set):
-    """No kernel asks for it; the answer must not wrap around."""
+def test_exponential_of_large_arguments_stays_large(dtype, instruction_set):
+    """No kernel needs it, but the result must not wrap around."""
     high = ENDS[dtype][1]
     x = np.array([high, 1.01 * high, 10 * high, 1e30, np.inf], dtype)
     found = _core.exponentials(x)
@@ -114,7 +114,7 @@ def true_kernel(kernel, A, B):
 
 
 def rounding(kernel, A, B, eps):
-    """By how much a kernel value may be off if every operation rounds to a relative eps."""
+    """A bound on the error of a kernel value if every operation has a relative error of eps."""
     products = np.abs(A) @ np.abs(B).T
     features = A.shape[1]
     base = abs(kernel.gamma) * products + abs(kernel.coef0)
@@ -136,7 +136,7 @@ def laid_out(X, kind):
 
 
 def sparse_data(rng, n, features):
-    """Numbers that float32 holds exactly, some rows of zeros only."""
+    """Numbers that are exact in float32; some rows are all zeros."""
     X = rng.normal(size=(n, features)) * (rng.random((n, features)) < 0.4)
     X[rng.random(n) < 0.2] = 0
     return X.astype(np.float32).astype(np.float64)
@@ -238,7 +238,7 @@ def test_precomputed(columns, dtype, threads):
         np.testing.assert_allclose(found, K[:, theirs].astype(float) @ weights, atol=1e-13)
 
 
-def test_no_query_no_column():
+def test_no_rows_or_no_columns():
     for A, B in ((0, 5), (5, 0), (0, 0)):
         found = kernel_sums(Kernel("rbf"), np.ones((A, 2)), np.ones((B, 2)), np.ones((A, 1)))
         np.testing.assert_array_equal(found, np.zeros((1, B)))
@@ -246,7 +246,7 @@ def test_no_query_no_column():
 
 @pytest.mark.parametrize("single", [False, True])
 def test_the_origin_does_not_matter_to_distances(single):
-    """Around the mean of data far out no digits are lost to their norms."""
+    """Data far from the origin are centered, so large norms cost no digits."""
     rng = np.random.default_rng(8)
     A = (rng.normal(size=(60, 4)) + 1e5).astype(np.float32).astype(float)
     kernel, weights = Kernel("rbf", 0.3), rng.normal(size=(60, 1))
@@ -259,7 +259,7 @@ def test_the_origin_does_not_matter_to_distances(single):
 @pytest.mark.parametrize("kind", [np.float64, "csr"])
 @pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e8])
 def test_distances_of_rows_with_few_entries(offset, kind):
-    """Far from 0 they are as exact as among dense rows."""
+    """Far from the origin they are as exact as for dense rows."""
     rng = np.random.default_rng(9)
     A, B = (np.zeros((n, 8)) for n in (60, 70))
     for X in (A, B):
@@ -272,7 +272,7 @@ def test_distances_of_rows_with_few_entries(offset, kind):
 
 @pytest.mark.parametrize("kind", [np.float64, "csr"])
 def test_distances_where_a_column_has_gaps(kind):
-    """The mean of a column that most rows fill is near to them, if not to the others."""
+    """If most rows fill a column, its mean is near their values, but far from the zeros."""
     rng = np.random.default_rng(9)
     A = np.zeros((60, 8))
     A[:, 2] = 1e6 + rng.normal(size=60)
@@ -300,7 +300,7 @@ def test_columns_of_zeros_do_not_matter():
     ("kernel", "scale", "allowed"), pairwise(KERNELS, [1.0, 1e3, 1e12], [1e-3, 1e-6]), ids=str
 )
 def test_the_error_is_within_the_allowed_error(kernel, scale, allowed):
-    """Float32 is left where it would not do; where it is kept the answer is as good as asked."""
+    """float32 is used only if it reaches the requested accuracy."""
     rng = np.random.default_rng(11)
     A, B = (scale * sparse_data(rng, n, 7) for n in (40, 50))
     weights = 100 * rng.normal(size=(40, 2))
@@ -313,7 +313,7 @@ def test_the_error_is_within_the_allowed_error(kernel, scale, allowed):
     np.testing.assert_array_less(np.abs(sums - weights.T @ exact), allowed + 2 * of_double)
 
 
-def test_float32_is_used_where_it_will_do():
+def test_float32_is_used_if_it_is_accurate_enough():
     rng = np.random.default_rng(12)
     A = rng.normal(size=(40, 5))
     weights = rng.normal(size=(40, 1))
@@ -329,8 +329,8 @@ def test_float32_is_used_where_it_will_do():
 
 
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("rbf", 0.1)], ids=str)
-def test_wide_data_are_as_their_columns_that_occur(kernel):
-    """To the last bit, and without memory for the other columns."""
+def test_wide_data_equal_their_nonzero_columns(kernel):
+    """The results have the same bits, and the other columns take no memory."""
     rng = np.random.default_rng(13)
     support, X = (
         scipy.sparse.random_array((n, 50), density=0.2, random_state=rng) for n in (40, 30)
@@ -349,7 +349,7 @@ def test_wide_data_are_as_their_columns_that_occur(kernel):
 
 @pytest.mark.parametrize("single", [False, True])
 def test_sigmoid_to_a_few_ulp(single, instruction_set):
-    """From arguments that cancel in (1 - exp) / (1 + exp) to those where it is one."""
+    """From arguments that cancel in (1 - exp) / (1 + exp) to those where tanh rounds to 1."""
     dtype = np.float32 if single else np.float64
     x = np.concatenate([
         np.logspace(-30, 2, 20_000), np.linspace(0.1, 0.2, 2001), np.linspace(0, 30, 3001), [1e30],
@@ -400,7 +400,7 @@ def test_measures_of_data(shape, kind):
 
 @pytest.mark.parametrize("kernel", [Kernel("rbf", 0.3), Kernel("linear"), Kernel("precomputed")])
 @pytest.mark.parametrize("columns", [1, 47, 48, 49])
-def test_groups_of_support_vectors_are_decided_apart(kernel, columns):
+def test_groups_of_support_vectors_have_separate_sums(kernel, columns):
     rng = np.random.default_rng(columns)
     support, X = rng.normal(size=(30, 3)), rng.normal(size=(columns, 3))
     weights, starts = rng.normal(size=(30, 2)), np.array([0, 7, 7, 30])
@@ -423,7 +423,7 @@ def test_groups_of_support_vectors_are_decided_apart(kernel, columns):
     indirect=["instruction_set"],
 )  # fmt: skip
 def test_blocks_are_symmetric_kernels(count, exact, sparse, instruction_set):
-    """Of any number of rows, whether or not a row is a whole number of panels."""
+    """For any number of rows, also if it is not a multiple of the panel width."""
     rng = np.random.default_rng(count)
     X = rng.normal(size=(count, 5)) * (rng.random((count, 5)) < 0.5)
     kernel = Kernel("rbf", 0.3)

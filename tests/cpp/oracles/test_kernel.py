@@ -15,7 +15,7 @@ EPS = np.finfo(float).eps
 
 
 def noisy(n, features, noise, seed=0):
-    """Points, and a number for each of which little can be known: most will be at a bound."""
+    """Points with nearly random targets, so that most variables end at a bound."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, features))
     return X, np.sin(X[:, 0]) + 0.5 * X[:, 1] + noise * rng.normal(size=n)
@@ -113,7 +113,7 @@ def test_stopped_while_shrunk(name):
 
 @pytest.mark.parametrize("name", ["twice", "l1_terms"])
 def test_shrinking_costs_no_iterations(name):
-    """A matrix that is given is not shrunk: the way there is as long, and ends as low."""
+    """An explicit matrix is not shrunk; it takes as many iterations to the same value."""
     X, y, of, C, kernel = SHRINKING[name]
     dual = of(y, C)
     solution = run(X, dual, kernel)
@@ -147,8 +147,8 @@ def test_float64_takes_over_from_float32():
 
 @pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("of", [regression, classes])
-def test_no_number_of_samples_is_hard(of, C):
-    """Of equal rows many can be free, which pairs alone balance in millions of iterations."""
+def test_equal_rows_take_few_iterations(of, C):
+    """Many equal rows can be free; pair steps alone would take millions of iterations."""
     for n in (900, 1000, 1001, 1100, 2000, 5000):
         rng = np.random.default_rng(0)
         X = rng.integers(-3, 4, (n, 10)).astype(float)
@@ -166,7 +166,7 @@ def separable(n, seed=0):
 
 @pytest.mark.parametrize("n", [1530, 1540, 2500])
 def test_threads_that_divide_the_steps_change_nothing(n):
-    """In blocks of 1536 variables and more the steps are the same, bit for bit."""
+    """In blocks of 1536 or more variables, the steps are the same bit for bit."""
     X, y = separable(n)
     kernel, dual = Kernel("rbf", 0.3), classes(y, 100.0)
     alone, *others = (run(X, dual, kernel, tol=1e-3, threads=threads) for threads in (1, 2, 8))

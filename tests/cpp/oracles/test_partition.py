@@ -84,10 +84,10 @@ def test_candidates_are_the_best_and_the_free_variables():
     coordinates, gradient = case.partition.select_candidates(5, True)
     mine = case.own
     derivative, z = case.gradient[mine], case.z[mine]
-    left_derivative = mine[z > -1][np.argsort(-derivative[z > -1])[:5]]
-    right_derivative = mine[z < 1][np.argsort(derivative[z < 1])[:5]]
+    largest = mine[z > -1][np.argsort(-derivative[z > -1])[:5]]
+    smallest = mine[z < 1][np.argsort(derivative[z < 1])[:5]]
     free = mine[np.abs(z) < 1]
-    assert set(coordinates) == {*left_derivative, *right_derivative, *free}
+    assert set(coordinates) == {*largest, *smallest, *free}
     assert np.allclose(gradient, case.gradient[coordinates])
 
 

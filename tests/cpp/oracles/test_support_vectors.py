@@ -63,7 +63,7 @@ def test_decisions_of_any_number_of_rows(support, kernel, kind, instruction_set)
 
 
 @pytest.mark.parametrize("kind", ["float64", "sparse"])
-def test_a_decision_does_not_depend_on_the_rows_beside_it(kind):
+def test_a_decision_does_not_depend_on_the_other_rows(kind):
     vectors, X = data(500, 7, kind), data(300, 7, kind)
     weights = RNG.normal(size=(500, 3))
     together = decide(vectors, Kernel("rbf", 0.2), weights, X, threads=2)
@@ -116,7 +116,7 @@ def test_copies_pack_their_own_support_vectors(again):
     np.testing.assert_array_equal(again(model).predict(X[:2]), decisions)
 
 
-def test_predictions_side_by_side():
+def test_concurrent_predictions():
     X = data(500, 40, "float32")
     model = SVC().fit(X, np.arange(500) % 3)
     expected = model.decision_function(X[:5])
