@@ -100,7 +100,7 @@ bool should_compute_matrix(const SvmTask& task, const std::vector<Dual>& duals,
   const bool shared = needed > double(rows) * double(rows);
   if (task.kernel.name == KernelName::precomputed) {
     const Runs first(duals.front().rows, duals.front().point.n);
-    return shared && first.scattered() && !first.close();
+    return shared && first.scattered() && !first.closely_spaced();
   }
   const double entries = task.data.starts
                              ? double(task.data.starts[task.data.rows]) / double(task.data.rows)

@@ -26,6 +26,7 @@ struct Batch;
 struct FewColumns;
 
 struct Columns;
+struct DerivativeSizes;
 struct RowSum;
 
 // Matrix products work on blocks of BLOCK_COLUMNS columns and BLOCK_DEPTH rows, the inner dimension
@@ -75,7 +76,7 @@ struct InstructionSet {
   // See core/row_sums.hpp. The sum over the rows [begin, end), whose gradient is added to
   // `gradient`; infinite outside the domain.
   double (*row_sum)(const RowSum&, const double* x, Index begin, Index end, double* gradient,
-                    double* root);
+                    double* root, DerivativeSizes& sizes);
   // See core/inner.hpp and cholesky.hpp.
   void (*pack)(const Columns&, Index first, Index count, Index begin, Index end, double* to);
   void (*multiply)(const BlockProduct&);

@@ -134,7 +134,7 @@ inline void add_weighted(const double* const* rows, const double* weights, Index
 
 template <class Phi>
 double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
-               double* root, Phi phi) {
+               double* root, DerivativeSizes& sizes, Phi phi) {
   // Rows are processed in chunks of at most MAX_CHUNK_NUMBERS numbers (128 KiB), but at least WIDTH
   // rows. A chunk stays in the second-level cache between the inner products and the sum of the
   // gradient. MAX_CHUNK_ROWS limits the arrays on the stack.
@@ -146,7 +146,7 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
   for (Index k = 0; n >= WIDTH && k < n % WIDTH; ++k) ending[WIDTH - 1 - k] = x[n - 1 - k];
   const double* rows[MAX_CHUNK_ROWS];
   double slopes[MAX_CHUNK_ROWS];
-  Lanes value = {};
+  Lanes value = {}, slope_sum = {}, curvature = {}, largest = {}, smallest = all<Lanes>(INFINITY);
   for (Index first = begin; first < end; first += at_once) {
     const Index count = std::min(at_once, end - first);
     for (Index k = 0; k < at_once; ++k)  // pad with the last row; the padding gets weight 0
@@ -163,20 +163,29 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
       value += weight == 0 ? zero : weight * jet.value;
       store(slopes + k, weight == 0 ? zero : weight * factor * jet.slope);
       const Lanes size = factor < 0 ? -factor : factor;
-      store_some(root + i, weight == 0 ? zero : square_root(weight) * size * jet.root, members);
+      const Lanes own_root = weight == 0 ? zero : square_root(weight) * size * jet.root;
+      store_some(root + i, own_root, members);
+      const Lanes slope = jet.slope < 0 ? -jet.slope : jet.slope;
+      slope_sum += weight == 0 ? zero : weight * size * slope;
+      curvature += own_root * own_root;
+      largest = weight > 0 && slope > largest ? slope : largest;
+      smallest = weight > 0 && slope < smallest ? slope : smallest;
     }
     if (!(largest_lane(value) < INFINITY)) return INFINITY;
     if (n >= WIDTH) add_weighted(rows, slopes, count, n, gradient);
     else add_rows<double>(rows, slopes, count, 0, n, gradient);
   }
   double total = 0.0;
-  for (Index lane = 0; lane < WIDTH; ++lane) total += value[lane];
+  for (Index lane = 0; lane < WIDTH; ++lane) {
+    total += value[lane];
+    sizes.include({slope_sum[lane], curvature[lane], largest[lane], smallest[lane]});
+  }
   return total;
 }
 
 double row_sum(const RowSum& sum, const double* x, Index begin, Index end, double* gradient,
-               double* root) {
-  const auto of = [&](auto phi) { return row_sum(sum, x, begin, end, gradient, root, phi); };
+               double* root, DerivativeSizes& sizes) {
+  const auto of = [&](auto phi) { return row_sum(sum, x, begin, end, gradient, root, sizes, phi); };
   switch (sum.phi) {
     case RowFunction::minus_log: return of([](Lanes u, Lanes rest) { return minus_log(u, rest); });
     case RowFunction::logistic: return of([](Lanes u, Lanes rest) { return logistic(u, rest); });

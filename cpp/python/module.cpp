@@ -390,13 +390,15 @@ nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In
           "factor, offset and weight must have one entry per row of matrix, x one per column");
   std::vector<double> gradient(n), root(m);
   double value = 0.0;
+  DerivativeSizes sizes;
   run_native([&](InterruptCheck& interrupt, WithoutGil&) {
     ThreadPool pool(threads, interrupt);
     value = row_sum({phi, matrix.data(), Index(m), Index(n), factor ? factor->data() : nullptr,
                      offset.data(), weight.data()},
-                    x.data(), gradient.data(), root.data(), pool);
+                    x.data(), gradient.data(), root.data(), sizes, pool);
   });
-  return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)));
+  return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)),
+                        nb::make_tuple(sizes.sum, sizes.curvature, sizes.largest, sizes.smallest));
 }
 
 template <class Product>
@@ -601,10 +603,13 @@ NB_MODULE(_core, m) {
         "right"_a.none() = nb::none(),
         "Return the inner products of columns (None: of all), with the same bits for any number of "
         "threads. The rows are scaled by `left` on one side and by `right` on the other.");
-  m.def("row_sum", &row_sum_, "phi"_a, "matrix"_a, "factor"_a.none(), "offset"_a, "weight"_a, "x"_a,
-        "threads"_a,
-        "Return f(x) = sum_i weight_i phi(factor_i a_i'x + offset_i), its gradient, and the square "
-        "roots of weight_i factor_i^2 phi''. If f(x) is infinite, only it is valid.");
+  m.def(
+      "row_sum", &row_sum_, "phi"_a, "matrix"_a, "factor"_a.none(), "offset"_a, "weight"_a, "x"_a,
+      "threads"_a,
+      "Return f(x) = sum_i weight_i phi(factor_i a_i'x + offset_i), its gradient, the square roots "
+      "of weight_i factor_i^2 phi'', and sizes: the sums of weight_i |factor_i phi'| and of "
+      "weight_i factor_i^2 phi'', and the largest and smallest |phi'| of a row with weight. If "
+      "f(x) is infinite, only it is valid.");
   m.def(
       "largest",
       [](const In& values) { return isa().largest(values.data(), Index(values.shape(0))); },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,17 @@ MAX_DENSE_VARIABLES = 4000
 ROWS_PER_SAMPLED_ROW = 8
 # Smallest number of multiplications per Hessian for which a start from a sample saves time.
 MIN_COST_FOR_SAMPLE = 10**8
+
+
+class Pass(NamedTuple):
+    """What a pass over the matrix has found at a point, without linear terms and constants."""
+
+    x: Array
+    root: Array  # sqrt(weight factor^2 phi'') of each row
+    value: float
+    gradient: Array
+    # Sums of weight |factor phi'| and of weight factor^2 phi'', largest and smallest |phi'|
+    sizes: tuple[float, float, float, float]
 
 
 class RowSum(ReadyMade):
@@ -58,7 +69,7 @@ class RowSum(ReadyMade):
         self._constant_size = abs(constant)  # size of the terms in the constant
         self.n = n
         # A point and the results of the last pass there; see `_last_at`.
-        self._last: tuple[Array, Array, float, Array] | None = None
+        self._last: Pass | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={len(self._A)}, n={self.n})"
@@ -66,11 +77,11 @@ class RowSum(ReadyMade):
     def value_and_gradient(self, x: ArrayLike) -> tuple[float, Array]:
         """Return f(x) and the gradient, from one pass."""
         point = point_of(self, x).copy()
-        value, gradient, root = _core.row_sum(
+        value, gradient, root, sizes = _core.row_sum(
             self._phi, self._A, self._factor, self._offset, self._weight, point,
             threads.for_work(2 * self._A.size),
         )  # fmt: skip
-        self._last = point, root, value, gradient.copy()
+        self._last = Pass(point, root, value, gradient.copy(), sizes)
         value += self._constant
         linear = self.constant_gradient
         if linear is None:
@@ -79,7 +90,7 @@ class RowSum(ReadyMade):
 
     def second_order(self, x: Array, moving: Indices) -> Quadratic | LeastSquares:
         """Return the model with the Hessian at x, correct for changes of the variables `moving`."""
-        root = self._root_at(x)
+        root = self._last_at(x).root
         if len(x) > MAX_DENSE_VARIABLES:
             return LeastSquares.around(x, self._A * root[:, None])
         workers = threads.for_work(len(self._A) * len(moving) ** 2 / 2)
@@ -98,7 +109,7 @@ class RowSum(ReadyMade):
         count = m // (2 * ROWS_PER_SAMPLED_ROW)
         if count < n or m * n**2 < MIN_COST_FOR_SAMPLE:
             return None
-        curvature = self._root_at(x) * np.maximum(self._A.max(axis=1), -self._A.min(axis=1))
+        curvature = self._last_at(x).root * np.maximum(self._A.max(axis=1), -self._A.min(axis=1))
         order = np.argpartition(curvature, m - count)
         drawn = np.random.default_rng(0).permutation(order[: m - count])[:count]
         rows = np.sort(np.r_[order[m - count :], drawn])
@@ -133,32 +144,31 @@ class RowSum(ReadyMade):
         self, x: Array, in_products: float, in_sums: float
     ) -> tuple[float, Array] | None:
         """Return the bounds from the largest entry of A and the last pass; None if too loose."""
-        root, value, gradient = self._last_at(x)
-        weight, total = self._weight, float(self._weight.sum())
+        last, total = self._last_at(x), float(self._weight.sum())
+        slope_sum, curvature, steepest, flattest = last.sizes
         product = self._largest * float(np.abs(x).sum())
+        error = in_products * product  # of each inner product
         if self._phi == _core.RowFunction.logistic:
-            error = in_products * product
-            errors = np.full(len(x), self._largest * total * (0.25 * error + in_sums))
-            return _if_small(total * error + in_sums * value, errors, gradient)
-        if self._factor is not None:
-            return None
-        slopes = np.sqrt(weight) * root  # weight / u
-        with np.errstate(all="ignore"):
-            sizes = np.where(weight > 0, weight / slopes, 1.0)
-        if not np.isfinite(sizes).all():
+            change = 0.25 * total * error  # phi'' is at most 1/4
+            errors = self._largest * (change + in_sums * (slope_sum + change))
+            value = slope_sum * error + change * error + in_sums * last.value
+            return _if_small(value, np.full(len(x), errors), last.gradient)
+        if self._factor is not None or not 0 < flattest <= steepest < math.inf:
             return None
         if self._not_negative and x.min() >= 0:  # no cancellation
-            relative_error, errors = in_products, 2 * (in_products + in_sums) * np.abs(gradient)
-        else:
-            relative_errors = in_products * product / sizes
-            relative_error = float(relative_errors.max())
-            errors = np.full(
-                len(x), self._largest * float(slopes @ (2 * relative_errors + in_sums))
+            relative_error, errors = (
+                in_products,
+                2 * (in_products + in_sums) * np.abs(last.gradient),
             )
+        else:  # phi' = -1/u, so the relative error of u is at most that of the smallest u
+            relative_error = error * steepest
+            each = self._largest * (2 * error * curvature + in_sums * slope_sum)
+            errors = np.full(len(x), each)
         if relative_error > 0.25:
             return None
-        logs = float(weight @ np.abs(np.log(sizes)))
-        return _if_small(2 * total * relative_error + in_sums * logs, errors, gradient)
+        log = max(abs(math.log(steepest)), abs(math.log(flattest)))  # largest |log u|
+        value = total * (2 * relative_error + in_sums * log)
+        return _if_small(value, errors, last.gradient)
 
     def _errors_by_rows(self, x: Array, in_products: float, in_sums: float) -> tuple[float, Array]:
         """Return the bounds computed row by row, with two products of absolute values."""
@@ -227,22 +237,19 @@ class RowSum(ReadyMade):
         rows = self._A if self._factor is None else self._A * self._factor[:, None]
         return rows[self._weight > 0]
 
-    def _root_at(self, x: Array) -> Array:
-        return self._last_at(x)[0]
-
-    def _last_at(self, x: Array) -> tuple[Array, float, Array]:
-        """Return sqrt(weight factor^2 phi'') at x, and value and gradient without linear terms."""
+    def _last_at(self, x: Array) -> Pass:
+        """Return what a pass over the matrix finds at x; the last one if it was there."""
         last = self._last
-        if last is None or not np.array_equal(last[0], x):
+        if last is None or not np.array_equal(last.x, x):
             self.value_and_gradient(x)
             last = self._last
         assert last is not None
-        return last[1:]
+        return last
 
 
 # Largest quick bound on the gradient's rounding errors that is used, relative to the largest
 # derivative. A larger limit saves passes over A; a smaller one gives tighter bounds.
-MAX_QUICK_ERROR = 1e-11
+MAX_QUICK_ERROR = 1e-10
 
 
 def _if_small(value: float, errors: Array, gradient: Array) -> tuple[float, Array] | None:
