@@ -20,6 +20,7 @@ def many(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     monkeypatch.setattr(threads.Path, "read_text", lambda self: "max 100000")
+    threads._cgroup_limit.cache_clear()
     assert threads.available() == 8
 
 

@@ -279,7 +279,7 @@ Excess excess_with(const Point& point, const Certificate* known, Allowance allow
 template <class LinearSize>
 Excess excess_of_terms(const Point& point, const Quadratic& quadratic, const Certificate& known,
                        double relative, double largest, LinearSize linear_size) {
-  const auto [linear, diagonal] = quadratic;
+  const double *linear = quadratic.linear, *diagonal = quadratic.diagonal;
   return excess_with(point, &known, [&](Index i, Index group) {
     double size = std::max(std::abs(point.gradient[i] - linear[i]), linear_size(linear[i], group));
     if (diagonal) size = std::max(size, std::min(diagonal[i] * std::abs(point.x[i]), largest));
@@ -296,7 +296,7 @@ bool is_within_rounding(const Point& point, const Quadratic& quadratic, const Ce
              .violation <= 0;
 }
 
-Terms terms_with(const Point& point, const double* linear, const std::vector<SharedCost>& shared) {
+Terms terms_with(const Point& point, const double* linear, const SharedCost* shared) {
   Terms terms;
   if (point.l1)
     for (Index i = 0; i < point.n; ++i) terms.gradient = std::max(terms.gradient, point.l1[i]);
@@ -339,8 +339,28 @@ std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
   return shared;
 }
 
+double largest_linear_term(const Point& point, const double* linear) {
+  const std::vector<SharedCost> shared = shared_costs(point, linear);
+  double largest = 0.0;
+  for (Index g = 0; g < point.n_groups; ++g)
+    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i)
+      largest = std::max(largest, shared[g].size_of(linear[i]));
+  return largest;
+}
+
+double largest_product_term(const Point& point, const double* linear) {
+  double largest[4] = {};  // four chains of comparisons, which the CPU overlaps
+  Index i = 0;
+  for (; i + 4 <= point.n; i += 4)
+    for (Index k = 0; k < 4; ++k)
+      largest[k] = std::max(largest[k], std::abs(point.gradient[i + k] - linear[i + k]));
+  for (; i < point.n; ++i)
+    largest[0] = std::max(largest[0], std::abs(point.gradient[i] - linear[i]));
+  return std::max({largest[0], largest[1], largest[2], largest[3]});
+}
+
 Terms terms_of(const Point& point, const double* linear) {
-  if (linear) return terms_with(point, linear, shared_costs(point, linear));
+  if (linear) return terms_with(point, linear, shared_costs(point, linear).data());
   Terms terms;
   for (Index i = 0; i < point.n; ++i)
     terms.gradient =
@@ -354,7 +374,9 @@ Excess excess_over(const Point& point, const double* allowance) {
 
 Assessment assess(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
                   double tol) {
-  const std::vector<SharedCost> shared = shared_costs(point, quadratic.linear);
+  std::vector<SharedCost> computed;
+  if (!quadratic.shared) computed = shared_costs(point, quadratic.linear);
+  const SharedCost* shared = quadratic.shared ? quadratic.shared : computed.data();
   const Terms terms = terms_with(point, quadratic.linear, shared);
   return {terms, excess_of_terms(
                      point, quadratic, certificate, tol, terms.gradient,

@@ -60,6 +60,10 @@ struct Terms {
   double curvature = 0.0;  // x'Qx, for a quadratic
 };
 Terms terms_of(const Point& point, const double* linear);
+// The two parts of `Terms::gradient` for a quadratic without L1 terms: the largest |c_i| without
+// common parts, which does not depend on x, and the largest |(Qx)_i|.
+double largest_linear_term(const Point& point, const double* linear);
+double largest_product_term(const Point& point, const double* linear);
 
 // The KKT violation if the derivative of each coordinate may be wrong by its allowance. It is at
 // most 0 if some gradient within the allowances satisfies the KKT conditions exactly.
@@ -71,8 +75,10 @@ struct Excess {
 Excess excess_over(const Point& point, const double* allowance);
 
 // The linear term and the diagonal of Q of a quadratic; the diagonal is null if it is unknown.
+// `shared` has the shared costs of the groups; if it is null, they are computed.
 struct Quadratic {
   const double *linear, *diagonal;
+  const SharedCost* shared = nullptr;
 };
 // The sizes of the terms at a point of a quadratic, and the excess with its tolerance as allowance:
 // half of `tol` times the largest term that cancels in the coordinate's own derivative, |(Qx)_i|,

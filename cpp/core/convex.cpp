@@ -12,17 +12,18 @@ void Reduced::build(const double* hessian, Index n, const std::vector<Index>& me
   size_ = Index(member.size());
   largest_ = 0.0;
   matrix_.resize(std::size_t(size_ * size_));
+  // Columns with the same reference coordinate are contiguous; `run_end` is where their run ends.
+  std::vector<Index> run_end(member.size());
+  for (Index b = size_; b-- > 0;)
+    run_end[b] = b + 1 < size_ && first[b + 1] == first[b] ? run_end[b + 1] : b + 1;
   for (Index a = 0; a < size_; ++a) {
     const double *of_member = hessian + member[a] * n, *of_first = hessian + first[a] * n;
     double* row = matrix_.data() + a * size_;
-    Index reference = -1;
-    double common = 0.0;  // the term that all columns with this reference coordinate share
-    for (Index b = a; b < size_; ++b) {
-      if (first[b] != reference) {
-        reference = first[b];
-        common = of_member[reference] - of_first[reference];
-      }
-      row[b] = (of_member[member[b]] - of_first[member[b]]) - common;
+    for (Index b = a; b < size_;) {
+      // The term that all columns of the run share.
+      const double common = of_member[first[b]] - of_first[first[b]];
+      for (const Index end = run_end[b]; b < end; ++b)
+        row[b] = (of_member[member[b]] - of_first[member[b]]) - common;
     }
     largest_ = std::max({largest_, std::abs(of_member[member[a]]), std::abs(of_first[first[a]]),
                          std::abs(of_member[first[a]])});

@@ -60,12 +60,13 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
       n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
       nullptr, nullptr};
   if (!start(problem, point.x)) return {};
+  const std::vector<SharedCost> shared = shared_costs(point, problem.linear);
   const auto is_restored_and_optimal = [&] {
     restore_sums(point.x, problem.lower, problem.upper, sums);
     answer.value = evaluate(problem, point);
     answer.certificate = certify(point, &problem.total);
-    const Verdict verdict = verdict_of(point, {problem.linear, diagonal.data()}, answer.certificate,
-                                       answer.value, problem.tol);
+    const Verdict verdict = verdict_of(point, {problem.linear, diagonal.data(), shared.data()},
+                                       answer.certificate, answer.value, problem.tol);
     answer.tolerance = verdict.tolerance;
     return verdict.optimal;
   };

@@ -229,11 +229,12 @@ class Fixed:
     """
 
     def __setattr__(self, name: str, value: object) -> None:
-        public = not name.startswith("_")
-        if public and name in self.__dict__:
-            kind = type(self).__name__
-            raise AttributeError(f"cannot set {name}: a {kind} is immutable; create a new one")
-        object.__setattr__(self, name, read_only(value) if public else value)
+        if name[0] != "_":
+            if name in self.__dict__:
+                kind = type(self).__name__
+                raise AttributeError(f"cannot set {name}: a {kind} is immutable; create a new one")
+            value = read_only(value)
+        self.__dict__[name] = value
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # NumPy does not keep the read-only flag in copies and pickles.

@@ -249,7 +249,7 @@ class RowSum(ReadyMade):
 
 # Largest quick bound on the gradient's rounding errors that is used, relative to the largest
 # derivative. A larger limit saves passes over A; a smaller one gives tighter bounds.
-MAX_QUICK_ERROR = 1e-10
+MAX_QUICK_ERROR = 2e-10
 
 
 def _if_small(value: float, errors: Array, gradient: Array) -> tuple[float, Array] | None:

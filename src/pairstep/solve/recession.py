@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.optimize
 
+from .. import _core
 from .._validation import Array
 from ..constraints import Layout
 from ..objectives import falls_along
@@ -69,8 +70,8 @@ def review(
 ) -> tuple[Status, str, Array | None]:
     """Return status and remark after a test for unboundedness, and a ray of descent or None."""
     doubtful = status in (Status.OPTIMAL, Status.STALLED) and current.violation > 0
-    cone = _cone(task.layout)
-    if cone is None or not (doubtful or status == Status.UNBOUNDED):
+    cone = _cone(task.layout) if doubtful or status == Status.UNBOUNDED else None
+    if cone is None:
         return status, remark, None
     much = current.nearby > GAIN_PER_TOL * min(task.tol, MAX_TOL_FOR_GAIN) * _size(task, current)
     direction = direction_of_fall(task, task.z, cone, thorough=much or status != Status.OPTIMAL)
@@ -118,6 +119,8 @@ def direction_of_fall(
 
 def _cone(layout: Layout) -> Layout | None:
     """Return the recession cone of sums and bounds as a layout, or None if it is {0}."""
+    if math.isfinite(_core.largest_size(layout.lower)):  # no variable can decrease forever
+        return None
     down, up = np.isinf(layout.lower), np.isinf(layout.upper)
     fall, rise, either = (
         np.add.reduceat(some, layout.sharing[:-1], dtype=np.int64) for some in (down, up, down | up)

@@ -329,6 +329,12 @@ class Task:
         """Return the smallest violation that rounding errors allow to aim at."""
         return 0.3 * _core.excess(self.point, gradient, self._rounding(scale, gradient))[1]
 
+    def _least_aim_below(self, aim: float, current: Evaluation) -> float:
+        """Return `_least_aim`, or 0 if a cheap bound shows that it is below `aim`."""
+        if 0 < self._largest_rounding(current.scale) < aim:
+            return 0.0
+        return self._least_aim(current.scale, current.gradient)
+
     def _is_within_rounding(self, current: Evaluation) -> bool:
         rounding = self._rounding(current.scale, current.gradient)
         return _core.excess(self.point, current.gradient, rounding)[0] <= 0
@@ -418,8 +424,7 @@ class Task:
         have smaller terms than others, and so a smaller tolerance, or if too much gain remains.
         """
         aimed = self.threshold_at(current)
-        least = self._least_aim(current.scale, current.gradient)
-        if aimed <= least:
+        if aimed <= self._least_aim_below(aimed, current):
             return not self._is_within_rounding(current)
         if current.nearby == 0 and current.excess <= 0:
             return False  # no smaller violation makes the sums more exact
@@ -429,7 +434,7 @@ class Task:
             wanted = 0.5 * min(aimed, current.allowed)
         else:
             wanted = aimed * min(max(0.5 * self.gain_allowed(current) / current.nearby, 1e-3), 0.1)
-        self.strictness *= max(wanted, least) / aimed
+        self.strictness *= max(wanted, self._least_aim_below(wanted, current)) / aimed
         return True
 
     def stationary(self, remark: str = "", current: Evaluation | None = None) -> Outcome:
