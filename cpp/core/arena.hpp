@@ -21,6 +21,7 @@ namespace pairstep {
 class Arena {
  public:
   Arena() = default;
+  // Without memory left, the block is empty; the caller decides what that means.
   explicit Arena(std::size_t bytes) { map(std::max<std::size_t>(bytes, 1)); }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -146,7 +146,8 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
   for (Index k = 0; n >= WIDTH && k < n % WIDTH; ++k) ending[WIDTH - 1 - k] = x[n - 1 - k];
   const double* rows[MAX_CHUNK_ROWS];
   double slopes[MAX_CHUNK_ROWS];
-  Lanes value = {}, slope_sum = {}, curvature = {}, largest = {}, smallest = all<Lanes>(INFINITY);
+  Lanes value = {}, slope_sum = {}, curvature = {}, largest = {},
+        minus_smallest = all<Lanes>(-INFINITY);
   for (Index first = begin; first < end; first += at_once) {
     const Index count = std::min(at_once, end - first);
     for (Index k = 0; k < at_once; ++k)  // pad with the last row; the padding gets weight 0
@@ -165,11 +166,12 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
       const Lanes size = factor < 0 ? -factor : factor;
       const Lanes own_root = weight == 0 ? zero : square_root(weight) * size * jet.root;
       store_some(root + i, own_root, members);
-      const Lanes slope = jet.slope < 0 ? -jet.slope : jet.slope;
-      slope_sum += weight == 0 ? zero : weight * size * slope;
+      // Both functions decrease, so their slopes are negative.
+      const Lanes minus_slope = weight == 0 ? zero : -jet.slope;
+      slope_sum += weight * size * minus_slope;
       curvature += own_root * own_root;
-      largest = weight > 0 && slope > largest ? slope : largest;
-      smallest = weight > 0 && slope < smallest ? slope : smallest;
+      largest = maximum(largest, minus_slope);
+      minus_smallest = maximum(minus_smallest, weight == 0 ? minus_smallest : jet.slope);
     }
     if (!(largest_lane(value) < INFINITY)) return INFINITY;
     if (n >= WIDTH) add_weighted(rows, slopes, count, n, gradient);
@@ -178,7 +180,7 @@ double row_sum(const RowSum& sum, const double* x, Index begin, Index end, doubl
   double total = 0.0;
   for (Index lane = 0; lane < WIDTH; ++lane) {
     total += value[lane];
-    sizes.include({slope_sum[lane], curvature[lane], largest[lane], smallest[lane]});
+    sizes.include({slope_sum[lane], curvature[lane], largest[lane], -minus_smallest[lane]});
   }
   return total;
 }

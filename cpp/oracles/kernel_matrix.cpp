@@ -21,6 +21,7 @@ template <class Real>
 KernelMatrix<Real>::KernelMatrix(const KernelFunction& kernel, const DataMatrix& data,
                                  const std::vector<Index>& rows, ThreadPool& pool)
     : count_(Index(rows.size())), arena_(bytes(count_)) {
+  if (!arena_.data()) throw std::bad_alloc();
   const auto values = static_cast<Real*>(arena_.data());
   if (kernel.name == KernelName::precomputed) {
     data.for_dense([&](const auto* entries) {

@@ -38,15 +38,16 @@ def as_given(name: str, value: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
 
 
-def require_finite(name: str, values: Array, limit: float = math.inf) -> None:
-    """Raise if any entry is NaN, infinite, or beyond the limit in size."""
+def require_finite(name: str, values: Array, limit: float = math.inf) -> float:
+    """Raise if any entry is NaN, infinite, or beyond the limit in size; return the largest size."""
     # The native function makes one pass without a temporary array.
     flat = values.reshape(-1)
-    if _core.largest(flat) <= limit:
-        return
+    largest = _core.largest(flat)
+    if largest <= limit:
+        return largest
     good = np.isfinite(flat) & (np.abs(flat) <= limit)
     if good.all():
-        return
+        return float(np.abs(flat).max(initial=0.0))
     at = int(np.argmin(good))
     place = ", ".join(str(int(k)) for k in np.unravel_index(at, values.shape))
     if math.isfinite(flat[at]):

@@ -120,7 +120,7 @@ def test_ties_and_flat_valleys():
 
 def test_without_lower_bounds_targets_are_needed():
     box = SumBox(1.0, -math.inf)
-    with pytest.raises(ValueError, match="give target_return or target_risk"):
+    with pytest.raises(ValueError, match="give target_return, target_risk, or finite lower bounds"):
         efficient_frontier(Q, MEAN, box)
     frontier = efficient_frontier(Q, MEAN, box, target_return=[1.0, 100.0])
     assert frontier.expected_return == pytest.approx([1.0, 100.0])
@@ -284,3 +284,11 @@ def test_keywords_and_a_constraint_object_give_the_same_frontier():
 def test_a_time_limit_ends_a_frontier():
     with pytest.raises(TimeoutError, match="time_limit = 0 seconds"):
         efficient_frontier(np.eye(3), [0.1, 0.2, 0.3], time_limit=0.0)
+
+
+def test_with_a_range_of_totals_equal_means_leave_a_choice():
+    """Both assets hedge each other, so half of each is riskless, and more of both earns more."""
+    hedged = 0.04 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    frontier = efficient_frontier(hedged, [0.05, 0.05], total=(0.2, 1.0), n_points=2)
+    assert frontier.expected_return == pytest.approx([0.05, 0.05], rel=1e-6)
+    assert frontier.x.sum(axis=1) == pytest.approx([1.0, 1.0], rel=1e-6)

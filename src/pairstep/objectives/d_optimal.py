@@ -47,7 +47,7 @@ class DOptimal(ReadyMade):
 
     def __init__(self, A: ArrayLike):
         self.variables = Axis()
-        self._A = matrix("A", A, self.variables, Axis())
+        self._A, _ = matrix("A", A, self.variables, Axis())
         self.n = len(self._A)
         if len(self._A) < self._A.shape[1]:
             raise ValueError(
@@ -78,7 +78,8 @@ class DOptimal(ReadyMade):
         workers = threads.for_work(len(moving) ** 2 * rows.shape[1])
         covariance = _core.inner(rows.T, self._solved(factor, rows).T, workers)
         np.square(covariance, out=covariance)
-        return Quadratic.around(x, embedded(covariance, moving, len(x)))
+        # Entrywise squares of a positive semidefinite matrix are one, too (Schur's theorem).
+        return Quadratic.around(x, embedded(covariance, moving, len(x)), is_convex=True)
 
     def rounding_errors(self, x: Array) -> tuple[float, Array]:
         """Return bounds on the rounding errors of value and gradient at x."""

@@ -36,14 +36,14 @@ class KLDivergence(RowSum):
 
     def __init__(self, A: ArrayLike, b: ArrayLike):
         self.variables, rows = Axis(), Axis()
-        rates = matrix("A", A, rows, self.variables)
+        rates, largest = matrix("A", A, rows, self.variables)
         counts = vector("b", aligned("b", b, rows), len(rates), limit=LARGE_FACTOR)
         require_not_negative("A", rates)
         require_not_negative("b", counts)
         require_some_positive("A", rates, counts)
         seen = counts[counts > 0]
         super().__init__(
-            _core.RowFunction.minus_log, rates, counts, linear=rates.sum(axis=0),
+            _core.RowFunction.minus_log, rates, counts, largest=largest, linear=rates.sum(axis=0),
             constant=float(np.sum(seen * np.log(seen) - seen)),
         )  # fmt: skip
         self._constant_size = float(np.sum(np.abs(seen * np.log(seen)) + seen))

@@ -163,6 +163,11 @@ class LeastSquares(Fixed):
         return few_rows and bool(self.ridge.min() > 0)
 
     @property
+    def is_convex(self) -> bool:
+        """Whether f is convex: it is a sum of squares unless it was built with other weights."""
+        return self.weight is None and bool(self.ridge.min() >= 0)
+
+    @property
     def has_minimum(self) -> bool:
         """Whether f is certainly bounded below, even if rounding hides its curvature."""
         return self.weight is None and bool(self.ridge.min() > 0 or not self.c.any())

@@ -36,6 +36,6 @@ class LogGrowth(RowSum):
 
     def __init__(self, returns: ArrayLike, weights: ArrayLike | None = None):
         self.variables, rows = Axis(), Axis()
-        net = matrix("returns", returns, rows, self.variables)
+        net, largest = matrix("returns", returns, rows, self.variables)
         weight = row_weights(weights, len(net), rows)
-        super().__init__(_core.RowFunction.minus_log, net, weight, offset=1.0)
+        super().__init__(_core.RowFunction.minus_log, net, weight, largest=largest, offset=1.0)

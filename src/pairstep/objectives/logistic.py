@@ -40,7 +40,7 @@ class Logistic(RowSum):
 
     def __init__(self, Z: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None):
         self.variables, rows = Axis(), Axis()
-        scores = matrix("Z", Z, rows, self.variables)
+        scores, largest = matrix("Z", Z, rows, self.variables)
         labels = as_given("y", aligned("y", y, rows))
         if labels.dtype.kind == "f":
             require_no_nan("y", labels)
@@ -51,4 +51,4 @@ class Logistic(RowSum):
             raise ValueError(f"y must hold two labels, got {len(kinds)}: {kinds[:5]}")
         sign = np.where(labels == kinds[1], 1.0, -1.0)
         weight = row_weights(weights, len(scores), rows)
-        super().__init__(_core.RowFunction.logistic, scores, weight, factor=sign)
+        super().__init__(_core.RowFunction.logistic, scores, weight, largest=largest, factor=sign)

@@ -37,8 +37,8 @@ class MixtureLikelihood(RowSum):
 
     def __init__(self, L: ArrayLike, weights: ArrayLike | None = None):
         self.variables, rows = Axis(), Axis()
-        likelihoods = matrix("L", L, rows, self.variables)
+        likelihoods, largest = matrix("L", L, rows, self.variables)
         weight = row_weights(weights, len(likelihoods), rows)
         require_not_negative("L", likelihoods)
         require_some_positive("L", likelihoods, weight)
-        super().__init__(_core.RowFunction.minus_log, likelihoods, weight)
+        super().__init__(_core.RowFunction.minus_log, likelihoods, weight, largest=largest)

@@ -130,6 +130,10 @@ class OptionalMembers(Protocol):
         """Whether f is known to be bounded below, even if rounding hides its curvature."""
 
     @property
+    def is_convex(self) -> bool:
+        """Whether a quadratic is known to be convex, so that solvers need not test it."""
+
+    @property
     def least_pair_curvature(self) -> float:
         """The least curvature of a pair relative to the largest entry of Q; 0 if unknown."""
 
@@ -204,6 +208,11 @@ def gradient_is_given(objective: Objective) -> bool:
 def has_minimum(objective: Objective) -> bool:
     """Return whether f is known to be bounded below, False by default."""
     return bool(getattr(objective, "has_minimum", False))
+
+
+def is_convex(objective: Objective) -> bool:
+    """Return whether a quadratic is known to be convex, False by default."""
+    return bool(getattr(objective, "is_convex", False))
 
 
 def least_pair_curvature(objective: Objective) -> float:

@@ -53,6 +53,7 @@ class Quadratic(Fixed):
 
     l1_terms = None
     is_quadratic = True
+    is_convex = False  # not known; see `around`
 
     def __init__(self, Q: Any, c: ArrayLike | None = None):
         self.variables = Axis()
@@ -114,16 +115,17 @@ class Quadratic(Fixed):
         return other
 
     @classmethod
-    def around(cls, x: Array, Q: Any) -> Quadratic:
+    def around(cls, x: Array, Q: Any, *, is_convex: bool = False) -> Quadratic:
         """Return the function ``(y - x)'Q(y - x) / 2`` of y, up to a constant; Q is not checked."""
         model = object.__new__(cls)
-        model.Q, model.least_pair_curvature = Q, 0.0
+        model.Q, model.least_pair_curvature, model.is_convex = Q, 0.0, is_convex
         model.c = -model._product(x)
         return model
 
     def plus(self, slope: ArrayLike, curvature: ArrayLike, center: Array) -> Quadratic:
         """Return the function plus ``slope'x + sum_i curvature_i (x_i - center_i)^2 / 2``."""
         other = object.__new__(Quadratic)
+        other.is_convex = self.is_convex and bool(np.min(curvature) >= 0)
         if not np.any(curvature):
             other.Q, other.c = self.Q, self.c + np.asarray(slope)
             other.least_pair_curvature = 0.0
@@ -187,6 +189,7 @@ class Quadratic(Fixed):
         scale = layout.derivatives(np.ones(self.n))
         at = np.arange(self.n) if layout.source is None else layout.source
         converted = object.__new__(Quadratic)
+        converted.is_convex = self.is_convex
         converted.least_pair_curvature = (
             self.least_pair_curvature if layout.coefficients is None else 0.0
         )

@@ -36,13 +36,13 @@ def embedded(block: Array, where: Indices, n: int) -> Array:
     return whole
 
 
-def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> Array:
-    """Check a matrix, align it with the axes, and return it as an array."""
+def matrix(name: str, values: ArrayLike, rows: Axis, columns: Axis) -> tuple[Array, float]:
+    """Check a matrix and align it with the axes; return it with its largest absolute value."""
     result = array(name, aligned(name, values, rows, columns), 2)
-    require_finite(name, result, LARGE_FACTOR)
+    largest = require_finite(name, result, LARGE_FACTOR)
     if 0 in result.shape:
         raise ValueError(f"{name} is empty: its shape is {result.shape}")
-    return result
+    return result, largest
 
 
 def row_weights(weights: ArrayLike | None, m: int, rows: Axis) -> Array:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from .. import _core, threads
 from .._validation import Array, full_vector
-from ..kept import kept
 from ..labels import point_of
 from .least_squares import LeastSquares
 from .objective import Indices
@@ -55,6 +54,7 @@ class RowSum(ReadyMade):
         A: Array,
         weight: ArrayLike,
         *,
+        largest: float,
         factor: Array | None = None,
         offset: ArrayLike = 0.0,
         linear: Array | None = None,
@@ -62,6 +62,7 @@ class RowSum(ReadyMade):
     ):
         m, n = A.shape
         self._phi, self._A = phi, A
+        self._largest = largest  # at least the largest absolute value in A
         self._weight = full_vector("weights", weight, m)
         self._factor = factor
         self._offset = full_vector("offset", offset, m)
@@ -96,7 +97,7 @@ class RowSum(ReadyMade):
         workers = threads.for_work(len(self._A) * len(moving) ** 2 / 2)
         columns = moving if len(moving) < len(x) else None
         block = _core.gram(self._A, columns, workers, root, root)
-        return Quadratic.around(x, embedded(block, moving, len(x)))
+        return Quadratic.around(x, embedded(block, moving, len(x)), is_convex=True)
 
     def sample(self, x: Array) -> Smooth | None:
         """Return the function of some of the rows, if that saves enough time.
@@ -116,7 +117,7 @@ class RowSum(ReadyMade):
         weight = self._weight.copy()
         weight[drawn] *= weight[order[: m - count]].sum() / (weight[drawn].sum() or 1.0)
         return RowSum(
-            self._phi, self._A[rows], weight[rows],
+            self._phi, self._A[rows], weight[rows], largest=self._largest,
             factor=None if self._factor is None else self._factor[rows],
             offset=self._offset[rows], linear=self.constant_gradient, constant=self._constant,
         )  # fmt: skip
@@ -150,9 +151,9 @@ class RowSum(ReadyMade):
         error = in_products * product  # of each inner product
         if self._phi == _core.RowFunction.logistic:
             change = 0.25 * total * error  # phi'' is at most 1/4
-            errors = self._largest * (change + in_sums * (slope_sum + change))
+            each = self._largest * (change + in_sums * (slope_sum + change))
             value = slope_sum * error + change * error + in_sums * last.value
-            return _if_small(value, np.full(len(x), errors), last.gradient)
+            return _if_small(value, np.full(len(x), each), last.gradient)
         if self._factor is not None or not 0 < flattest <= steepest < math.inf:
             return None
         if self._not_negative and x.min() >= 0:  # no cancellation
@@ -191,11 +192,6 @@ class RowSum(ReadyMade):
             value_error += float(weight @ (slope * error + in_sums * value))
             gradient_error += (weight * some * (change + in_sums * slope)) @ part
         return value_error, gradient_error
-
-    @kept
-    def _largest(self) -> float:
-        """The largest absolute value in A."""
-        return _core.largest(self._A.reshape(-1))
 
     @property
     def lower_bound(self) -> float:

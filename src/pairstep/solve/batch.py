@@ -176,10 +176,11 @@ def _repair(
 ) -> None:
     """Solve again every right-hand side whose point fails the recomputed optimality test."""
     for k in np.flatnonzero(result.status == Status.STALLED):
-        left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
+        seconds = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
+        steps = None if max_iter is None else max(max_iter - int(result.n_iter[k]), 0)
         one = minimize(
             LeastSquares(A, B[:, k], ridge), constraint, x0=result.x[k], tol=tol,
-            max_iter=max_iter, time_limit=left,
+            max_iter=steps, time_limit=seconds,
         )  # fmt: skip
         result.x[k], result.fun[k] = one.x, one.fun
         result.kkt_violation[k] = one.kkt_violation

@@ -307,7 +307,7 @@ class _Path:
     def _is_unique(self, result: Result) -> bool:
         """Return whether this portfolio of least risk is the only one."""
         if self.spread == 0:
-            return True  # with a fixed sum, all portfolios have the same return
+            return True  # all portfolios have the same return
         if isinstance(self.variance, FactorModel):
             diagonal = self.variance.ridge
             if diagonal.min() > ZERO_CURVATURE * self.variance.lipschitz.max():
@@ -405,8 +405,13 @@ class _Path:
 
     @kept
     def spread(self) -> float:
-        """The difference between the largest and the smallest expected return."""
-        return float(self.mean.max() - self.mean.min())
+        """The largest change of the return when two variables exchange one unit of their sum.
+
+        If the sum may lie in a range, one of them may be the slack variable, which earns nothing.
+        """
+        layout = self.constraint._layout(len(self.mean))
+        returns = np.split(layout.derivatives(self.mean), layout.sharing[1:-1])
+        return max(float(np.ptp(of_sum)) for of_sum in returns)
 
     @kept
     def balance(self) -> float:

@@ -20,6 +20,7 @@ from ..objectives.objective import (
     Indices,
     constant_gradient,
     has_minimum,
+    is_convex,
     least_pair_curvature,
     lower_bound,
     products,
@@ -494,7 +495,7 @@ class Task:
 
     def _convexity(self) -> Any:
         hessian, layout = self.objective.hessian, self.layout
-        if hessian is None:
+        if hessian is None or is_convex(self.objective):
             return _core.Convex.yes
         if least_pair_curvature(self.objective) < -NEGATIVE_CURVATURE and len(layout.totals) == 1:
             return _core.Convex.no
