@@ -62,6 +62,8 @@ struct InstructionSet {
   double (*two_coordinate_constant)(const double* hessian, Index n);
   // The largest absolute value, or NaN if a number is not finite.
   double (*largest)(const double* values, Index n);
+  // The sum of squared differences of two vectors.
+  double (*squared_distance)(const double* a, const double* b, Index n);
   // See core/symmetry.hpp.
   Asymmetry (*asymmetry)(const double* matrix, Index n, const double* diagonal, Index begin,
                          Index end);

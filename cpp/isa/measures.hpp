@@ -24,6 +24,23 @@ inline double largest(const double* values, Index n) {
   return sum == 0.0 ? most : NAN;
 }
 
+// The sum of squared differences of two vectors.
+inline double squared_distance(const double* a, const double* b, Index n) {
+  constexpr Index CHAINS = 4;  // independent accumulators, to hide the latency of an addition
+  Lanes sums[CHAINS] = {};
+  Index p = 0;
+  for (; p + CHAINS * WIDTH <= n; p += CHAINS * WIDTH)
+    for (Index c = 0; c < CHAINS; ++c) {
+      const Lanes difference = load<Lanes>(a + p + c * WIDTH) - load<Lanes>(b + p + c * WIDTH);
+      sums[c] = multiply_add(difference, difference, sums[c]);
+    }
+  const Lanes all_sums = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  double sum = 0.0;
+  for (Index lane = 0; lane < WIDTH; ++lane) sum += all_sums[lane];
+  for (; p < n; ++p) sum += (a[p] - b[p]) * (a[p] - b[p]);
+  return sum;
+}
+
 // L2 = max_{i<j} (H_ii + H_jj - 2 H_ij) / 2, the 2-coordinate Lipschitz constant of eq.
 // (L2-smooth); 0 if n < 2.
 inline double two_coordinate_constant(const double* hessian, Index n) {

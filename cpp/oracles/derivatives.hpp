@@ -150,17 +150,21 @@ struct Support {
 // violation: about eps sum_j |x_j K_ij|, where |K_ij| <= sqrt(K_ii K_jj).
 class Noise {
  public:
-  // diagonal(i) returns K_ii.
+  // For the first n variables of a point; diagonal(i) returns K_ii.
   template <class Diagonal>
-  Noise(Index n, Diagonal diagonal) : roots_(std::size_t(n)) {
+  Noise(const Point& point, Index n, Diagonal diagonal) : roots_(std::size_t(n)) {
+    double sum = 0.0;
     for (Index i = 0; i < n; ++i) {
       roots_[i] = std::sqrt(std::abs(double(diagonal(i))));
       largest_ = std::max(largest_, roots_[i]);
+      sum += std::max(std::abs(point.lower[i]), std::abs(point.upper[i])) * roots_[i];
     }
+    most_ = std::numeric_limits<double>::epsilon() * largest_ * sum;
   }
 
   // At the candidates with the extreme derivatives of each group, from x of all variables.
   double at(const Point& point, const Candidates& found) const {
+    if (most_ <= NEGLIGIBLE_ERROR) return most_;
     double sum = 0.0;
     for (Index i = 0; i < point.n; ++i) sum += std::abs(point.x[i]) * roots_[i];
     const double most = std::numeric_limits<double>::epsilon() * largest_ * sum;
@@ -193,6 +197,7 @@ class Noise {
 
   std::vector<double> roots_;
   double largest_ = 0.0;
+  double most_ = 0.0;  // upper bound for every point within the bounds
 };
 
 // Size of the terms that cancel in the gradient of a quadratic: the largest entry of |Qx|, |c| and

@@ -35,8 +35,9 @@ KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, Thr
       kernel_bounds<Real>(dual.kernel, double(*std::max_element(squares, squares + n))).error;
   const double mean = std::accumulate(squares, squares + n, 0.0) / double(n);
   usual_rounding_ = kernel_bounds<Real>(dual.kernel, mean).error;
-  noise_ = std::make_unique<Noise>(
-      n, [&](Index i) { return kernel_bounds<Real>(dual.kernel, double(squares[i])).largest; });
+  noise_ = std::make_unique<Noise>(point, n, [&](Index i) {
+    return kernel_bounds<Real>(dual.kernel, double(squares[i])).largest;
+  });
   const Support support(point);
   gradient_.template add_sums<Real>(dual_.data, rows_of(support.coordinates), support.weights,
                                     {dual_.rows, dual_.rows + n},

@@ -135,7 +135,7 @@ class MatrixOracle final : public LocalOracle {
         linear_(linear),
         relative_(relative),
         derivatives_(point),
-        noise_(relative ? 0 : point.n, [&](Index i) { return matrix.at(row(i), row(i)); }),
+        noise_(point, relative ? 0 : point.n, [&](Index i) { return matrix.at(row(i), row(i)); }),
         runs_(rows, point.n) {
     if (known) std::copy_n(known, point.n, derivatives_.gradient());
     else recompute_gradient();

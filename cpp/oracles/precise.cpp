@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "../isa/dispatch.hpp"
 #include "derivatives.hpp"
 
 namespace pairstep {
@@ -27,10 +28,12 @@ struct PreciseSettings {
   static constexpr double function_work = 16.0;
 };
 
-constexpr Index LANES = 4;  // independent partial sums, so that additions need not wait
+double squared_distance(const double* a, const double* b, Index features) {
+  return isa().squared_distance(a, b, features);
+}
 
-template <class Entry>
-double squared_distance(const Entry* a, const Entry* b, Index features) {
+double squared_distance(const float* a, const float* b, Index features) {
+  constexpr Index LANES = 4;  // independent partial sums, so that additions need not wait
   double lanes[LANES] = {};
   Index k = 0;
   for (; k + LANES <= features; k += LANES)
