@@ -10,11 +10,11 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast coverage attack test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
+.PHONY: test test-fast coverage attack test-sdist test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench bench-baseline clean
 
 # Two workers; tests of one xdist_group run in the same worker.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test: $(VENV)/.installed lint
 	$(PYTEST)
@@ -35,6 +35,11 @@ attack: $(VENV)/.installed
 	for backend in cpu stand-in dask; do \
 	  $(BIN)/python -m tests.attacks.svms --backend $$backend --jobs $(JOBS) $(ATTACK) || exit 1; \
 	done
+
+# The wheel compiled from the source distribution. `make test` only checks a wheel from the checkout,
+# whose native code is compiled already.
+test-sdist: $(VENV)/.installed
+	PAIRSTEP_COMPILE_SDIST=1 $(BIN)/python -m pytest tests/test_packaging.py
 
 # On a computer with an NVIDIA GPU; PYTHON may be an interpreter that already has CuPy.
 test-gpu: $(VENV)/.installed
@@ -112,8 +117,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+# Without build isolation, files that did not change are not compiled again: an isolated build finds
+# nanobind in a new temporary folder each time, which changes the command line of every file.
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[test,onnx,lint,plots,cli,dask,peers,docs]"
+	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable \
+	  ".[test,onnx,lint,plots,cli,dask,peers,docs]"
 	touch $@
 
 $(VENV)-python/.installed: $(SOURCES)

@@ -35,6 +35,7 @@ PEERS = (
     "qpsolvers",
     "sklearnex",
 )
+LONG_GROUPS = ("dask", "browser", "packaging")  # of tests that must run in one worker
 FOLDER = "temporary folder"  # a key of the namespace that is not an identifier
 
 
@@ -108,9 +109,18 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return mark.args[0] if mark else ""
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow blocks, and run all blocks of a page in one worker because they share names."""
+    """Mark slow blocks, and run all blocks of a page in one worker because they share names.
+
+    Groups that take minutes start first, so that no worker is left alone with one at the end.
+    """
+    items.sort(key=lambda item: _group(item) not in LONG_GROUPS)
     for item in items:
         example = getattr(item, "example", None)
         if example is None:

@@ -298,3 +298,11 @@ def test_a_matrix_of_right_hand_sides_gives_a_batch_result():
     assert isinstance(simplex_lstsq(A, B), pairstep.BatchResult)
     assert isinstance(simplex_lstsq(A, B[:, 0]), pairstep.Result)
     assert isinstance(simplex_lstsq(A, B[:, :1]), pairstep.BatchResult)
+
+
+def test_max_iter_includes_the_iterations_of_a_second_solve():
+    """A right-hand side whose point fails the recomputed test is solved again."""
+    rng = np.random.default_rng(3)
+    matrix, right = rng.normal(size=(60, 50)), rng.normal(size=(60, 5))
+    for limit in (1, 3, 10):
+        assert simplex_lstsq(matrix, right, max_iter=limit).n_iter.max() <= limit

@@ -362,10 +362,10 @@ def test_a_warm_start_saves_iterations():
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (lambda x: np.eye(3), "3 variables, not 12"),
+        (lambda x: np.eye(3), "3 columns, but there are 12 variables"),
         (lambda x: np.full((N, N), math.nan), "Hessian"),
         (lambda x: np.triu(np.ones((N, N))), "symmetric"),
-        (lambda x: (np.ones((2, 3)), 0.0), "3 variables, not 12"),
+        (lambda x: (np.ones((2, 3)), 0.0), "3 columns, but there are 12 variables"),
         (lambda x: (np.ones((2, N)), np.ones(3)), "length 12"),
     ],
 )

@@ -253,7 +253,7 @@ class Task:
         if self.objective.linear is None:
             if value == math.inf:
                 raise ValueError(
-                    "the objective's value at the start is inf or NaN: give x0 inside its domain"
+                    "the objective's value at the start is inf or nan: give x0 inside its domain"
                 )
             if self.time_limit < math.inf:  # the limit may interrupt the next gradient
                 self.evaluation_from(value, gradient)
