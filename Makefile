@@ -14,7 +14,7 @@ endif
   test-threads bench bench-baseline clean
 
 # Two workers; tests of one xdist_group run in the same worker.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: $(VENV)/.installed lint
 	$(PYTEST)
