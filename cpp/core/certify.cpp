@@ -314,6 +314,21 @@ Terms terms_with(const Point& point, const double* linear, const SharedCost* sha
   return terms;
 }
 
+double unshared_residual(const Point& point, const SharedCost* shared,
+                         const Certificate& certificate, const double* totals) {
+  const Index sums = point.nested() ? 1 : point.n_groups;
+  if (!totals || std::all_of(shared, shared + sums, [](auto& cost) { return cost.level == 0; }))
+    return certificate.residual;
+  double residual = 0.0;
+  for (Index sum = 0; sum < sums; ++sum) {
+    const Index begin = point.nested() ? 0 : point.starts[sum],
+                end = point.nested() ? point.n : point.starts[sum + 1];
+    residual += effect_of_residual(point, begin, end, totals[sum],
+                                   certificate.multiplier[sum] - shared[sum].level);
+  }
+  return residual;
+}
+
 }  // namespace
 
 std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
@@ -373,22 +388,23 @@ Excess excess_over(const Point& point, const double* allowance) {
 }
 
 Assessment assess(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
-                  double tol) {
+                  const double* totals, double tol) {
   std::vector<SharedCost> computed;
   if (!quadratic.shared) computed = shared_costs(point, quadratic.linear);
   const SharedCost* shared = quadratic.shared ? quadratic.shared : computed.data();
   const Terms terms = terms_with(point, quadratic.linear, shared);
-  return {terms, excess_of_terms(
-                     point, quadratic, certificate, tol, terms.gradient,
-                     [&](double linear, Index group) { return shared[group].size_of(linear); })};
+  const Excess excess =
+      excess_of_terms(point, quadratic, certificate, tol, terms.gradient,
+                      [&](double linear, Index group) { return shared[group].size_of(linear); });
+  return {terms, excess, unshared_residual(point, shared, certificate, totals)};
 }
 
 Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
-                   double value, double tol) {
-  const auto [terms, excess] = assess(point, quadratic, certificate, tol);
+                   const double* totals, double value, double tol) {
+  const auto [terms, excess, residual] = assess(point, quadratic, certificate, totals, tol);
   const double size = std::max(terms.objective, std::abs(value - terms.constant));
   const double allowed_gain = NumericalPolicy::gain_per_tol * tol * size;
-  const bool optimal = excess.violation <= 0 && certificate.residual <= allowed_gain &&
+  const bool optimal = excess.violation <= 0 && residual <= allowed_gain &&
                        (certificate.nearby <= allowed_gain ||
                         is_within_rounding(point, quadratic, certificate, terms.gradient));
   return {optimal, optimal ? excess.tolerance : excess.allowed};

@@ -87,9 +87,13 @@ struct Quadratic {
 struct Assessment {
   Terms terms;
   Excess excess;
+  // The certificate's residual without common parts of c: they change the objective by a constant
+  // that does not depend on how exact the sums are.
+  double unshared_residual;
 };
+// `totals` are those of the certificate, or null.
 Assessment assess(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
-                  double tol);
+                  const double* totals, double tol);
 
 // Whether a point of a quadratic is certainly optimal. Python's `Task.is_optimal` also decides the
 // remaining cases, in which terms vanish or the tolerance is below the rounding error.
@@ -100,6 +104,6 @@ struct Verdict {
   double tolerance;
 };
 Verdict verdict_of(const Point& point, const Quadratic& quadratic, const Certificate& certificate,
-                   double value, double tol);
+                   const double* totals, double value, double tol);
 
 }  // namespace pairstep

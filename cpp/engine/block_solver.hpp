@@ -116,10 +116,6 @@ struct BlockSolverSettings {
   // or since the start: problems with sparse solutions are usually solved by then.
   static constexpr int max_direct_solves = 3;
   static constexpr Index rounds_between_direct_solves = 10;
-
-  // All terms of the gradient may vanish at the optimum, which would leave nothing to compare with.
-  // The scale of the tolerance is therefore at least this fraction of the first scale.
-  static constexpr double vanishing_scale = 1e-6;
 };
 
 struct BlockTask {

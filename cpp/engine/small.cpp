@@ -65,8 +65,9 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
     restore_sums(point.x, problem.lower, problem.upper, sums);
     answer.value = evaluate(problem, point);
     answer.certificate = certify(point, &problem.total);
-    const Verdict verdict = verdict_of(point, {problem.linear, diagonal.data(), shared.data()},
-                                       answer.certificate, answer.value, problem.tol);
+    const Verdict verdict =
+        verdict_of(point, {problem.linear, diagonal.data(), shared.data()}, answer.certificate,
+                   &problem.total, answer.value, problem.tol);
     answer.tolerance = verdict.tolerance;
     return verdict.optimal;
   };

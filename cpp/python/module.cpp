@@ -109,14 +109,14 @@ nb::tuple certify_quadratic(const PointArrays& point, const In& gradient, const 
   {
     const WithoutGil without;
     certificate = certify(at, totals.data());
-    assessment =
-        assess(at, {linear.data(), diagonal ? diagonal->data() : nullptr}, certificate, tol);
+    assessment = assess(at, {linear.data(), diagonal ? diagonal->data() : nullptr}, certificate,
+                        totals.data(), tol);
   }
-  const auto& [terms, excess] = assessment;
+  const auto& [terms, excess, unshared_residual] = assessment;
   return nb::make_tuple(
       certificate.violation, certificate.bound, certificate.nearby, terms.gradient, terms.objective,
       to_numpy(std::move(certificate.multiplier)), certificate.residual, excess.violation,
-      excess.allowed, excess.tolerance, terms.constant, terms.curvature);
+      excess.allowed, excess.tolerance, unshared_residual, terms.constant, terms.curvature);
 }
 
 // Return an upper bound of |(Q_ij x_j)| summed over j, for every i: by the Cauchy-Schwarz
@@ -324,9 +324,9 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const In& d
         const Certificate c = certify(point);
         violation[k] = c.violation;
         bound[k] = c.bound;
-        optimal[k] =
-            verdict_of(point, {linear.data() + k * n, diagonal.data()}, c, value.data()[k], tol)
-                .optimal;
+        optimal[k] = verdict_of(point, {linear.data() + k * n, diagonal.data()}, c, nullptr,
+                                value.data()[k], tol)
+                         .optimal;
       }
     });
   });
@@ -551,12 +551,14 @@ NB_MODULE(_core, m) {
       "terms that cancel in the gradient and in the objective, the multipliers (of the groups; "
       "for nested groups, that of the total first), and the effect of the rounding of the sums on "
       "the objective.");
-  m.def("certify_quadratic", &certify_quadratic, "point"_a, "gradient"_a, "linear"_a,
-        "diagonal"_a.none(), "totals"_a, "tol"_a,
-        "Return what `certify` returns; then the KKT violation beyond the tolerance, the tolerance "
-        "of "
-        "the pair with it, and the tolerance of the pair with the largest violation; then what the "
-        "common part of the linear term adds to the objective, and x'Qx.");
+  m.def(
+      "certify_quadratic", &certify_quadratic, "point"_a, "gradient"_a, "linear"_a,
+      "diagonal"_a.none(), "totals"_a, "tol"_a,
+      "Return what `certify` returns; then the KKT violation beyond the tolerance, the tolerance "
+      "of "
+      "the pair with it, and the tolerance of the pair with the largest violation; then the effect "
+      "of the rounding of the sums without the common part of the linear term, what that part adds "
+      "to the objective, and x'Qx.");
   m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
         "Return the size of the terms that cancel in the gradient.");
   m.def(

@@ -72,6 +72,7 @@ class Evaluation(NamedTuple):
     excess: float  # the largest violation of a pair minus its own tolerance
     allowed: float  # the tolerance of that pair
     tolerance: float  # the tolerance of the pair with the largest violation
+    unshared_residual: float  # the residual without a number that all costs of a sum share
     constant: float = 0.0  # the part of the value that a number shared by all costs contributes
     curvature: float = 0.0  # x'Qx, for a quadratic
 
@@ -141,7 +142,7 @@ class Task:
         """
         n = self.layout.n
         if self.rule.guided:
-            return 1000 + 10 * n
+            return _core.NumericalPolicy.patience(n)
         odds = 1.0
         if self.rule.weighted and self.plan.lipschitz is not None:
             odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
@@ -191,7 +192,7 @@ class Task:
             violation, _, _, scale, *_ = certificate
             tolerance = self.tol * max(scale, self.least_scale)
             excess = violation - tolerance, tolerance, tolerance
-            current = Evaluation(value, gradient, *certificate, *excess)
+            current = Evaluation(value, gradient, *certificate, *excess, certificate[-1])
         else:
             certificates = _core.certify_quadratic(
                 self.point, gradient, objective.linear, objective.lipschitz, totals, self.tol
@@ -214,7 +215,8 @@ class Task:
             remark = "before the first gradient was known"
             n_sums = len(layout.starts) - 1 + layout.nested
             gradient, multiplier = np.full(layout.n, math.nan), np.full(n_sums, math.nan)
-            unknown = math.inf, math.inf, math.inf, 0.0, 0.0, multiplier, 0.0, math.inf, 0.0, 0.0
+            sizes = 0.0, 0.0
+            unknown = math.inf, math.inf, math.inf, *sizes, multiplier, 0.0, math.inf, 0.0, 0.0, 0.0
             current = Evaluation(math.nan, gradient, *unknown)
         if self.record and not self.rows:
             interior = int(((self.z > layout.lower) & (self.z < layout.upper)).sum())
@@ -362,9 +364,8 @@ class Task:
 
     def _sums_are_exact_enough(self, current: Evaluation) -> bool:
         """Return whether the rounding errors of the sums are small relative to the objective."""
-        return (
-            current.residual <= self.gain_allowed(current) or current.residual <= self._least_cost
-        )
+        residual = current.unshared_residual
+        return residual <= self.gain_allowed(current) or residual <= self._least_cost
 
     @property
     def _largest(self) -> float:
