@@ -1003,3 +1003,16 @@ def test_coefficients_may_be_any_numbers(coefficients, total):
 def test_a_zero_coefficient_is_explained():
     with pytest.raises(ValueError, match="pass current holdings as x0 or center"):
         pairstep.solve_qp(np.eye(3), coefficients=[0.5, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("level", [-54327963.0, 1e6, -3e9, 1e12])
+def test_a_cost_that_all_variables_share_does_not_stall_a_solve(level):
+    """Its rounding error is larger than the tolerance, so the solve must not aim below it."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        n = int(rng.integers(3, 25))
+        root = rng.normal(size=(n, n))
+        Q, c = root @ root.T / n, level + rng.normal(size=n)
+        result = solve_qp(Q, c, lower=-1.5, upper=2.0)
+        assert result.status == "optimal", result.message
+        assert result.suboptimality_bound <= 1e-13 * abs(level) * n

@@ -326,7 +326,9 @@ class Task:
         constants = self.objective.lipschitz
         if self.objective.linear is None or constants is None:
             return 0.0
-        return 10 * ROUNDING * max(scale, _core.largest_product(constants, self.z))
+        # The scale leaves out what all costs share, which is rounded like the rest.
+        costs = _core.largest_size(self.objective.linear)
+        return 10 * ROUNDING * max(scale, costs, _core.largest_product(constants, self.z))
 
     def _least_aim(self, scale: float, gradient: Array) -> float:
         """Return the smallest violation that rounding errors allow to aim at."""
