@@ -354,26 +354,6 @@ std::vector<SharedCost> shared_costs(const Point& point, const double* linear) {
   return shared;
 }
 
-double largest_linear_term(const Point& point, const double* linear) {
-  const std::vector<SharedCost> shared = shared_costs(point, linear);
-  double largest = 0.0;
-  for (Index g = 0; g < point.n_groups; ++g)
-    for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i)
-      largest = std::max(largest, shared[g].size_of(linear[i]));
-  return largest;
-}
-
-double largest_product_term(const Point& point, const double* linear) {
-  double largest[4] = {};  // four chains of comparisons, which the CPU overlaps
-  Index i = 0;
-  for (; i + 4 <= point.n; i += 4)
-    for (Index k = 0; k < 4; ++k)
-      largest[k] = std::max(largest[k], std::abs(point.gradient[i + k] - linear[i + k]));
-  for (; i < point.n; ++i)
-    largest[0] = std::max(largest[0], std::abs(point.gradient[i] - linear[i]));
-  return std::max({largest[0], largest[1], largest[2], largest[3]});
-}
-
 Terms terms_of(const Point& point, const double* linear) {
   if (linear) return terms_with(point, linear, shared_costs(point, linear).data());
   Terms terms;

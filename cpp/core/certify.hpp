@@ -60,10 +60,6 @@ struct Terms {
   double curvature = 0.0;  // x'Qx, for a quadratic
 };
 Terms terms_of(const Point& point, const double* linear);
-// The two parts of `Terms::gradient` for a quadratic without L1 terms: the largest |c_i| without
-// common parts, which does not depend on x, and the largest |(Qx)_i|.
-double largest_linear_term(const Point& point, const double* linear);
-double largest_product_term(const Point& point, const double* linear);
 
 // The KKT violation if the derivative of each coordinate may be wrong by its allowance. It is at
 // most 0 if some gradient within the allowances satisfies the KKT conditions exactly.

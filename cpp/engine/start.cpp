@@ -111,8 +111,7 @@ class Pivoting {
     const Index starts[] = {0, n_};
     const Point point{n_,      1,      starts, gradient_.data(), x_, problem_.lower, problem_.upper,
                       nullptr, nullptr};
-    if (linear_scale_ < 0) linear_scale_ = largest_linear_term(point, problem_.linear);
-    scale_ = std::max(linear_scale_, largest_product_term(point, problem_.linear));
+    scale_ = terms_of(point, problem_.linear).gradient;
   }
 
   const Small& problem_;
@@ -120,7 +119,6 @@ class Pivoting {
   double* x_;
   // Size of the terms that cancel in the gradient: now, and the largest so far.
   double scale_ = 0.0, largest_scale_ = 0.0;
-  double linear_scale_ = -1.0;  // that of the linear term alone, once it is known
   std::vector<double> gradient_, step_;
   std::vector<Index> free_;
   Reduced reduced_;

@@ -119,8 +119,8 @@ nb::tuple certify_quadratic(const PointArrays& point, const In& gradient, const 
       excess.allowed, excess.tolerance, unshared_residual, terms.constant, terms.curvature);
 }
 
-// Return an upper bound of |(Q_ij x_j)| summed over j, for every i: by the Cauchy-Schwarz
-// inequality, |Q_ij| <= sqrt(Q_ii Q_jj) for a positive semidefinite Q.
+// Return an upper bound of sum_j |Q_ij x_j| that holds for every row i. It uses the Cauchy-Schwarz
+// inequality |Q_ij| <= sqrt(Q_ii Q_jj) of a positive semidefinite Q.
 double largest_product(const In& diagonal, const In& x) {
   require(diagonal.shape(0) == x.shape(0), "diagonal must have the length of x");
   double largest = 0.0, sum = 0.0;
@@ -554,11 +554,11 @@ NB_MODULE(_core, m) {
   m.def(
       "certify_quadratic", &certify_quadratic, "point"_a, "gradient"_a, "linear"_a,
       "diagonal"_a.none(), "totals"_a, "tol"_a,
-      "Return what `certify` returns; then the KKT violation beyond the tolerance, the tolerance "
+      "Return what `certify` returns, then: the KKT violation beyond the tolerance, the tolerance "
       "of "
-      "the pair with it, and the tolerance of the pair with the largest violation; then the effect "
-      "of the rounding of the sums without the common part of the linear term, what that part adds "
-      "to the objective, and x'Qx.");
+      "that pair, the tolerance of the pair with the largest violation, the effect of inexact sums "
+      "without the common part of the linear term, what that part adds to the objective, and "
+      "x'Qx.");
   m.def("scale", &scale, "point"_a, "gradient"_a, "linear"_a.none(),
         "Return the size of the terms that cancel in the gradient.");
   m.def(

@@ -78,7 +78,7 @@ class DOptimal(ReadyMade):
         workers = threads.for_work(len(moving) ** 2 * rows.shape[1])
         covariance = _core.inner(rows.T, self._solved(factor, rows).T, workers)
         np.square(covariance, out=covariance)
-        # Entrywise squares of a positive semidefinite matrix are one, too (Schur's theorem).
+        # The entrywise square of a positive semidefinite matrix is positive semidefinite (Schur).
         return Quadratic.around(x, embedded(covariance, moving, len(x)), is_convex=True)
 
     def rounding_errors(self, x: Array) -> tuple[float, Array]:

@@ -215,9 +215,11 @@ class Task:
             remark = "before the first gradient was known"
             n_sums = len(layout.starts) - 1 + layout.nested
             gradient, multiplier = np.full(layout.n, math.nan), np.full(n_sums, math.nan)
-            sizes = 0.0, 0.0
-            unknown = math.inf, math.inf, math.inf, *sizes, multiplier, 0.0, math.inf, 0.0, 0.0, 0.0
-            current = Evaluation(math.nan, gradient, *unknown)
+            current = Evaluation(
+                value=math.nan, gradient=gradient, violation=math.inf, bound=math.inf,
+                nearby=math.inf, scale=0.0, size=0.0, multiplier=multiplier, residual=0.0,
+                excess=math.inf, allowed=0.0, tolerance=0.0, unshared_residual=0.0,
+            )  # fmt: skip
         if self.record and not self.rows:
             interior = int(((self.z > layout.lower) & (self.z < layout.upper)).sum())
             row = current.value, current.violation, 0, interior, self.elapsed
