@@ -118,11 +118,12 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 # Without build isolation, files that did not change are not compiled again: an isolated build finds
-# nanobind in a new temporary folder each time, which changes the command line of every file.
-BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+# nanobind in a new temporary folder each time, which changes the command line of every file. The
+# option also holds for libsvm-official, a source distribution that setuptools builds.
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja setuptools
 
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet $(BUILD_TOOLS)
+	$(BIN)/python -m pip install --quiet --upgrade $(BUILD_TOOLS)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable \
 	  ".[test,onnx,lint,plots,cli,dask,peers,docs]"
 	touch $@
