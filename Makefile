@@ -146,10 +146,10 @@ $(VENV)-sanitize/.installed: SANITIZE := address,undefined
 $(VENV)-threads/.installed: SANITIZE := thread
 $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --upgrade pip
-	$(@D)/bin/python -m pip install --quiet --editable ".[test,plots,cli]" \
-	  -C build-dir=build/$(SANITIZE) -C cmake.build-type=RelWithDebInfo \
-	  -C cmake.define.PAIRSTEP_SANITIZE=$(SANITIZE)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip $(BUILD_TOOLS)
+	PATH="$(abspath $(@D))/bin:$$PATH" $(@D)/bin/python -m pip install --quiet --no-build-isolation \
+	  --editable ".[test,plots,cli]" -C build-dir=build/$(SANITIZE) \
+	  -C cmake.build-type=RelWithDebInfo -C cmake.define.PAIRSTEP_SANITIZE=$(SANITIZE)
 	touch $@
 
 clean:

@@ -28,12 +28,14 @@ inline double largest(const double* values, Index n) {
 inline double squared_distance(const double* a, const double* b, Index n) {
   constexpr Index CHAINS = 4;  // independent accumulators, to hide the latency of an addition
   Lanes sums[CHAINS] = {};
+  const auto add = [&](Lanes& sum, Index at) {
+    const Lanes difference = load<Lanes>(a + at) - load<Lanes>(b + at);
+    sum = multiply_add(difference, difference, sum);
+  };
   Index p = 0;
   for (; p + CHAINS * WIDTH <= n; p += CHAINS * WIDTH)
-    for (Index c = 0; c < CHAINS; ++c) {
-      const Lanes difference = load<Lanes>(a + p + c * WIDTH) - load<Lanes>(b + p + c * WIDTH);
-      sums[c] = multiply_add(difference, difference, sums[c]);
-    }
+    for (Index c = 0; c < CHAINS; ++c) add(sums[c], p + c * WIDTH);
+  for (; p + WIDTH <= n; p += WIDTH) add(sums[0], p);
   const Lanes all_sums = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   double sum = 0.0;
   for (Index lane = 0; lane < WIDTH; ++lane) sum += all_sums[lane];

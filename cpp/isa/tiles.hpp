@@ -371,43 +371,16 @@ inline void finish_tile(const Tiles<Real>& job, Index first, Index count, Index 
   }
 }
 
-// Compute the tiles of the panels [first_panel, last_panel).
-template <class Real>
-void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
-  constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK,
-                  SPARSE_ROWS = TileSettings::SPARSE_ROWS;
-  const Index count = std::min(job.queries->count(), job.last_query),
-              features = job.columns->features();
-  if (job.columns->sparse()) {
-    Real* scattered = job.queries->lines().take();
-    alignas(64) Real values[SPARSE_ROWS * PANEL];
-    const Points<Real>& queries = *job.queries;
-    for (Index first = job.first_query; first < count; first += SPARSE_ROWS) {
-      const Index here = std::min(SPARSE_ROWS, count - first);
-      const auto scatter = [&](bool set) {
-        for (Index r = 0; r < here; ++r)
-          for (Index e = queries.starts()[first + r]; e < queries.starts()[first + r + 1]; ++e)
-            scattered[Index(queries.columns()[e]) * SPARSE_ROWS + r] =
-                set ? queries.values()[e] : Real(0);
-      };
-      if (!job.kernel.differences) scatter(true);
-      for (Index panel = first_panel; panel < last_panel; ++panel) {
-        const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
-        if (job.kernel.differences)
-          sparse_distances(queries, first, here, *job.columns, begin, end, values);
-        else sparse_dots(scattered, *job.columns, begin, end, values);
-        finish_tile(job, first, here, panel, values);
-      }
-      if (!job.kernel.differences) scatter(false);
-    }
-    job.queries->lines().give_back(scattered);
-    return;
-  }
+// Compute the tiles of the panels [first_panel, last_panel) of dense points. DISTANCES is
+// job.kernel.differences, known at compile time so that the inner loops are inlined.
+template <class Real, bool DISTANCES>
+void dense_tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
+  constexpr Index PANEL = Points<Real>::PANEL, BLOCK = Points<Real>::BLOCK;
   constexpr int ROWS = TileSettings::DENSE_ROWS;
   constexpr Index COLUMNS = TileSettings::DENSE_VECTORS * Vector<Real>::width;
+  const Index count = std::min(job.queries->count(), job.last_query),
+              features = job.columns->features();
   alignas(64) Real values[BLOCK * PANEL];
-  const auto dots =
-      job.kernel.differences ? some_dots<Real, ROWS, true> : some_dots<Real, ROWS, false>;
   for (Index first = job.first_query; first < count; first += BLOCK) {
     const Index here = std::min(BLOCK, count - first);
     const Real* block = job.blocks + first * features;
@@ -417,10 +390,47 @@ void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
       if (wide < PANEL) std::fill(std::begin(values), std::end(values), Real(0));
       for (Index c = 0; c < wide; c += COLUMNS)
         for (Index r = 0; r < here; r += ROWS)
-          dots(here - r, wide - c, block + r, columns + c, features, values + r * PANEL + c);
+          some_dots<Real, ROWS, DISTANCES>(here - r, wide - c, block + r, columns + c, features,
+                                           values + r * PANEL + c);
       finish_tile(job, first, here, panel, values);
     }
   }
+}
+
+// The same for sparse points.
+template <class Real>
+void sparse_tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
+  constexpr Index PANEL = Points<Real>::PANEL, SPARSE_ROWS = TileSettings::SPARSE_ROWS;
+  const Index count = std::min(job.queries->count(), job.last_query);
+  Real* scattered = job.queries->lines().take();
+  alignas(64) Real values[SPARSE_ROWS * PANEL];
+  const Points<Real>& queries = *job.queries;
+  for (Index first = job.first_query; first < count; first += SPARSE_ROWS) {
+    const Index here = std::min(SPARSE_ROWS, count - first);
+    const auto scatter = [&](bool set) {
+      for (Index r = 0; r < here; ++r)
+        for (Index e = queries.starts()[first + r]; e < queries.starts()[first + r + 1]; ++e)
+          scattered[Index(queries.columns()[e]) * SPARSE_ROWS + r] =
+              set ? queries.values()[e] : Real(0);
+    };
+    if (!job.kernel.differences) scatter(true);
+    for (Index panel = first_panel; panel < last_panel; ++panel) {
+      const Index begin = panel * PANEL, end = std::min(begin + PANEL, job.columns->count());
+      if (job.kernel.differences)
+        sparse_distances(queries, first, here, *job.columns, begin, end, values);
+      else sparse_dots(scattered, *job.columns, begin, end, values);
+      finish_tile(job, first, here, panel, values);
+    }
+    if (!job.kernel.differences) scatter(false);
+  }
+  job.queries->lines().give_back(scattered);
+}
+
+template <class Real>
+void tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
+  if (job.columns->sparse()) sparse_tiles(job, first_panel, last_panel);
+  else if (job.kernel.differences) dense_tiles<Real, true>(job, first_panel, last_panel);
+  else dense_tiles<Real, false>(job, first_panel, last_panel);
 }
 
 // exp(-gamma d) of squared distances d, computed in float64 whatever their type.
