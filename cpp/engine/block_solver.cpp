@@ -100,6 +100,7 @@ void BlockSolver::record_progress() {
   if (violation < 0.5 * now.halved_violation) {
     now.halved_violation = violation;
     now.rounds_since_halved = 0;
+    now.rounds_without_decrease = 0;
     now.lost_newton_phases = 0.0;
     return;
   }

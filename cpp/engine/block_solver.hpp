@@ -107,7 +107,8 @@ struct BlockSolverSettings {
   static constexpr int max_failed_checks = 3;
   static constexpr int max_failed_checks_in_all = 20;
   // A round makes no progress if the objective decreases by less than this fraction of its total
-  // decrease so far, which may be rounding error. The limit is on such rounds in a row.
+  // decrease so far, which may be rounding error, and the violation is not halved either. The limit
+  // is on such rounds in a row.
   static constexpr double min_relative_decrease = 1e-13;
   static constexpr int max_rounds_without_decrease = 20;
 
@@ -159,7 +160,7 @@ class BlockSolver {
     double halved_violation = INFINITY;  // the violation when it was last halved
     int rounds_since_halved = 0;
     double lost_newton_phases = 0.0;  // cost of unsuccessful steps since the last halving
-    int rounds_without_decrease = 0;  // of the objective
+    int rounds_without_decrease = 0;  // of the objective, since the violation was halved
     bool newton_phase = false;        // whether Newton's method may solve a block
   };
 
