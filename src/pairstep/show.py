@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from .extras import needed
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ._validation import (

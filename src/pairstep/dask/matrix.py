@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from .. import _core
 from .._validation import Array

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
+import scipy
 from distributed import Worker, get_worker, secede
 from distributed.comm import Comm, CommClosedError
 from distributed.core import Status

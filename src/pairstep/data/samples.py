@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import scipy.sparse
+import scipy
 from numpy.typing import NDArray
 
 from .npz import read_npz, refused

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]

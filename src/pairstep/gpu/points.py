@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from .._validation import Array
 from ..constraints import Indices

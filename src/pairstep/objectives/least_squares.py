@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import ArrayLike
 
 from .. import _core, threads

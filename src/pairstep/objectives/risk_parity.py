@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import ArrayLike
 
 from .._validation import Array, full_vector

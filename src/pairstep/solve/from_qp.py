@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import ArrayLike
 
 from .._validation import LARGE_FACTOR, Array, array, full_vector, require_finite

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from .. import _core
 from .._validation import Array

@@ -10,7 +10,7 @@ from functools import cache, wraps
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning

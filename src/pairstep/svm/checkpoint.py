@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 Candidate = tuple[tuple[str, Any], ...]
 Cell = tuple[Candidate, int]

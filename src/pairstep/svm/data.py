@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 # The formats that the solver reads, as arguments of scikit-learn's `check_array`.
 DATA_CHECKS: dict[str, Any] = {

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import DTypeLike
 
 from .. import _core

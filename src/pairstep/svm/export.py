@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from sklearn.pipeline import Pipeline
 
 from .._validation import Array

@@ -13,7 +13,7 @@ import zipfile
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__

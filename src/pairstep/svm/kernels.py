@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 
 from .. import _core, threads
 from .._validation import Array

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import validate_data

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from sklearn.base import is_classifier
 
 from .base import BaseSVM
