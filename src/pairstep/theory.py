@@ -741,7 +741,7 @@ def gs_1_by_selection(
     median derivative. The total of its first half is a trial value of t. The comparison at t needs
     one weighted selection in the other list, which takes linear time as well. It shows that the
     first half changes by its maximum, or that the second half does not change. So a round removes
-    at least a quarter of all entries in time proportional to their number. The rounds end with one
+    at least a sixth of all entries in time proportional to their number. The rounds end with one
     variable on each side, between which the model is a parabola.
 
     Parameters
