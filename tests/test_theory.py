@@ -693,6 +693,8 @@ class TestRules:
             step = theory.gs_1_by_selection(g, x, low, high, alpha=alpha)
             rule = pairstep.propose("gs-1", g, x, low, high, alpha=alpha)
             assert step.decrease == pytest.approx(rule.decrease, rel=1e-9, abs=1e-14)
+            inside = (low[rule.indices] < rule.delta) & (rule.delta < high[rule.indices])
+            assert inside.sum() <= 2  # the others are moved to a bound (section 3.3)
             d = np.zeros(n)
             d[step.indices] = step.delta
             assert ((low <= d) & (d <= high)).all()

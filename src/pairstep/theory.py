@@ -322,7 +322,7 @@ def proximal_pl_measure(
 ) -> float:
     """Return D(x, L), by which the proximal-PL inequality measures the distance to optimality.
 
-    Definition 2.2 of the paper, and eq. (13) with bounds:
+    Definition 2.2 of the paper, and eq. (13) with bounds::
 
         D(x, L) = -2 L min { g'(y - x) + L/2 |y - x|^2 : sum y = sum x, lower <= y <= upper }.
 
