@@ -1,7 +1,10 @@
 """The paper's constants, lemmas and rates hold on small quadratics."""
 
 import math
+import re
+from fractions import Fraction
 from itertools import combinations, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -191,6 +194,45 @@ class TestConstants:
         f = pairstep.Quadratic(np.eye(4) - 0.25)
         assert theory.strong_convexity(f) == pytest.approx(1.0)
 
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_l_l_is_attained_by_a_pair_and_at_most_one(self, seed):
+        """Appendix E.3: no sum-zero d exceeds the pairs, and L_L <= 1 for L_i = H_ii."""
+        f = random_quadratic(seed)
+        l_l, root = theory.weighted_norm_constant(f), np.sqrt(np.diag(f.Q))
+        d = np.random.default_rng(seed).normal(size=(20_000, N))
+        d -= d.mean(axis=1, keepdims=True)
+        ratios = np.einsum("ki,ij,kj->k", d, f.Q, d) / (np.abs(d) @ root) ** 2
+        assert ratios.max() <= l_l <= 1
+        pairs = (np.eye(N)[:, None] - np.eye(N)).reshape(-1, N)
+        pairs = pairs[np.abs(pairs).sum(axis=1) > 0]
+        ratios = np.einsum("ki,ij,kj->k", pairs, f.Q, pairs) / (np.abs(pairs) @ root) ** 2
+        assert ratios.max() == pytest.approx(l_l, rel=1e-12)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_mu_l_is_exact(self, seed):
+        """No sum-zero d has a smaller ratio, and an iteration over signs attains it."""
+        f = random_quadratic(seed)
+        mu_l, root = theory.weighted_norm_strong_convexity(f), np.sqrt(np.diag(f.Q))
+
+        def ratio(d):
+            return np.einsum("i...,ij,j...->...", d, f.Q, d) / (root @ np.abs(d)) ** 2
+
+        d = np.random.default_rng(seed).normal(size=(N, 5000))
+        d -= d.mean(axis=0)
+        assert ratio(d).min() >= mu_l * (1 - 1e-9)
+        Z = scipy.linalg.null_space(np.ones((1, N)))
+        for _ in range(20):
+            d = Z @ np.linalg.solve(Z.T @ f.Q @ Z, Z.T @ (root[:, None] * np.sign(d)))
+        assert ratio(d).min() == pytest.approx(mu_l, rel=1e-9)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_equal_constants_give_the_plain_one_norm(self, seed):
+        f = random_quadratic(seed)
+        l_l = theory.weighted_norm_constant(f, np.full(N, 4.0))
+        mu_l = theory.weighted_norm_strong_convexity(f, np.full(N, 4.0))
+        assert l_l == pytest.approx(theory.one_norm_constant(f) / 4)
+        assert mu_l == pytest.approx(theory.one_norm_strong_convexity(f) / 4)
+
     def test_unknown_names_are_refused(self):
         smooth = pairstep.Smooth(lambda x: 0.0, lambda x: 0 * x)
         with pytest.raises(ValueError, match="Lipschitz constants of Smooth"):
@@ -208,6 +250,110 @@ class TestConstants:
         assert theory.one_norm_strong_convexity(pairstep.Quadratic(np.eye(16))) == pytest.approx(
             1 / 16
         )
+
+
+class TestProximalPL:
+    BOUNDS = ((-math.inf, math.inf), (0.0, 0.5))
+
+    @pytest.mark.parametrize("bounds", BOUNDS)
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_measures_of_both_norms(self, seed, bounds):
+        """D never decreases with L, and D_2(L2)/n <= D_1(L2/2) <= D_2(L2)/2 (Lemma C.1)."""
+        rng = np.random.default_rng(seed)
+        box = pairstep.SumBox(total=1.0, lower=bounds[0], upper=bounds[1])
+        for _ in range(50):
+            x, g = box.project(rng.normal(size=N)), rng.normal(size=N)
+            ends = {"lower": bounds[0], "upper": bounds[1]}
+            constants = np.geomspace(0.1, 10, 9)
+            for norm in "1", "2", "L":
+                D = [
+                    theory.proximal_pl_measure(
+                        g, x, L, norm=norm, lipschitz=np.arange(1.0, N + 1), **ends
+                    )
+                    for L in constants
+                ]
+                assert (np.diff(D) >= -1e-9).all()
+                if math.isinf(bounds[1]):
+                    assert np.ptp(D) <= 1e-9 * D[0]
+            for L in constants:
+                one = theory.proximal_pl_measure(g, x, L / 2, **ends)
+                two = theory.proximal_pl_measure(g, x, L, norm="2", **ends)
+                assert two / N <= one * (1 + 1e-9)
+                assert one <= two / 2 * (1 + 1e-9)
+
+    def test_measure_without_bounds(self):
+        g, x = np.array([3.0, 1.0, 0.0]), np.zeros(3)
+        L = np.array([4.0, 1.0, 9.0])
+        ratio = max((g[i] - g[j]) / (L[i] ** 0.5 + L[j] ** 0.5) for i in range(3) for j in range(3))
+        assert theory.proximal_pl_measure(g, x, 2.0) == pytest.approx(1.5**2)
+        assert theory.proximal_pl_measure(g, x, 2.0, norm="2") == pytest.approx(g.var() * 3)
+        assert theory.proximal_pl_measure(g, x, 2.0, norm="L", lipschitz=L) == pytest.approx(
+            ratio**2
+        )
+        with pytest.raises(ValueError, match="unknown norm"):
+            theory.proximal_pl_measure(g, x, 2.0, norm="3")
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_constants_of_a_singular_hessian(self, seed):
+        """The g(Ax) case: the inequality holds, and without bounds the constants are attained."""
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(3, N))
+        f = pairstep.LeastSquares(A, rng.normal(size=3))
+        assert theory.strong_convexity(f) == 0.0
+        mu_1, mu_2 = theory.proximal_pl_constants(f)
+        assert mu_2 / N <= mu_1 <= mu_2 / 2
+        P = np.eye(N) - 1 / N
+        pinv = np.linalg.pinv(P @ A.T @ A @ P)
+        g = P @ A.T @ rng.normal(size=(3, 50_000))
+        distance = np.einsum("ik,ij,jk->k", g, pinv, g) / 2  # f - f* where the gradient is g
+        one, two = (np.ptp(g, axis=0) / 2) ** 2 / 2 / distance, (g**2).sum(axis=0) / 2 / distance
+        assert mu_1 * (1 - 1e-9) <= one.min() <= mu_1 * 1.02
+        assert mu_2 * (1 - 1e-9) <= two.min() <= mu_2 * 1.02
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_constants_of_a_singular_hessian_with_bounds(self, seed):
+        rng = np.random.default_rng(seed)
+        f = pairstep.LeastSquares(rng.normal(size=(2, N)), 3 * rng.normal(size=2))
+        mu_1, mu_2 = theory.proximal_pl_constants(f, bounds=True)
+        assert 0 < mu_2 <= theory.proximal_pl_constants(f)[1]
+        box = pairstep.SumBox(total=1.0, lower=0.0, upper=0.5)
+        best = pairstep.minimize(f, box, tol=1e-12).fun
+        l2 = theory.two_coordinate_constant(f)
+        corners = [np.isin(np.arange(N), pair) / 2 for pair in combinations(range(N), 2)]
+        for x in [*corners, *(box.project(rng.normal(size=N)) for _ in range(100))]:
+            g, distance = f.gradient(x), f.value(x) - best
+            one = theory.proximal_pl_measure(g, x, l2 / 2, lower=0.0, upper=0.5)
+            two = theory.proximal_pl_measure(g, x, l2, lower=0.0, upper=0.5, norm="2")
+            assert one / 2 >= mu_1 * distance - 1e-9
+            assert two / 2 >= mu_2 * distance - 1e-9
+
+    @pytest.mark.parametrize("bounds", [False, True])
+    def test_constants_of_a_regular_hessian_are_those_of_strong_convexity(self, bounds):
+        f = random_quadratic(0)
+        mu_1, mu_2 = theory.proximal_pl_constants(f, bounds=bounds)
+        assert mu_2 == pytest.approx(theory.strong_convexity(f))
+        exact = theory.one_norm_strong_convexity(f)
+        assert mu_1 == pytest.approx(mu_2 / N if bounds else exact)
+
+    def test_an_svm_dual_need_not_be_of_the_form_g_of_ax(self):
+        """Along (1, 1, 2) f is linear but not constant, which no g(Ax) is for strongly convex g."""
+        points, y = np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, -1.0])
+        dual = pairstep.Quadratic(np.outer(y * points, y * points), -np.ones(3))
+        d = np.array([1.0, 1.0, 2.0])
+        assert y @ d == 0
+        values = [dual.value(t * d) for t in (0.0, 1.0, 2.0)]
+        assert values == [0.0, -4.0, -8.0]
+        plain = pairstep.Quadratic(np.outer(points, points), -y)  # in z = y alpha
+        with pytest.raises(ValueError, match=r"not of the form g\(Ax\)"):
+            theory.proximal_pl_constants(plain)
+
+    def test_bad_objectives(self):
+        with pytest.raises(ValueError, match="not convex"):
+            theory.proximal_pl_constants(pairstep.Quadratic(-np.eye(3)))
+        with pytest.raises(ValueError, match="constant on the sum"):
+            theory.proximal_pl_constants(pairstep.Quadratic(np.ones((3, 3)), np.ones(3)))
+        with pytest.raises(ValueError, match="n is 17"):
+            theory.proximal_pl_constants(pairstep.Quadratic(np.eye(17)))
 
 
 class TestSteepestDescent:
@@ -255,6 +401,56 @@ class TestRates:
                 f, box, rule=rule, step="1/L2", x0=x0, history=True, tol=0, max_iter=200
             )
             assert_obeys(result.history.value, best, factor)
+
+    @pytest.mark.parametrize("bounds", [(-math.inf, math.inf), (0.0, 0.5)])
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_weighted_rule(self, seed, bounds):
+        """Appendix E.3 with the step 1/L_L, also within bounds, and with the shorter step 1."""
+        f = random_quadratic(seed)
+        box = pairstep.SumBox(total=1.0, lower=bounds[0], upper=bounds[1])
+        best = minimum(f, *sum_one(), *bounds)
+        l_l, mu_l = theory.weighted_norm_constant(f), theory.weighted_norm_strong_convexity(f)
+        for size in (1 / l_l, 1.0):
+            result = pairstep.minimize(
+                f, box, rule="gs-1-lipschitz", step=size, history=True, tol=0, max_iter=200
+            )
+            factor = theory.rate("gs-1-lipschitz", l_l=1 / size, mu_l=mu_l)
+            assert_obeys(result.history.value, best, factor)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_line_searches_keep_the_rate(self, seed):
+        f = random_quadratic(seed)
+        free = pairstep.SumBox(total=1.0, lower=-math.inf, upper=math.inf)
+        best, factor = minimum(f, *sum_one()), theory.rate("greedy", **constants(f))
+        for step, bound in (("exact", factor), ("backtracking", theory.backtracking_rate(factor))):
+            result = pairstep.minimize(
+                f, free, rule="greedy", step=step, history=True, tol=0, max_iter=100
+            )
+            assert_obeys(result.history.value, best, bound)
+
+    @pytest.mark.parametrize("rule", ["gs-q", "gs-1"])
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_exact_steps_keep_the_rate_with_bounds(self, seed, rule):
+        f = random_quadratic(seed)
+        box = pairstep.SumBox(total=1.0, lower=0.0, upper=0.5)
+        result = pairstep.minimize(
+            f, box, rule=rule, step="exact", history=True, tol=0, max_iter=100
+        )
+        best = minimum(f, *sum_one(), 0.0, 0.5)
+        assert_obeys(result.history.value, best, theory.rate(rule, **constants(f)))
+
+    def test_backtracking_arguments(self):
+        assert theory.backtracking_rate(0.5, sufficient_decrease=0.5, shrink=0.5) == 0.75
+        with pytest.raises(ValueError, match="shrink must be between 0 and 1, got 1"):
+            theory.backtracking_rate(0.5, shrink=1.0)
+        with pytest.raises(ValueError, match="factor must be between 0 and 1, got 2"):
+            theory.backtracking_rate(2.0)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_the_gs_1_rate_is_at_least_the_gs_q_rate(self, seed):
+        for n in range(2, 9):
+            known = constants(random_quadratic(seed, n))
+            assert theory.rate("gs-1", **known) <= theory.rate("gs-q", **known)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_strong_convexity_gives_proximal_pl_with_bounds(self, seed):
@@ -361,6 +557,10 @@ class TestRateArguments:
             theory.rate("greedy", l2=1.0, mu_2=0.1, n=3)
         with pytest.raises(ValueError, match="rate of rule 'gs-q' needs n and mu_2"):
             theory.rate("gs-q", l2=1.0, mu_1=0.1)
+        with pytest.raises(ValueError, match="rate of rule 'greedy' needs l2"):
+            theory.rate("greedy", mu_1=0.1)
+        with pytest.raises(ValueError, match=r"mu_l must be between 0 and 0\.5 for l_l"):
+            theory.rate("gs-1-lipschitz", l_l=0.5, mu_l=0.6)
 
     def test_unknown_rule(self):
         with pytest.raises(ValueError, match="did you mean 'greedy'"):
@@ -382,6 +582,277 @@ class TestRateArguments:
             theory.rate("gs-q", **given)
         with pytest.raises(ValueError, match=message):
             theory.sharp_random_rate(**given)
+
+
+def random_point(rng, n):
+    """A gradient, a point and bounds, with ties, infinite bounds and variables that cannot move."""
+    g = rng.integers(-3, 4, n).astype(float) if rng.random() < 0.5 else rng.normal(size=n)
+    low, high = rng.random((2, n)).round(1) * rng.choice([0.0, 0.1, 0.5], (2, n))
+    infinite = rng.random((2, n)) < 0.2
+    low, high = np.where(infinite, math.inf, [low, high])
+    return g, np.zeros(n), -low, high
+
+
+def pair_decrease(g, x, low, high, alpha):
+    """The largest decrease of the model of GS-q over all pairs."""
+    best = 0.0
+    for i, j in permutations(range(len(g)), 2):
+        gap = g[i] - g[j]
+        d = min(alpha * gap / 2, x[i] - low[i], high[j] - x[j])
+        if gap > 0 and d > 0:
+            best = max(best, d * gap - d * d / alpha)
+    return best
+
+
+class TestProgress:
+    def test_gs_1_guarantees_the_most(self):
+        rng = np.random.default_rng(0)
+        rules = ("gs-1", "gs-q", "libsvm", "gs-s")
+        for _ in range(2000):
+            at = random_point(rng, int(rng.integers(2, 9)))
+            found = [theory.guaranteed_decrease(rule, *at, l2=1.5) for rule in rules]
+            assert (np.diff(found) <= 1e-12 * (1 + found[0])).all()
+
+    @pytest.mark.parametrize("n", [3, 10])
+    @pytest.mark.parametrize("epsilon", [1e-2, 1e-4, 1e-8])
+    def test_gs_s_and_libsvm_can_make_arbitrarily_small_progress(self, n, epsilon):
+        f, box, x0 = theory.small_progress_example(n, epsilon)
+        best = pairstep.minimize(f, box, tol=1e-13).fun
+        assert f.value(x0) - best >= 0.25
+        for rule in ("gs-s", "libsvm", "gs-q", "gs-1"):
+            result = pairstep.minimize(
+                f, box, x0=x0, rule=rule, step="1/L2", history=True, tol=0, max_iter=n - 2
+            )
+            decreases = -np.diff(result.history.value)
+            if rule in ("gs-s", "libsvm"):
+                assert len(decreases) == n - 2
+                assert decreases.max() <= 3 * epsilon * (1 + 1e-9)
+            else:
+                assert decreases[0] >= 0.25 * (1 - 1e-9)
+
+    def test_libsvm_itself_on_the_reflected_example(self):
+        """LIBSVM first chooses the variable to increase; then by second order, without bounds."""
+        epsilon = 1e-6
+        f, _, x0 = theory.small_progress_example(5, epsilon)
+        x, g = 1 - x0, -f.gradient(x0)  # of f(1 - x)
+        i = int(np.argmin(np.where(x < 1, g, math.inf)))
+        gap = np.where(x > 0, g, -math.inf) - g[i]
+        j = int(np.argmax(np.where(gap > 0, gap, 0.0) ** 2 / 2))
+        amount = min(gap[j] / 2, 1 - x[i], x[j])
+        assert amount == pytest.approx(epsilon)
+        y = x.copy()
+        y[[i, j]] += [amount, -amount]
+        decrease = f.value(1 - x) - f.value(1 - y)
+        assert 0 < decrease <= 3 * epsilon
+
+    def test_bad_examples(self):
+        with pytest.raises(ValueError, match="n must be at least 3"):
+            theory.small_progress_example(2, 0.1)
+        with pytest.raises(ValueError, match=r"epsilon must be between 0 and 0\.25"):
+            theory.small_progress_example(4, 0.3)
+        with pytest.raises(ValueError, match="epsilon must be between 0 and 1/2"):
+            theory.three_updates_example(1.0)
+
+
+class TestRules:
+    @pytest.mark.parametrize("side", ["lower", "upper"])
+    def test_gs_q_with_bounds_on_one_side(self, side):
+        rng = np.random.default_rng(1)
+        for _ in range(500):
+            n, alpha = int(rng.integers(2, 9)), float(rng.uniform(0.1, 3))
+            g, x, low, high = random_point(rng, n)
+            if side == "lower":
+                high = np.full(n, math.inf)
+                step = theory.gs_q_one_sided(g, x, lower=low, alpha=alpha)
+            else:
+                low = np.full(n, -math.inf)
+                step = theory.gs_q_one_sided(g, x, upper=high, alpha=alpha)
+            assert step.decrease == pytest.approx(pair_decrease(g, x, low, high, alpha))
+            d = np.zeros(n)
+            d[step.indices] = step.delta
+            assert ((low <= d) & (d <= high)).all()
+            assert d.sum() == 0
+            model = g @ d + d @ d / (2 * alpha)
+            assert -model == pytest.approx(step.decrease, rel=1e-12, abs=1e-15)
+
+    def test_gs_q_one_sided_arguments(self):
+        for bounds in ({}, {"lower": 0.0, "upper": 1.0}):
+            with pytest.raises(ValueError, match="either lower or upper"):
+                theory.gs_q_one_sided([1.0, 0.0], [0.0, 0.0], alpha=1.0, **bounds)
+        with pytest.raises(ValueError, match=r"x\[1\] = -1 is outside"):
+            theory.gs_q_one_sided([1.0, 0.0], [0.0, -1.0], lower=0.0, alpha=1.0)
+        assert not len(theory.gs_q_one_sided([1.0, 1.0], [0.0, 0.0], lower=0.0, alpha=1.0).indices)
+
+    def test_gs_1_by_selection(self):
+        """The same decrease as the rule, on 3000 cases with ties, infinite bounds and n to 60."""
+        rng = np.random.default_rng(2)
+        for case in range(3000):
+            n = int(rng.integers(1, 9 if case % 10 else 60))
+            alpha = float(rng.choice([0.01, 0.3, 1.0, 20.0]))
+            g, x, low, high = random_point(rng, n)
+            step = theory.gs_1_by_selection(g, x, low, high, alpha=alpha)
+            rule = pairstep.propose("gs-1", g, x, low, high, alpha=alpha)
+            assert step.decrease == pytest.approx(rule.decrease, rel=1e-9, abs=1e-14)
+            inside = (low[rule.indices] < rule.delta) & (rule.delta < high[rule.indices])
+            assert inside.sum() <= 2  # the others are moved to a bound (section 3.3)
+            d = np.zeros(n)
+            d[step.indices] = step.delta
+            assert ((low <= d) & (d <= high)).all()
+            assert abs(d.sum()) <= 1e-12 * (1 + np.abs(d).sum())
+            model = g @ d + np.abs(d).sum() ** 2 / (2 * alpha)
+            assert -model == pytest.approx(step.decrease, rel=1e-9, abs=1e-13)
+
+    def test_gs_1_by_selection_refuses_a_point_outside_its_bounds(self):
+        with pytest.raises(ValueError, match=r"x\[0\] = 2 is outside"):
+            theory.gs_1_by_selection([1.0, 0.0], [2.0, 0.0], 0.0, 1.0, alpha=1.0)
+
+
+def exact_gs_1(g, low, high, alpha):
+    """GS-1 in rational arithmetic: the walk of Algorithm 1, with None for no bound."""
+    n = len(g)
+    d = [Fraction(0)] * n
+    down = sorted((i for i in range(n) if low[i] != 0), key=lambda i: -g[i])
+    up = sorted((i for i in range(n) if high[i] != 0), key=lambda i: g[i])
+    moved = Fraction(0)
+    while down and up:
+        i, j = down[0], up[0]
+        full = alpha * (g[i] - g[j]) / 4 - moved
+        if full <= 0:
+            break
+        limits = [full]
+        limits += [] if low[i] is None else [d[i] - low[i]]
+        limits += [] if high[j] is None else [high[j] - d[j]]
+        amount = min(limits)
+        d[i], d[j], moved = d[i] - amount, d[j] + amount, moved + amount
+        if amount == full:
+            break
+        if d[i] == low[i]:
+            down.pop(0)
+        if d[j] == high[j]:
+            up.pop(0)
+    return d
+
+
+class TestNumberOfUpdates:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_at_a_nondegenerate_limit_two_variables_change_in_the_end(self, seed):
+        """Section 3.3: once the active set is final, no iteration changes more than two."""
+        rng = np.random.default_rng(seed)
+        n = 30
+        B = rng.normal(size=(n, n))
+        f = pairstep.Quadratic(B.T @ B / n + 0.2 * np.eye(n), rng.normal(size=n))
+        box = pairstep.SumBox(total=0.0, lower=-0.2, upper=0.2)
+        best = pairstep.minimize(f, box, tol=1e-12)
+        active = np.abs(best.x) == 0.2
+        multiplier = f.gradient(best.x)[~active].mean()
+        assert np.abs(f.gradient(best.x) - multiplier)[active].min() > 1e-4  # nondegenerate
+        x0 = box.project(rng.normal(size=n))
+        sets = []
+        run = pairstep.minimize(
+            f, box, rule="gs-1", step="1/L2", x0=x0, tol=1e-10, history=True,
+            callback=lambda p: sets.append(np.abs(p.x) == 0.2),
+        )  # fmt: skip
+        wrong = [k for k, at in enumerate(sets) if (at != active).any()]
+        updated = np.asarray(run.history.moved)[1:]
+        assert (updated > 2).any()
+        assert wrong[-1] < len(sets) - 10
+        assert (updated[wrong[-1] + 2 :] <= 2).all()
+
+    def test_at_a_degenerate_limit_three_can_change_for_ever(self):
+        """In rational arithmetic; the steps and the scale of x repeat up to signs and order."""
+        e = Fraction(1, 10)
+        H = [[4, 0, -2, -2], [0, 4, -2, -2], [-2, -2, 4, 4], [-2, -2, 4, 4]]
+        H = [[h + e * (i == j) for j, h in enumerate(row)] for i, row in enumerate(H)]
+        x = [Fraction(-1), Fraction(1, 4), Fraction(3, 4), Fraction(0)]
+        for k in range(24):
+            g = [sum(h * v for h, v in zip(row, x, strict=True)) for row in H]
+            low = [None if i in (0, 3) else -x[i] for i in range(4)]
+            high = [-x[i] if i in (0, 3) else None for i in range(4)]
+            d = exact_gs_1(g, low, high, 2 / (6 + e))
+            assert sum(v != 0 for v in d) == (3 if k % 2 == 0 else 2)
+            x = [v + change for v, change in zip(x, d, strict=True)]
+
+    def test_degenerate_example(self):
+        f, box, x0 = theory.three_updates_example()
+        x, l2 = x0.copy(), theory.two_coordinate_constant(f)
+        assert l2 == pytest.approx(6.1)
+        counts = []
+        for _ in range(24):
+            step = pairstep.propose("gs-1", f.gradient(x), x, box.lower, box.upper, alpha=2 / l2)
+            x[step.indices] += step.delta
+            counts.append(len(step.indices))
+            if len(counts) == 2:
+                ratio = -x[[1, 0, 3]] / x0[:3]
+                np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)
+        assert counts == [3, 2] * 12
+
+    def test_identification_can_take_for_ever_at_a_degenerate_limit(self):
+        """x_1 is 0 at the optimum, and positive at every iteration."""
+        H, x = np.diag([1.0, 1.0, 3.0]), np.array([1.0, -1.0, 0.0])
+        assert theory.two_coordinate_constant(pairstep.Quadratic(H)) == 2.0
+        low = np.array([0.0, -math.inf, -math.inf])
+        for k in range(60):
+            assert x[0] == 0.5**k
+            step = pairstep.propose("gs-1", H @ x, x, low, math.inf, alpha=1.0)
+            x[step.indices] += step.delta
+
+
+class TestConformalPairs:
+    def random_tree(self, rng, n):
+        """Nested and disjoint groups, from splitting the variables at random."""
+        groups, stack = [], [list(map(int, rng.permutation(n)))]
+        while stack:
+            node = stack.pop()
+            if len(node) > 1:
+                cut = int(rng.integers(1, len(node)))
+                stack += [node[:cut], node[cut:]]
+                groups += [part for part in (node[:cut], node[cut:]) if rng.random() < 0.7]
+        return groups
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_pairs_of_a_tree(self, seed):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 12))
+        groups = self.random_tree(rng, n)
+        d = rng.integers(-4, 5, n).astype(float)
+        d[0] -= d.sum()
+        pairs = theory.conformal_pairs(d, groups)
+        assert len(pairs) <= n - 1
+        steps = np.zeros((len(pairs), n))
+        for step, (i, j, amount) in zip(steps, pairs, strict=True):
+            assert amount > 0
+            step[[i, j]] = -amount, amount
+        np.testing.assert_array_equal(steps.sum(axis=0), d)
+        for group in [*([i] for i in range(n)), *groups]:
+            assert (steps[:, group].sum(axis=1) * d[group].sum() >= 0).all()
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_pairs_decide_optimality_on_a_tree(self, seed):
+        """A linear program over all directions finds a descent direction if and only if a pair is
+        one."""
+        rng = np.random.default_rng(seed)
+        n = 7
+        groups = [*([i] for i in range(n)), *self.random_tree(rng, n)]
+        member = np.array([[i in group for i in range(n)] for group in groups], float)
+        state = rng.choice([-1, 0, 1], len(groups), p=[0.3, 0.4, 0.3])  # at low, between, at high
+        rows = np.vstack([np.zeros((1, n)), -member[state == -1], member[state == 1]])
+        for _ in range(10):
+            g = rng.integers(-2, 3, n).astype(float)
+            best = scipy.optimize.linprog(
+                g, rows, np.zeros(len(rows)), np.ones((1, n)), [0], bounds=(-1, 1)
+            ).fun
+            pairs = [
+                g[j] - g[i]
+                for i, j in permutations(range(n), 2)
+                if (rows @ (np.eye(n)[j] - np.eye(n)[i]) <= 0).all()
+            ]
+            assert (best < -1e-9) == (min(pairs, default=0.0) < 0)
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match="sum of d must be 0, got 1"):
+            theory.conformal_pairs([1.0, 0.0])
+        with pytest.raises(ValueError, match=r"\[0, 1\] and \[1, 2\] overlap"):
+            theory.conformal_pairs([0.0, 0.0, 0.0], [[0, 1], [1, 2]])
 
 
 class TestBlocks:
@@ -488,3 +959,33 @@ class TestBlocks:
     def test_bad_tau_in_the_rate(self):
         with pytest.raises(ValueError, match="tau must be between 2 and n = 6, got 7"):
             theory.block_rate(6, 7, 1.0, 0.5)
+
+
+class TestCoverage:
+    """docs/theory/coverage.md names every function of the module, and only checks that exist."""
+
+    def rows(self):
+        page = Path(__file__).parents[1] / "docs/theory/coverage.md"
+        if not page.exists():
+            pytest.skip("no documentation here")
+        lines = page.read_text(encoding="utf-8").splitlines()
+        return [line.strip("|").split("|") for line in lines if line.startswith("|")]
+
+    def test_every_function_is_listed(self):
+        cells = " ".join(row[-3] for row in self.rows())
+        assert set(theory.__all__) <= set(re.findall(r"`(\w+)", cells))
+
+    def test_every_check_exists(self):
+        folder = Path(pairstep.__file__).parent / "experiments"
+        code = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+        checks = re.findall(r"`([^`]+)`", " ".join(row[-1] for row in self.rows()))
+        assert len(checks) > 60
+        for name in checks:
+            if name.startswith("Test"):
+                test_class, _, method = name.partition(".")
+                assert hasattr(globals()[test_class], method or "__init__"), name
+            elif name.startswith("tests/"):
+                assert (Path(__file__).parents[1] / name).exists(), name
+            else:  # a claim of the report, some of which are named after a rule or a step
+                part = name.removeprefix("theorem-").removesuffix("-step")
+                assert name in code or f'"{part}"' in code, name

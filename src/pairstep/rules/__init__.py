@@ -164,7 +164,11 @@ def propose(
         Step size. The model is ``g'd + |d|^2 / (2 alpha)`` with the norm of the rule. Rules without
         Lipschitz constants use the 2-norm, except gs-1, which uses the 1-norm. With Lipschitz
         constants, ``|d|^2`` is ``sum_i L_i d_i^2``, or ``(sum_i sqrt(L_i) |d_i|)^2`` for
-        gs-1-lipschitz and gs-1-ratio; ``alpha=1`` then gives the step of the paper.
+        gs-1-lipschitz and gs-1-ratio. The paper has two step lengths for these rules. Its
+        experiments use ``(g_i - g_j) / (L_i + L_j)`` for every rule: this is ``alpha=1`` for
+        gs-q-lipschitz, and ``step="lipschitz"`` in `minimize` for all of them. Its theory (appendix
+        E.3) uses ``alpha=1/L_L`` for gs-1-lipschitz, with `theory.weighted_norm_constant`. L_L is
+        at most 1 for convex f, so ``alpha=1`` is safe without knowing it.
     lipschitz : array_like of shape (n,), optional
         Coordinate-wise Lipschitz constants of the gradient, for the rules that use them.
     rng : numpy.random.Generator or int, optional

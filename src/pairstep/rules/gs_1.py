@@ -29,7 +29,8 @@ def gs_1(coordinates: Coordinates, alpha: float) -> Step:
 
     The C++ form does not sort all n derivatives. No side changes by more than alpha / 4 times the
     largest gap, so one pass keeps only the first coordinates of each side that can change by that
-    much together. This takes O(n) expected time.
+    much together, and sorts these. This takes O(n) expected time while few coordinates change.
+    `pairstep.theory.gs_1_by_selection` takes O(n) time always, without sorting.
     """
     decreasing = np.argsort(-coordinates.left_derivative, kind="stable")
     increasing = np.argsort(coordinates.right_derivative, kind="stable")
