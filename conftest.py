@@ -1,9 +1,9 @@
 """Run the code blocks of README.md and docs/ as tests.
 
 The blocks of a page run in order, in a temporary folder and with one namespace per page. `python`
-and `bash` blocks run; `bash slow` blocks are marked slow. A `text` block must equal the output of
-the block before it, where ... matches anything. `console` blocks do not run: they install packages
-or take minutes.
+and `bash` blocks run. A `text` block must equal the output of the block before it, where ...
+matches anything. `console` blocks do not run: they install packages, take minutes, or another test
+runs them.
 """
 
 import contextlib
@@ -99,7 +99,6 @@ pytest_collect_file = Sybil(
     parsers=[
         CodeBlockParser("python", run_python),
         CodeBlockParser("bash", run_bash),
-        CodeBlockParser("bash slow", run_bash),
         CodeBlockParser("text", compare),
     ],
     patterns=["README.md", "docs/*.md", "docs/*/*.md"],
@@ -116,15 +115,11 @@ def _group(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow blocks, and run all blocks of a page in one worker because they share names.
+    """Run all blocks of a page in one worker, because they share names.
 
     Groups that take minutes start first, so that no worker is left alone with one at the end.
     """
     items.sort(key=lambda item: _group(item) not in LONG_GROUPS)
     for item in items:
-        example = getattr(item, "example", None)
-        if example is None:
-            continue
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
-        if example.region.lexemes.get("arguments") == "bash slow":
-            item.add_marker("slow")
+        if hasattr(item, "example"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
