@@ -13,7 +13,7 @@ endif
 .PHONY: test test-fast coverage attack test-sdist test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench bench-baseline clean
 
-# Two workers; tests of one xdist_group run in the same worker.
+# Two workers; the tests of a file run in the same worker. See conftest.py for their order.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: $(VENV)/.installed lint

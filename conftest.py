@@ -1,13 +1,14 @@
 """Run the code blocks of README.md and docs/ as tests.
 
 The blocks of a page run in order, in a temporary folder and with one namespace per page. `python`
-and `bash` blocks run; `bash slow` blocks are marked slow. A `text` block must equal the output of
-the block before it, where ... matches anything. `console` blocks do not run: they install packages
-or take minutes.
+and `bash` blocks run. A `text` block must equal the output of the block before it, where ...
+matches anything. `console` blocks do not run: they install packages, take minutes, or another test
+runs them.
 """
 
 import contextlib
 import doctest
+import functools
 import io
 import os
 import shutil
@@ -35,7 +36,21 @@ PEERS = (
     "qpsolvers",
     "sklearnex",
 )
-LONG_GROUPS = ("dask", "browser", "packaging")  # of tests that must run in one worker
+# Folders and files that take ten seconds or more, in the order in which they start. No worker must
+# be left alone with one of them at the end.
+LONG = (
+    "tests/experiments",
+    "tests/test_site.py",
+    "tests/cli",
+    "tests/dask",
+    "tests/test_examples.py",
+    "tests/rules/test_rules.py",
+    "tests/cpp",
+    "docs/guide/command-line.md",
+    "tests/test_packaging.py",
+    "tests/svm",
+    "tests/solve",
+)
 FOLDER = "temporary folder"  # a key of the namespace that is not an identifier
 
 
@@ -99,7 +114,6 @@ pytest_collect_file = Sybil(
     parsers=[
         CodeBlockParser("python", run_python),
         CodeBlockParser("bash", run_bash),
-        CodeBlockParser("bash slow", run_bash),
         CodeBlockParser("text", compare),
     ],
     patterns=["README.md", "docs/*.md", "docs/*/*.md"],
@@ -109,22 +123,23 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
-def _group(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("xdist_group")
-    return mark.args[0] if mark else ""
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order of the files. pytest-xdist would start those with the most tests first."""
+    if hasattr(config.option, "loadscopereorder"):  # of pytest-xdist
+        config.option.loadscopereorder = False
+
+
+@functools.cache
+def _turn(file: Path) -> int:
+    """Return the position of a file or its folder in `LONG`; all others come last."""
+    root = Path(__file__).parent
+    return next((k for k, path in enumerate(LONG) if file.is_relative_to(root / path)), len(LONG))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow blocks, and run all blocks of a page in one worker because they share names.
-
-    Groups that take minutes start first, so that no worker is left alone with one at the end.
-    """
-    items.sort(key=lambda item: _group(item) not in LONG_GROUPS)
+    """Start with long files, and run all blocks of a page in one worker: they share names."""
+    items.sort(key=lambda item: _turn(item.path))
     for item in items:
-        example = getattr(item, "example", None)
-        if example is None:
-            continue
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
-        if example.region.lexemes.get("arguments") == "bash slow":
-            item.add_marker("slow")
+        if hasattr(item, "example"):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -7,8 +7,8 @@ and upper bounds, and w_i is the weight of coordinate i in a 1-norm (1, or sqrt(
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 import scipy.optimize
@@ -33,22 +33,22 @@ class Case:
     def n(self):
         return len(self.x)
 
-    @property
+    @cached_property
     def down(self):
         return self.x - self.lower
 
-    @property
+    @cached_property
     def up(self):
         return self.upper - self.x
 
-    @property
+    @cached_property
     def gap(self):
         """g_i - g_j for every pair, -inf if i cannot decrease or j cannot increase."""
         left_derivative = np.where(self.down > 0, self.gradient, -np.inf)
         right_derivative = np.where(self.up > 0, self.gradient, np.inf)
         return left_derivative[:, None] - right_derivative
 
-    @property
+    @cached_property
     def is_optimal(self):
         return self.n == 0 or not self.gap.max() > 0
 
@@ -68,13 +68,19 @@ class Case:
 SIZES = (1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 13, 19, 33)
 
 
-def cases(seed: int, count: int, sizes=SIZES, ties=True) -> Iterator[Case]:
+@cache  # the tests of every rule use the same cases
+def cases(seed: int, count: int, sizes=SIZES, ties=True) -> tuple[Case, ...]:
     """Small cases of every kind: ties, variables at bounds, l = u, no bounds, extreme scales."""
     rng = np.random.default_rng(seed)
+    made = []
     for _ in range(count):
         n = int(rng.choice(sizes))
         case = (tied_case if ties and rng.random() < 0.4 else generic_case)(rng, n)
-        yield rescaled(case, *10.0 ** rng.choice([-8, 0, 0, 0, 8], 2))
+        case = rescaled(case, *10.0 ** rng.choice([-8, 0, 0, 0, 8], 2))
+        for array in (case.gradient, case.x, case.lower, case.upper, case.lipschitz):
+            array.flags.writeable = False  # no test may change the cases of another
+        made.append(case)
+    return tuple(made)
 
 
 def tied_case(rng: np.random.Generator, n: int) -> Case:

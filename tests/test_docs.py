@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import pairstep
+from pairstep import cli
 from pairstep.rules import RULES
 from pairstep.solve.steps import STEPS
 
@@ -96,6 +98,13 @@ class TestEveryDocument:
         assert not re.search(
             r"/(?:work|home|root|tmp|Users)/|localhost|\d+\.\d+\.\d+\.\d+", text_of(name)
         )
+
+    def test_the_experiments_in_the_readme_are_the_quick_ones(self):
+        """tests/experiments/test_reproduce.py runs them, so the block of the README does not."""
+        (line,) = re.findall(r"^pairstep (reproduce.*)$", text_of("README.md"), flags=re.M)
+        options = cli.parser().parse_args(shlex.split(line, comments=True))
+        assert options.quick
+        assert f"writes {options.out}/report.html" in line
 
     def test_subcommands_exist(self):
         scripts = tomllib.loads(text_of("pyproject.toml"))["project"]["scripts"]

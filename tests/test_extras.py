@@ -86,13 +86,18 @@ def test_every_objective_sectors_and_frontiers_need_no_more(bare):
 
 
 def test_svm_commands_name_the_missing_package(bare):
-    for command in ("train", "predict", "tune"):
-        done = subprocess.run(
-            [bare, "-m", "pairstep", command, "data", "model"],
-            capture_output=True, text=True, check=False, cwd=bare.parent,
-        )  # fmt: skip
-        assert done.returncode == 2
-        assert done.stderr.endswith("needs scikit-learn: pip install 'pairstep[sklearn]'\n")
+    script = """
+        import sys
+        from pairstep import cli
+
+        sys.stderr = sys.stdout
+        for command in ("train", "predict", "tune"):
+            assert cli.main([command, "data", "model"]) == 2
+    """
+    assert run(bare, script) == [
+        f"pairstep: {command} needs scikit-learn: pip install 'pairstep[sklearn]'"
+        for command in ("train", "predict", "tune")
+    ]
 
 
 def test_estimators_and_plots_name_the_missing_package(bare):

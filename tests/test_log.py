@@ -101,12 +101,12 @@ def test_a_long_solve_is_logged_every_second():
         "rng = np.random.default_rng(0)\n"
         "F = rng.normal(size=(300, 300)) * np.geomspace(1, 1e4, 300)\n"
         "pairstep.minimize(pairstep.Quadratic(F.T @ F), pairstep.SumBox(lower=-1e9), rule='gs-s',\n"
-        "                  max_iter=10**8, time_limit=3.5, verbose=True)"
+        "                  max_iter=10**8, time_limit=2.5, verbose=True)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     *progress, end = done.stdout.splitlines()
-    assert 1 <= len(progress) <= 3
-    assert "time_limit after 3.5" in end
+    assert 1 <= len(progress) <= 2
+    assert "time_limit after 2.5" in end
     assert done.stderr == ""

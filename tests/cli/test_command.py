@@ -1,4 +1,8 @@
-"""The `pairstep` command in real processes: output, error messages and exit codes."""
+"""The `pairstep` command: output, error messages and exit codes.
+
+Most tests call `main` in this process, because a new one takes a second or two to import
+scikit-learn. Tests of pipes, terminals, signals and closed streams start real processes.
+"""
 
 import bz2
 import contextlib
@@ -13,6 +17,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -40,10 +45,21 @@ def run(*arguments, given=b"", code=0, **options):
     return done.stdout, done.stderr.decode()
 
 
-def called(capfdbinary, *arguments, code=0):
+@contextlib.contextmanager
+def standard_input(given):
+    """Let bytes come from standard input, as a file."""
+    with tempfile.TemporaryFile("w+") as file, pytest.MonkeyPatch.context() as monkeypatch:
+        file.buffer.write(given)
+        file.buffer.seek(0)
+        monkeypatch.setattr(sys, "stdin", file)
+        yield
+
+
+def called(capfdbinary, *arguments, given=b"", code=0):
     """Run the command in this process, where that makes no difference."""
     try:
-        ended = cli.main([str(argument) for argument in arguments])
+        with standard_input(given):
+            ended = cli.main([str(argument) for argument in arguments])
     except SystemExit as stop:
         ended = stop.code
     found = capfdbinary.readouterr()
@@ -332,7 +348,7 @@ def test_columns_are_found_by_their_names(data, capfdbinary):
     assert svm.load(data / "first").feature_names_in_.tolist() == ["d", "ü", "b", "a"]
 
 
-def test_train_and_predict_through_pipes(data):
+def test_train_and_predict_through_pipes(data, capfdbinary):
     model, err = run("train", "-", "-", given=(data / "iris.gz").read_bytes())
     assert model.startswith(b"PK")
     assert "support vectors" in err
@@ -340,9 +356,9 @@ def test_train_and_predict_through_pipes(data):
     out, err = run("predict", "-", data / "model", given=(data / "iris.svm").read_bytes())
     assert len(out.splitlines()) == 150
     assert re.fullmatch(r"accuracy 0\.9\d+ \(\d+ of 150\)\n", err)
-    text, _ = run("train", data / "iris.svm", "-", "--libsvm")
+    text, _ = called(capfdbinary, "train", data / "iris.svm", "-", "--libsvm")
     assert text.startswith(b"svm_type c_svc")
-    _, err = run("predict", data / "iris.svm", "-", data / "out", given=text)
+    _, err = called(capfdbinary, "predict", data / "iris.svm", "-", data / "out", given=text)
     assert err == ""
 
 
@@ -369,8 +385,18 @@ TRAINING = "train {0}/iris.svm {0}/model --cv 3"
 TUNING = "tune {0}/iris.svm {0}/model --c 1 --gamma 1 --cv 2"
 
 
-@pytest.mark.parametrize("streams", ["2>&-", ">&- 2>&- <&-", "2>/dev/full", "| true"])
-@pytest.mark.parametrize("command", [TRAINING, TUNING], ids=["train", "tune"])
+@pytest.mark.parametrize(
+    ("command", "streams"),
+    [
+        (TRAINING, "2>&-"),
+        (TRAINING, "2>/dev/full"),
+        (TRAINING, "| true"),
+        (TUNING, ">&- 2>&- <&-"),
+        (TUNING, "2>/dev/full"),
+        (TUNING, "| true"),
+    ],
+    ids=lambda text: text.partition(" {")[0],
+)
 def test_a_model_is_written_if_stdout_is_closed(command, streams, data):
     shell = f"{' '.join(COMMAND)} {command.format(data)} {streams}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True)
@@ -379,13 +405,14 @@ def test_a_model_is_written_if_stdout_is_closed(command, streams, data):
     assert svm.load(data / "model").n_features_in_ == 4
 
 
-@pytest.mark.parametrize("command", ["train - {0}/model", "predict - {0}/model", "solve -"])
-def test_a_closed_input_is_reported_in_one_line(command, data):
+def test_a_closed_input_is_reported_in_one_line(data):
     svm.save(svm.SVC().fit(X, Y), data / "model")
-    shell = f"{' '.join(COMMAND)} {command.format(data)} <&-"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True)
-    assert done.returncode == 2
-    assert done.stderr == b"pairstep: standard input: it is closed\n"
+    commands = [["train", "-", "model"], ["predict", "-", "model"], ["solve", "-"]]
+    check = f"from pairstep import cli; print([cli.main(given) for given in {commands}])"
+    shell = f'{sys.executable} -W error -c "{check}" <&-'
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, cwd=data)
+    assert done.stdout == b"[2, 2, 2]\n"
+    assert done.stderr == b"pairstep: standard input: it is closed\n" * 3
 
 
 def test_files_do_not_get_the_descriptors_of_closed_streams():
@@ -413,13 +440,13 @@ def terminal(*arguments):
     return seen.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_progress_on_a_terminal_and_none_in_a_pipe(data):
+def test_progress_on_a_terminal_and_none_in_a_pipe(data, capfdbinary):
     arguments = "train", data / "iris.svm", data / "model"
     seen, code = terminal(*arguments)
     assert code == 0
     assert "solved" in seen
     assert "\r\x1b[K" in seen
-    out, err = run(*arguments)
+    out, err = called(capfdbinary, *arguments)
     assert err == ""
     assert len(out.splitlines()) == 1
 
@@ -438,9 +465,9 @@ def test_unusual_characters_in_paths(data, capfdbinary):
 
 
 @pytest.mark.parametrize("libsvm", [[], ["--libsvm"]])
-def test_a_full_disk_leaves_the_old_model(data, libsvm):
+def test_a_full_disk_leaves_the_old_model(data, libsvm, capfdbinary):
     resource = pytest.importorskip("resource")
-    run("train", data / "iris.svm", data / "model", *libsvm)
+    called(capfdbinary, "train", data / "iris.svm", data / "model", *libsvm)
     before = (data / "model").read_bytes()
     files = {p.name for p in data.iterdir()}
     _, err = run(
@@ -456,17 +483,21 @@ def test_a_full_disk_leaves_the_old_model(data, libsvm):
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_an_interrupt_ends_a_fit_with_one_line(tmp_path):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "hard.npz", X=rng.normal(size=(20000, 20)), y=rng.integers(0, 2, 20000))
+    hard = io.BytesIO()
+    np.savez(hard, X=rng.normal(size=(20000, 20)), y=rng.integers(0, 2, 20000))
     process = subprocess.Popen(
-        [*COMMAND, "train", str(tmp_path / "hard.npz"), str(tmp_path / "model"), "--c", "1000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*COMMAND, "train", "-", str(tmp_path / "model"), "--c", "1000"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    time.sleep(4)
+    process.stdin.write(hard.getvalue())  # returns when almost all of it has been read
+    process.stdin.close()
+    process.stdin = None
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.strip() == "Interrupted."
-    assert [p.name for p in tmp_path.iterdir()] == ["hard.npz"]
+    assert err.strip() == b"Interrupted."
+    assert not list(tmp_path.iterdir())
 
 
 # Errors
@@ -586,9 +617,9 @@ gold,0.000,0.002,0.020,-0.006,0.1
 """
 
 
-def test_solve_a_table(tmp_path):
+def test_solve_a_table(capfdbinary):
     expected = solve_qp(RISK, [-0.004, -0.014, -0.006], upper=[0.6, 1.0, 0.1])
-    out, err = run("solve", "-", given=PROBLEM.encode())
+    out, err = called(capfdbinary, "solve", "-", given=PROBLEM.encode())
     table = pandas.read_csv(io.BytesIO(out), index_col=0, dtype=str)  # as text, with all digits
     assert table.index.tolist() == ["bonds", "stocks", "gold"]
     np.testing.assert_array_equal(table["weight"].map(float), expected.x)
@@ -677,10 +708,10 @@ def test_tune_regression(data, capfdbinary):
     assert re.match(r"best of 12: C .*epsilon .*3-fold R2 0\.", said.decode())
 
 
-def test_tune_continues_after_a_kill(tmp_path):
+def test_tune_continues_after_a_kill(tmp_path, capfdbinary):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 10))
-    np.savez(tmp_path / "a.npz", X=X, y=(X[:, :3] ** 2).sum(axis=1) + rng.normal(size=1500) > 2.4)
+    X = rng.normal(size=(600, 10))
+    np.savez(tmp_path / "a.npz", X=X, y=(X[:, :3] ** 2).sum(axis=1) + rng.normal(size=600) > 2.4)
     arguments = ["tune", str(tmp_path / "a.npz"), str(tmp_path / "model"), "--cv", "5"]
     checkpoint = tmp_path / "model.checkpoint"
     process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE)
@@ -703,7 +734,7 @@ def test_tune_continues_after_a_kill(tmp_path):
             entries.append(json.loads(line))
     cells = [(str(entry["candidate"]), entry["split"]) for entry in entries]
     assert len(cells) == len(set(cells)) == 500  # none was computed twice
-    again, _ = run("tune", tmp_path / "a.npz", tmp_path / "other", "--cv", "5")
+    again, _ = called(capfdbinary, "tune", tmp_path / "a.npz", tmp_path / "other", "--cv", "5")
     assert out == again
     assert svm.load(tmp_path / "model").get_params() == svm.load(tmp_path / "other").get_params()
 

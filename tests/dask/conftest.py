@@ -1,5 +1,6 @@
 """Clusters for the tests in this folder, which are skipped if Dask is not installed."""
 
+import contextlib
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,8 @@ if find_spec("distributed") is None:
 
 
 @pytest.fixture(scope="session")
-def client():
-    """Return a client of two workers that tests must leave as they found it."""
+def shared_cluster():
+    """Return a client of two workers for all tests."""
     from clusters import cluster_of
 
     with cluster_of(2) as client:
@@ -21,11 +22,43 @@ def client():
 
 
 @pytest.fixture
+def client(shared_cluster):
+    """Return a client of two workers that tests must leave as they found it."""
+    with shared_cluster.as_current():
+        yield shared_cluster
+
+
+@pytest.fixture
 def fresh_client():
-    """Return a client of two workers that a test may kill."""
+    """Return a client of two workers that a test may kill for good."""
     from clusters import cluster_of
 
     with cluster_of(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def restarting_cluster():
+    """Return a function that returns a client of two workers, of a new cluster if one is lost."""
+    from clusters import cluster_of, is_complete
+
+    with contextlib.ExitStack() as stack:
+        clients = []
+
+        def complete():
+            if not clients or not is_complete(clients[-1], 2):
+                stack.close()
+                clients.append(stack.enter_context(cluster_of(2)))
+            return clients[-1]
+
+        yield complete
+
+
+@pytest.fixture
+def restarting_client(restarting_cluster):
+    """Return a client of two workers that a test may kill, because their nannies restart them."""
+    client = restarting_cluster()
+    with client.as_current():
         yield client
 
 

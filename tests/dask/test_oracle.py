@@ -81,8 +81,8 @@ def test_candidates_and_gradients_match_numpy(client):
 
 
 @pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_shrinking(fresh_client, killed):
-    with Case(fresh_client) as case:
+def test_shrinking(restarting_client, killed):
+    with Case(restarting_client) as case:
         for _ in range(3):
             case.change(np.arange(1000))
         middle = np.median(case.gradient)
@@ -92,7 +92,7 @@ def test_shrinking(fresh_client, killed):
         active = np.unique(case.check())
         case.change(active)
         if killed:
-            (pid,) = fresh_client.run(
+            (pid,) = restarting_client.run(
                 os.getpid, workers=[case.partitions.connections[0].worker]
             ).values()
             os.kill(pid, signal.SIGKILL)

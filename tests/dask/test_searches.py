@@ -1,9 +1,9 @@
 """Searches on a cluster through joblib, also when a worker is killed."""
 
+import contextlib
 import os
 import signal
 import threading
-import time
 from itertools import chain
 
 import distributed
@@ -43,19 +43,27 @@ def expected_of_own():
     return own_search().fit(X, Y)
 
 
-def kill_a_worker_at_work(client):
-    """Kill one of the workers as soon as some fits have ended."""
+@contextlib.contextmanager
+def one_worker_killed_at_work(client):
+    """Kill a worker while it computes a task."""
     processes = client.run(os.getpid)
+    over, killed = threading.Event(), []
 
     def act():
-        while not any(client.processing().values()):
-            time.sleep(0.01)
-        time.sleep(0.3)
-        os.kill(next(iter(processes.values())), signal.SIGKILL)
+        while not over.wait(0.01) and not killed:
+            busy = [worker for worker, tasks in client.processing().items() if tasks]
+            if busy:
+                os.kill(processes[busy[0]], signal.SIGKILL)
+                killed.append(busy[0])
 
     thread = threading.Thread(target=act)
     thread.start()
-    return thread
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert killed
 
 
 def test_a_search(client, expected):
@@ -64,11 +72,12 @@ def test_a_search(client, expected):
     assert np.allclose(found.cv_results_["mean_test_score"], expected, atol=0.005)
 
 
-def test_a_search_survives_a_killed_worker(fresh_client, expected):
-    with joblib.parallel_config(backend="dask", client=fresh_client, scatter=SCATTER):
-        thread = kill_a_worker_at_work(fresh_client)
+def test_a_search_survives_a_killed_worker(restarting_client, expected):
+    with (
+        joblib.parallel_config(backend="dask", client=restarting_client, scatter=SCATTER),
+        one_worker_killed_at_work(restarting_client),
+    ):
         found = search().fit(X, Y)
-    thread.join()
     assert np.allclose(found.cv_results_["mean_test_score"], expected, atol=0.005)
 
 
@@ -92,11 +101,12 @@ def test_our_own_search(client, expected_of_own):
 
 
 @pytest.mark.slow
-def test_our_own_search_survives_a_killed_worker(fresh_client, expected_of_own):
-    with joblib.parallel_config(backend="dask", client=fresh_client, scatter=[X, Y]):
-        thread = kill_a_worker_at_work(fresh_client)
+def test_our_own_search_survives_a_killed_worker(restarting_client, expected_of_own):
+    with (
+        joblib.parallel_config(backend="dask", client=restarting_client, scatter=[X, Y]),
+        one_worker_killed_at_work(restarting_client),
+    ):
         found = own_search().fit(X, Y)
-    thread.join()
     mean = expected_of_own.cv_results_["mean_test_score"]
     assert np.allclose(found.cv_results_["mean_test_score"], mean, atol=0.002)
 

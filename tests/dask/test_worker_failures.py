@@ -91,9 +91,9 @@ def check(model, expected):
         ),
     ],
 )
-def test_killed_workers_are_replaced(monkeypatch, fresh_client, expected, numbers, kind):
+def test_killed_workers_are_replaced(monkeypatch, restarting_client, expected, numbers, kind):
     after = 1 if kind == "begin" else 8
-    fault = Fault(monkeypatch, kill(fresh_client, numbers), after=after, kind=kind)
+    fault = Fault(monkeypatch, kill(restarting_client, numbers), after=after, kind=kind)
     model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     assert fault.done
     assert model.traffic_.recoveries == len(numbers)
@@ -102,6 +102,7 @@ def test_killed_workers_are_replaced(monkeypatch, fresh_client, expected, number
 
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
+    monkeypatch.setattr("pairstep.dask.cluster.RESTART_GRACE", 1.0)  # dask does not restart it
     stopped = []
 
     def act(partitions):
@@ -110,7 +111,7 @@ def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
 
     fault = Fault(monkeypatch, act)
     try:
-        with dask.config.set({"pairstep.timeout": "8s"}):
+        with dask.config.set({"pairstep.timeout": "4s"}):
             model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     finally:
         for process in stopped:
@@ -121,15 +122,15 @@ def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
 
 
 @pytest.mark.slow
-def test_an_interrupt_frees_the_workers(monkeypatch, fresh_client):
+def test_an_interrupt_frees_the_workers(monkeypatch, restarting_client):
     Fault(monkeypatch, lambda _: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     deadline = time.monotonic() + 10
-    while any(fresh_client.run(_handlers_in_use).values()):
+    while any(restarting_client.run(_handlers_in_use).values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert not any(fresh_client.processing().values())
+    assert not any(restarting_client.processing().values())
     monkeypatch.undo()
     pairstep.dask.SVC(gamma=0.3).fit(*lazy(X[:300], Y[:300]))  # the cluster still works
 
@@ -215,11 +216,11 @@ def kill_once_at_work(client, processes):
 
 def test_a_computation_longer_than_the_timeout_is_awaited(client):
     def slowly(block):
-        time.sleep(1.5)
+        time.sleep(1)
         return block
 
     (dy,) = lazy(Y[:300])
-    with dask.config.set({"pairstep.timeout": "0.5s"}):
+    with dask.config.set({"pairstep.timeout": "0.4s"}):
         y = compute(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)), "y")
     assert (y == Y[:300]).all()
 
@@ -239,7 +240,7 @@ def test_workers_that_die_at_every_message(monkeypatch, fresh_client):
     monkeypatch.setattr(Partitions, "_exchange", deadly)
     # dask does not restart a worker that is killed before its nanny has seen it run.
     with (
-        dask.config.set({"pairstep.timeout": "10s"}),
+        dask.config.set({"pairstep.timeout": "3s"}),
         pytest.raises(RuntimeError, match=r"lost 6 times in a row|the cluster has no workers left"),
     ):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
@@ -259,14 +260,14 @@ def test_errors_while_data_are_computed_are_raised(client, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_rows_of_two_partitions_that_a_lost_worker_has_computed(
-    monkeypatch, fresh_client, expected, number
+    monkeypatch, restarting_client, expected, number
 ):
     def slowly(block):
         time.sleep(0.3)
         return block
 
     dX, dy = lazy(X, Y)
-    fault = Fault(monkeypatch, kill(fresh_client, [number]), after=1, kind="summary")
+    fault = Fault(monkeypatch, kill(restarting_client, [number]), after=1, kind="summary")
     with dask.config.set({"pairstep.timeout": "15s"}):
         model = pairstep.dask.SVC(**PARAMETERS).fit(
             dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0))), dy
@@ -277,14 +278,14 @@ def test_rows_of_two_partitions_that_a_lost_worker_has_computed(
 
 
 @pytest.mark.slow
-def test_rows_that_only_a_lost_worker_may_compute(monkeypatch, fresh_client):
+def test_rows_that_only_a_lost_worker_may_compute(monkeypatch, restarting_client):
     (dX,) = lazy(X)
-    _, other = sorted(fresh_client.run(os.getpid))
+    _, other = sorted(restarting_client.run(os.getpid))
     dX = dX.persist(workers=[other], allow_other_workers=False)
     distributed.wait(dX)
-    Fault(monkeypatch, kill(fresh_client, [1]), after=1, kind="summary")
+    Fault(monkeypatch, kill(restarting_client, [1]), after=1, kind="summary")
     with (
-        dask.config.set({"pairstep.timeout": "5s"}),
+        dask.config.set({"pairstep.timeout": "3s"}),
         pytest.raises(RuntimeError, match=r"rows \d+ to \d+, which worker .* waits for: no worker"),
     ):
         pairstep.dask.SVC(**PARAMETERS).fit(dX, Y)

@@ -50,7 +50,7 @@ both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 def asked(form, seed, count, **kind):
     """Cases for one form of a rule; fewer for NumPy, which is slower."""
-    return cases(seed, count if form is propose else count // 4, **kind)
+    return cases(seed, count, **kind)[: count if form is propose else count // 4]
 
 
 def ask(form, rule, case, k=0):
@@ -70,6 +70,11 @@ def ask(form, rule, case, k=0):
     return delta, step.decrease
 
 
+def described(rule, case, *steps):
+    """The message of a failed assertion. Only a failure may compute it, because it is slow."""
+    return f"{rule}: {[(delta.tolist(), decrease) for delta, decrease in steps]} for {case!r}"
+
+
 def pair_of(delta):
     """The two variables of a pair step."""
     (i,), (j,) = np.flatnonzero(delta < 0), np.flatnonzero(delta > 0)
@@ -85,17 +90,19 @@ def test_all_rules_are_tested():
 def test_a_step_keeps_its_contract(rule, form):
     for k, case in enumerate(asked(form, seed=1, count=1000)):
         delta, decrease = ask(form, rule, case, k)
-        what = f"{rule}: {delta.tolist()}, decrease {decrease} for {case!r}"
+        step = delta, decrease
         size = np.abs(delta).sum()
-        assert abs(math.fsum(delta)) <= 2 * case.n * EPS * size, what
-        assert (-delta <= case.down * (1 + 4 * EPS)).all(), what
-        assert (delta <= case.up * (1 + 4 * EPS)).all(), what
+        assert abs(math.fsum(delta)) <= 2 * case.n * EPS * size, described(rule, case, step)
+        assert (-delta <= case.down * (1 + 4 * EPS)).all(), described(rule, case, step)
+        assert (delta <= case.up * (1 + 4 * EPS)).all(), described(rule, case, step)
         minus_decrease, terms = model(case, delta, NORM[rule])
-        assert decrease >= 0, what
-        assert decrease == pytest.approx(-minus_decrease, rel=1e-9, abs=1e-9 * terms), what
-        assert (decrease > 0) == bool(delta.any()), what
+        assert decrease >= 0, described(rule, case, step)
+        assert decrease == pytest.approx(-minus_decrease, rel=1e-9, abs=1e-9 * terms), described(
+            rule, case, step
+        )
+        assert (decrease > 0) == bool(delta.any()), described(rule, case, step)
         if rule not in UNGUIDED:
-            assert bool(delta.any()) != case.is_optimal, what
+            assert bool(delta.any()) != case.is_optimal, described(rule, case, step)
 
 
 # ------------------------------------------------------------------ the selection of each rule
@@ -382,10 +389,7 @@ def test_a_random_pair_takes_its_best_step(rule, form):
 
 
 def assert_same_move(rule, case, one, other):
-    (delta, decrease), (other_delta, other_decrease) = one, other
-    what = f"{rule}: {delta.tolist()} and {other_delta.tolist()} for {case!r}"
-    assert decrease == pytest.approx(other_decrease, rel=1e-9, abs=0), what
-    return what
+    assert one[1] == pytest.approx(other[1], rel=1e-9, abs=0), described(rule, case, one, other)
 
 
 def has_one_optimum(rule, case, delta):
@@ -401,12 +405,14 @@ def has_one_optimum(rule, case, delta):
 def test_native_and_numpy_take_the_same_step(rule):
     for k, case in enumerate(cases(seed=14, count=700, ties=False)):
         one, other = ask(propose, rule, case, k), ask(specification, rule, case, k)
-        what = assert_same_move(rule, case, one, other)
+        assert_same_move(rule, case, one, other)
         if has_one_optimum(rule, case, one[0]):
             size = np.abs(one[0]).max(initial=0.0)
             visible = [np.flatnonzero(np.abs(delta) > 1e-9 * size) for delta, _ in (one, other)]
-            assert np.array_equal(*visible), what
-            assert one[0] == pytest.approx(other[0], rel=1e-6, abs=1e-9 * size), what
+            assert np.array_equal(*visible), described(rule, case, one, other)
+            assert one[0] == pytest.approx(other[0], rel=1e-6, abs=1e-9 * size), described(
+                rule, case, one, other
+            )
 
 
 @pytest.mark.parametrize("rule", [rule for rule in NORM if rule != "gs-1-ratio"])
@@ -531,8 +537,11 @@ def test_many_variables(rule, kind):
 @pytest.mark.parametrize("kind", CROWDS)
 @pytest.mark.parametrize("rule", ["gs-1", "gs-1-lipschitz"])
 def test_large_crowds(rule, kind):
-    """Too many for the oracles, which try all pairs."""
+    """Too many for the oracles, which try all pairs.
+
+    The native rule samples every 8th variable at the smaller size and every 64th at the larger.
+    """
     rng = np.random.default_rng(20)
-    for n in (4096, 40_000):
+    for n in (4096, 33_000):
         case = crowd(rng, n, kind)
         assert_same_move(rule, case, ask(propose, rule, case), ask(specification, rule, case))

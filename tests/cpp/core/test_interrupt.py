@@ -377,9 +377,9 @@ def test_an_interrupt_in_callables_leaves_a_valid_state():
 # Each takes a minute or more, in one call into native code.
 ENDLESS = {
     "solve_qp": """
-        F = rng.normal(size=(4000, 4000))
+        F = rng.normal(size=(3000, 3000))
         Q = F.T @ F
-        work = lambda: pairstep.solve_qp(Q, rng.normal(size=4000), lower=-1, tol=0)
+        work = lambda: pairstep.solve_qp(Q, rng.normal(size=3000), lower=-1, tol=0)
     """,
     "simplex_lstsq": """
         F = rng.normal(size=(1500, 1500))
