@@ -43,8 +43,8 @@ def csv_files(folder):
     return {p.name: p.read_bytes() for p in folder.glob("*.csv") if "timing" not in p.name}
 
 
-def test_the_quick_form_takes_less_than_a_minute(quick):
-    assert quick[1] < 60, "20 seconds on an idle computer with two cores"
+def test_the_quick_form_takes_less_than_two_minutes(quick):
+    assert quick[1] < 120, "20 seconds on an idle computer with two cores"
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -12,6 +12,7 @@ from pairstep.experiments import (
     bounded,
     figure1,
     figure2,
+    peers,
     support_vectors,
     weights,
 )
@@ -38,12 +39,12 @@ class World:
 
     def __init__(
         self, rates=None, by_seed=1.0, counts=None, moved=2, exact=1.0, slope=1.0, fraction=2.0,
-        found=None,
+        found=None, iterations=None, difference=0.0,
     ):  # fmt: skip
         self.rates = RATES | (rates or {})
         self.by_seed, self.moved, self.exact, self.slope = by_seed, moved, exact, slope
         self.counts, self.found = counts or {}, found or {}
-        self.fraction = fraction
+        self.iterations, self.fraction, self.difference = iterations or {}, fraction, difference
 
     def __getitem__(self, part):
         given, name = dict(part.parameters), part.measure.__name__
@@ -87,6 +88,12 @@ class World:
             "state": np.zeros(5),
         }  # fmt: skip
 
+    def peers_measure(self, problem, n, seed, method):
+        return {"iterations": np.array(self.iterations.get(method, 100) + seed)}
+
+    def peers_same_steps(self, n, seed):
+        return {"difference": np.array(self.difference)}
+
     def theorems_measure(self, seed, rule):
         return {
             "fraction": np.full(5, self.fraction), "expected": np.full(5, self.fraction),
@@ -128,6 +135,11 @@ WORLDS = {
     "weights-fast-rule-is-exact": (SAME, World(exact=0.9)),
     "weights-greedy-beats-random": (World({"greedy": 3.0}), SAME),
     "weights-norm-matters": (World({weights.DIRECT: 3.0}), SAME),
+    "pairwise-frank-wolfe-is-gs-s": (SAME, World(difference=0.1)),
+    "conjugate-smo-is-faster": (World(iterations={peers.CONJUGATE: 50}), SAME),
+    "quadratic-corrections-need-fewest-iterations": (
+        World(iterations={peers.CORRECTED: 50}), SAME,
+    ),
     "theorem-greedy": (SAME, World(fraction=0.5)),
     "theorem-random": (SAME, World(fraction=0.5)),
     "theorem-gs-q": (SAME, World(fraction=0.5)),

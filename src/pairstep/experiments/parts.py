@@ -28,7 +28,7 @@ from ..files import write_at_once
 from .workers import in_parallel
 
 # Files of this folder that the measurements of several modules use.
-SHARED = "problems.py", "races.py", "bounded.py", "support_vectors.py"
+SHARED = "problems.py", "races.py", "baselines.py", "bounded.py", "support_vectors.py"
 Measured = dict[str, NDArray[Any]]
 
 

@@ -22,6 +22,7 @@ from . import (
     figure2,
     figure3,
     figures_4_to_6,
+    peers,
     report,
     scaling,
     simplex,
@@ -50,6 +51,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         support_vectors.EXPERIMENT,
         simplex.EXPERIMENT,
         weights.EXPERIMENT,
+        peers.EXPERIMENT,
     )
 }
 
