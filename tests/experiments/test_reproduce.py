@@ -113,6 +113,7 @@ def test_ten_seeds_give_verdicts(tmp_path):
     assert all(h["interval"] for claim in found.values() for h in claim["horizons"])
     assert "All verdicts are for n = 100, not n = 1000" in page
     assert "our assumptions" in page
+    assert page.index("No claim of the paper fails") < page.index("<blockquote>")
 
 
 def test_the_page_has_no_latex(quick):

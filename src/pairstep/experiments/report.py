@@ -105,6 +105,8 @@ def overview(claims: Sequence[Mapping[str, Any]]) -> str:
         with_verdict = [claim for claim in paper if claim["verdict"] == verdict]
         if with_verdict:
             rows.append(overview_row(MARKS[verdict], name, with_verdict, mixed=False))
+        elif verdict is Verdict.FAILS and any(c["verdict"] == Verdict.HOLDS for c in paper):
+            rows.append(overview_row(MARKS[verdict], name, [], mixed=False))
     beyond = [claim for claim in claims if claim["kind"] == Kind.BEYOND]
     if beyond:
         rows.append(overview_row("", "Beyond the paper", beyond, mixed=True))
@@ -118,7 +120,10 @@ def overview_row(mark: str, name: str, claims: Sequence[Mapping[str, Any]], mixe
         own = f' class="{MARKS[Verdict(claim["verdict"])]}"' if mixed else ""
         statement = words(claim["statement"].rstrip("."))
         where = horizons_in_short(claim) if claim["verdict"] == Verdict.DEPENDS else ""
-        items.append(f'<li{own}><a href="#{claim["name"]}">{statement}</a>{where}</li>')
+        cited = " (cited)" if claim["kind"] == Kind.CITED else ""
+        items.append(f'<li{own}><a href="#{claim["name"]}">{statement}</a>{cited}{where}</li>')
+    if not items:
+        items.append("<li>No claim of the paper fails at every horizon</li>")
     count = f" <small>{len(claims)}</small>"
     return (
         f'<tr><th scope="row" class="{mark}">{name}{count}</th>'
