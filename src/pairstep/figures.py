@@ -21,3 +21,4 @@ class Figure(StrEnum):
     SUPPORT_VECTORS = "support_vectors"
     SIMPLEX = "simplex"
     WEIGHTS = "weights"
+    PEERS = "peers"

@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--seeds", metavar="SEED", type=seed, nargs="+",
-        help="seeds of the random problems (default: 0 1 2 3; with --quick: 0 1)",
+        help="seeds of the random problems (default: 0 to 9; with --quick: 0 1)",
     )  # fmt: skip
     parser.add_argument(
         "--out",
@@ -57,7 +57,9 @@ def add_to(commands: Any) -> None:
         help="folder for the results (default: results)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="small problems that take less than 20 seconds"
+        "--quick",
+        action="store_true",
+        help="small problems and two seeds, without verdicts; less than 30 seconds",
     )
     parser.add_argument(
         "--redraw",

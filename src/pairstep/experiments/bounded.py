@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import LeastSquares, SumBox
-from .claims import Claim, mean, ratios, spread
+from .claims import (
+    TO_LOWEST,
+    Claim,
+    Cut,
+    last_iteration,
+    speed,
+)
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, least_squares
@@ -73,8 +79,9 @@ def tables(
     results: Results, scale: Scale, bounds: str, name: str, columns: tuple[str, ...]
 ) -> dict[str, Table]:
     """Return some columns by iteration, with all iterations that did not update two variables."""
+    drawn = [part_of(scale, bounds, seed, rule) for seed in scale.drawn for rule in RULES]
     return by_iteration(
-        results, parts(scale, bounds), name, {"seed": "seed", "rule": "rule"}, columns,
+        results, drawn, name, {"seed": "seed", "rule": "rule"}, columns,
         also=lambda measured: np.flatnonzero(measured["moved"] != 2),
     )  # fmt: skip
 
@@ -200,48 +207,66 @@ def three_panels(
     )  # fmt: skip
 
 
-def compare(results: Results, scale: Scale, bounds: str) -> dict[str, list[Array]]:
-    """Compare the other rules with gs-s, for each seed and level."""
+Runs = dict[tuple[int, str], Measured]  # by seed and rule
+PASSES = 20  # iterations per variable, of the last horizon in iterations
+EARLY_PASSES = 5  # iterations per variable; later, the active sets hardly differ
+ALL_FINAL = "to the final active set"
+
+
+def load(results: Results, scale: Scale, bounds: str) -> Runs:
+    """Read the measurements of all seeds and rules."""
+    return {
+        (seed, rule): results[part_of(scale, bounds, seed, rule)]
+        for seed in scale.seeds
+        for rule in RULES
+    }
+
+
+def horizons(scale: Scale) -> tuple[Cut, ...]:
+    """Return the horizons in the box: 1000, 2000 and 20,000 iterations at n = 1000, and to 1e-9."""
+    return scale.n, 2 * scale.n, PASSES * scale.n, TO_LOWEST
+
+
+def early_horizons(scale: Scale) -> tuple[Cut, ...]:
+    """Return horizons before all rules have the active set of the optimum, where they must tie."""
+    return scale.n, 2 * scale.n, EARLY_PASSES * scale.n
+
+
+def speeds(runs: Runs, scale: Scale, cut: Cut) -> dict[str, list[float]]:
+    """Compare the other rules with gs-s, for each seed."""
 
     def curve_of(seed: int, rule: str) -> Array:
-        return results[part_of(scale, bounds, seed, rule)]["suboptimality"]
+        return runs[seed, rule]["suboptimality"]
 
     return {
-        rule: [ratios(curve_of(seed, rule), curve_of(seed, "gs-s")) for seed in scale.seeds]
+        rule: [speed(curve_of(seed, rule), curve_of(seed, "gs-s"), cut) for seed in scale.seeds]
         for rule in RULES
         if rule != "gs-s"
     }
 
 
-def speeds(results: Results, scale: Scale, bounds: str) -> dict[str, list[float]]:
-    """Compare the other rules with gs-s, for each seed."""
-    levels = compare(results, scale, bounds)
-    return {rule: [mean(each) for each in of_rule] for rule, of_rule in levels.items()}
+def counts(runs: Runs, seed: int, column: str, cut: Cut) -> dict[str, float]:
+    """Return a count of variables at a horizon, by rule and at least 1, so that ratios exist.
 
-
-def speeds_in_words(found: dict[str, list[float]]) -> str:
-    """Return the speeds as text."""
-    return f"Speed against gs-s: {', '.join(f'{rule} {spread(found[rule])}' for rule in found)}."
-
-
-def found_active_set(
-    results: Results, scale: Scale, bounds: str, tolerated: float = 0.0
-) -> dict[str, list[int]]:
-    """Return, for each rule and seed, the iteration after which the active set is the optimal one.
-
-    A fraction `tolerated` of the variables may still be in another state.
+    All rules are compared at the same iteration. To 1e-9, it is that of the slowest rule. A run
+    that has ended keeps its last count.
     """
-    return {
-        rule: [
-            identified_at(
-                results[part_of(scale, bounds, seed, rule)]["not_final"], int(tolerated * scale.n)
-            )
-            for seed in scale.seeds
-        ]
-        for rule in RULES
-    }
+    if cut == ALL_FINAL:
+        return {r: float(max(identified_at(runs[seed, r]["not_final"]), 1)) for r in RULES}
+    last = max(last_iteration(runs[seed, rule]["suboptimality"], cut) for rule in RULES)
+    found = {rule: runs[seed, rule][column] for rule in RULES}
+    return {rule: float(max(x[min(last, len(x) - 1)], 1)) for rule, x in found.items()}
 
 
-def updated(results: Results, scale: Scale, bounds: str) -> list[NDArray[np.int64]]:
-    """Return how many variables gs-1 updated in each iteration, for each seed."""
-    return [results[part_of(scale, bounds, seed, "gs-1")]["moved"][1:] for seed in scale.seeds]
+def relative_counts(
+    runs: Runs, scale: Scale, column: str, cut: Cut, of: str, over: Callable[..., float]
+) -> list[float]:
+    """Return, for each seed, the count of a rule over the most or least of the other rules."""
+    found = [counts(runs, seed, column, cut) for seed in scale.seeds]
+    return [each[of] / over(x for rule, x in each.items() if rule != of) for each in found]
+
+
+def updated(runs: Runs, seed: int, cut: Cut) -> NDArray[np.int64]:
+    """Return how many variables gs-1 updated in each iteration within a horizon."""
+    run = runs[seed, "gs-1"]
+    return run["moved"][1 : last_iteration(run["suboptimality"], cut) + 1]

@@ -27,6 +27,8 @@ from .. import __version__
 from ..files import write_at_once
 from .workers import in_parallel
 
+# Files of this folder that the measurements of several modules use.
+SHARED = "problems.py", "races.py", "baselines.py", "bounded.py", "support_vectors.py"
 Measured = dict[str, NDArray[Any]]
 
 
@@ -139,7 +141,7 @@ def fingerprint(source: str) -> str:
     here = Path(__file__).parent
     commands = here.with_name("cli")
     package = [p for p in here.parent.rglob("*.py") if not {here, commands} & set(p.parents)]
-    shared = [here / "problems.py", here / "races.py"]
+    shared = [here / name for name in SHARED]
     core = importlib.util.find_spec("pairstep._core")
     native = [Path(core.origin)] if core and core.origin else []
     digest = hashlib.sha256(__version__.encode())

@@ -22,6 +22,7 @@ from . import (
     figure2,
     figure3,
     figures_4_to_6,
+    peers,
     report,
     scaling,
     simplex,
@@ -30,6 +31,7 @@ from . import (
     theorems,
     weights,
 )
+from .claims import MIN_SEEDS, Claim
 from .experiment import Experiment, Scale
 from .parts import run
 from .progress import progress
@@ -49,6 +51,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         support_vectors.EXPERIMENT,
         simplex.EXPERIMENT,
         weights.EXPERIMENT,
+        peers.EXPERIMENT,
     )
 }
 
@@ -91,11 +94,13 @@ def reproduce(
     parts = list(dict.fromkeys(p for e in chosen for p in e.parts(scale)))
     with progress(len(parts) + len(chosen)) as done:
         results = run(parts, folder / ".parts", done)
-        claims = []
+        claims: list[Claim] = []
         for experiment in chosen:
             for name, table in experiment.tables(results, scale).items():
                 write(folder / f"{name}.csv", table)
-            claims += [claim.record() for claim in experiment.claims(results, scale)]
+            claims += experiment.claims(results, scale)
+        judged = len(scale.seeds) >= MIN_SEEDS
+        records = [(c if judged else c.without_verdict()).record() for c in claims]
         about: dict[str, Any] = {
             "command": command,
             "version": __version__,
@@ -107,7 +112,7 @@ def reproduce(
         }
         drawn = draw(folder, [e.name for e in chosen], done)
     about["seconds"] = round(time.monotonic() - began, 1)
-    content = {"about": about, "claims": claims}
+    content = {"about": about, "claims": records}
     write_at_once(folder / "claims.json", json.dumps(content, indent=1) + "\n")
     return write_report(folder, content, drawn)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import propose
-from .claims import Claim, except_where, spread, unless
+from .claims import Claim, except_where, spread, unless, without_horizon
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array
@@ -148,7 +148,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     tried = [float(m["brute_seconds"]) for m in of["gs-q"] if np.isfinite(m["brute_seconds"])]
     brute = tried[-1] * (largest / min(largest, MAX_BRUTE_FORCE)) ** 2
     return [
-        Claim(
+        without_horizon(
             "exact-rules-are-exact",
             "gs-q with bounds, gs-q-lipschitz and gs-1-lipschitz find the best of all pairs.",
             "",
@@ -161,7 +161,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             f"Largest relative difference {max(errors):.1e}.",
             {"largest relative difference": max(errors)},
         ),
-        Claim(
+        without_horizon(
             "exact-rules-are-linear",
             "The rules for which the paper gives an O(n^2) search take O(n) time in practice.",
             "",

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import LeastSquares, Quadratic, SumBox, minimize, propose, theory
 from ..result import Progress
-from .claims import Claim, by_seed, except_where, unless
+from .claims import Claim, Kind, by_seed, except_where, unless, without_horizon
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
 from .problems import Array, box_optimum, equality_minimum
@@ -30,32 +30,38 @@ if TYPE_CHECKING:
 N = 12  # small enough for an exact mu_1
 # Whether there are bounds.
 RULES = {"greedy": False, "random": False, "gs-q": True, "gs-1": True, "gs-1-lipschitz": False}
-# For each rule, the theorem of the paper or a known result that it cites, and its section.
+# For each rule, the theorem of the paper or a known result that it cites, and its number.
 THEOREMS = {
     "greedy": (
-        "the iterations of the 2-coordinate update with alpha^k = 1/L2 and the greedy rule "
-        "satisfy: f(x^k) - f(x*) <= (1 - 2 mu_1/L2)^k (f(x^0) - f*).",
+        r"then the iterations of the 2-coordinate update~\eqref{eq:update2} with $\alpha^k=1/L_2$ "
+        r"and the greedy rule~\eqref{eq:ik} satisfy: \begin{equation} f(x^k)- f(x^*) \leq "
+        r"\left(1- \frac{2\mu_1}{L_2}\right)^k (f(x^0) - f^*).",
         "Section 2.3, Theorem 2.3",
     ),
     "random": (
-        "If we sample the two coordinates i_k and j_k from a uniform distribution, then it is "
-        "known that the 2-coordinate descent method satisfies E[f(x^k)] - f(x*) <= "
-        "(1 - mu_2/(n^2 L2))^k (f(x^0) - f*).",
-        "Section 2.4, eq. (8)",
+        "If we sample the two coordinates $i_k$ and $j_k$ from a uniform distribution, then it is "
+        r"known that the 2-coordinate descent method satisfies~\citep{she2017linear} "
+        r"\begin{equation} \E [f(x^k)]- f(x^*) \leq \left(1- \frac{\mu_2}{n^2L_2}\right)^k "
+        r"(f(x^0) - f^*).",
+        "Section 2.4, equation (8), cited from She and Schmidt (2017)",
     ),
     "gs-q": (
-        "the iterations of the 2-coordinate update ... and the greedy GS-q rule satisfy: "
-        "f(x^k) - f(x*) <= (1 - mu_2/(L2 (n-1)))^k (f(x^0) - f*).",
+        r"then the iterations of the 2-coordinate update~\eqref{eq:dk} with $\delta^k$ given "
+        r"by~\eqref{eq:deltaBound}, $\alpha^k=1/L_2$, and the greedy GS-q rule~\eqref{eq:GS-q} "
+        r"satisfy: \[ f(x^k)- f(x^*) \leq \left(1- \frac{\mu_2}{L_2(n-1)}\right)^k "
+        r"(f(x^0) - f^*).",
         "Section 3.2, Theorem 3.1",
     ),
     "gs-1": (
-        "the iterations of the update x^{k+1} = x^k + d^k with the greedy rule and "
-        "alpha_k = 1/L1 = 2/L2 satisfy: f(x^k) - f(x*) <= (1 - 2 mu_1/L2)^k (f(x^0) - f*).",
+        r"then the iterations of the update $x^{k+1} = x^k + d^k$ with the greedy "
+        r"rule~\eqref{eq:GS-1} and $\alpha_k=1/L_1 = 2/L_2$ satisfy: \[ f(x^k)- f(x^*) \leq "
+        r"\left(1- \frac{2\mu_1}{L_2}\right)^k (f(x^0) - f^*).",
         "Section 3.3, Theorem 3.2",
     ),
     "gs-1-lipschitz": (
-        "if we use the greedy two-coordinate update to set d^k and use a step size of alpha = "
-        "1/L_L we have ... f(x^{k+1}) - f(x*) <= (1 - mu_L/L_L) (f(x^k) - f*)",
+        r"if we use the greedy two-coordinate update to set $d^k$ and use a step size of "
+        r"$\alpha=1/L_L$ we have \[ f(x^{k+1}) \leq f(x^k) + \min_{d |d^T1=0}\left\{\nabla "
+        r"f(x^k)^Td + \frac{L_L}{2}\norm{d}_L^2\right\}.",
         "Appendix E.3",
     ),
 }
@@ -344,9 +350,9 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         slack = [a / b for a, b in zip(least, bounds, strict=True)]
         what = "expected decrease over all pairs" if rule == "random" else "decrease"
         found.append(
-            Claim(
+            without_horizon(
                 f"theorem-{rule}",
-                f"The convergence theorem of {rule} holds at every iteration.",
+                f"The convergence rate of {rule} holds at every iteration.",
                 *THEOREMS[rule],
                 "theory",
                 except_where(at_least_one, {"fraction over bound": slack}, by_seed(scale.seeds)),
@@ -357,13 +363,14 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
                 f"The smallest fraction is {', '.join(f'{s:.3g}' for s in slack)} times the bound, "
                 "for each seed.",
                 {"smallest fraction": least, "bound": bounds},
+                Kind.CITED if rule == "random" else Kind.THEOREM,
             )
         )
     random = [results[part(measure, seed=seed, rule="random")] for seed in scale.seeds]
     over = [float(m["expected"].min() / m["sharp"]) for m in random]
     gap = [float(m["sharp"] / m["bound"]) for m in random]
     found.append(
-        Claim(
+        without_horizon(
             "random-bound-is-loose",
             "Without bounds, random selection satisfies 1 - mu_2/((n-1) L2): the paper's rate with "
             "n^2 is loose by a factor of about n.",
@@ -394,8 +401,9 @@ def listed(numbers: Sequence[float]) -> str:
 def step_claims(results: Results, scale: Scale) -> list[Claim]:
     """Check that line searches keep the rate of the greedy rule."""
     quote = (
-        "Note that the above rate also holds if we choose alpha^k to maximally decrease f, and the "
-        "same rate holds up to a constant if we use a backtracking line search to set alpha^k."
+        r"Note that the above rate also holds if we choose $\alpha^k$ to maximally decrease $f$, "
+        r"and the same rate holds up to a constant if we use a backtracking line search to set "
+        r"$\alpha^k$."
     )
     rates = {"exact": "2 mu_1/L2", "backtracking": "(3/8) 2 mu_1/L2"}
     found = []
@@ -403,7 +411,7 @@ def step_claims(results: Results, scale: Scale) -> list[Claim]:
         measured = [results[part(measure_step, seed=seed, step=step)] for seed in scale.seeds]
         slack = [float(m["fraction"].min() / m["bound"]) for m in measured]
         found.append(
-            Claim(
+            without_horizon(
                 f"theorem-{step}-step",
                 f"The greedy rule with {step} steps keeps the rate"
                 + (" up to the constant 3/8." if step == "backtracking" else "."),
@@ -435,7 +443,7 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
     large = min(small["gs-q"] + small["gs-1"])
     points = f"{POINTS} random points per seed, with ties and variables that cannot change"
     return [
-        Claim(
+        without_horizon(
             "theorem-most-progress",
             "GS-1 guarantees at least the progress of gs-q, which guarantees at least that of "
             "libsvm and of gs-s.",
@@ -450,11 +458,11 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
             f"{sum(ordered)} violations at {POINTS * len(ordered)} points.",
             {"violations": ordered},
         ),
-        Claim(
+        without_horizon(
             "theorem-gs-q-lower-bounds",
             "With only lower bounds, gs-q takes O(n): one pass with the smallest derivative.",
-            "One special case where this can be solved in O(n) given the gradient is if we only "
-            "have lower bounds (or only have upper bounds).",
+            "One special case where this can be solved in $O(n)$ given the gradient is if we only "
+            "have lower bounds (or only have upper bounds)",
             "Section 3.2",
             "theory",
             unless(max(e[0] for e in errors) < 1e-9, "the decreases differ"),
@@ -463,11 +471,11 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
             f"Largest relative difference: {max(e[0] for e in errors):.1g}.",
             {"largest difference": [float(e[0]) for e in errors]},
         ),
-        Claim(
+        without_horizon(
             "theorem-gs-1-linear-time",
             "GS-1 takes O(n) time, by selection instead of sorting.",
-            "We further expect that the GS-1 rule could be implemented in O(n) by using randomized "
-            "algorithms",
+            "We further expect that the GS-1 rule could be implemented in $O(n)$ by using "
+            "randomized algorithms",
             "Section 6",
             "theory",
             unless(max(e[1] for e in errors) < 1e-9, "the decreases differ"),
@@ -477,11 +485,12 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
             f"Largest relative difference: {max(e[1] for e in errors):.1g}.",
             {"largest difference": [float(e[1]) for e in errors]},
         ),
-        Claim(
+        without_horizon(
             "theorem-conformal-pairs",
             "Every step that keeps the sum is the sum of at most n - 1 conformal pair steps.",
-            "every non-zero vector x of S can be realized as the sum x = d_1 + ... + d_s + "
-            "d_{s+1} where d_1, ..., d_s are elementary vectors of S that are conformal to x",
+            r"every non-zero vector $x$ of $S \subseteq \R^n$ can be realized as the sum \[ x = "
+            r"d_1 + \dots + d_{s} + d_{s+1}, \] where $d_1, \dots, d_{s}$ are elementary vectors "
+            r"of $S$ that are conformal to $x$",
             "Appendix D, Lemma D.3",
             "theory",
             except_where(lambda n: n == 0, {"violations": conformal}, by_seed(scale.seeds)),
@@ -491,10 +500,10 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
             f"{sum(conformal)} violations.",
             {"violations": conformal},
         ),
-        Claim(
+        without_horizon(
             "theorem-gs-s-small-progress",
             "gs-s can make arbitrarily small progress where gs-q and gs-1 do not.",
-            "Unfortunately, the per-iteration decrease in f obtained by the GS-s rule can be "
+            "Unfortunately, the per-iteration decrease in $f$ obtained by the GS-s rule can be "
             "arbitrarily small.",
             "Section 3.1",
             "theory",
@@ -506,7 +515,7 @@ def rule_claims(results: Results, scale: Scale) -> list[Claim]:
             f"gs-1 {listed(small['gs-1'])}.",
             {"fractions": small},
         ),
-        Claim(
+        without_horizon(
             "theorem-libsvm-no-guarantee",
             "The rule of LIBSVM can make arbitrarily small progress.",
             "However, similar to the GS-s rule we cannot guarantee non-trivial progress for the "
@@ -547,13 +556,13 @@ def constant_claims(results: Results, scale: Scale) -> list[Claim]:
         gs_1, gs_q = (1 - theory.rate(rule, **known) for rule in ("gs-1", "gs-q"))  # type: ignore[arg-type]
         rates.append(gs_1 / gs_q)
     return [
-        Claim(
+        without_horizon(
             "theorem-proximal-pl",
             "A function g(Ax) with singular A satisfies the proximal-PL inequality, with and "
             "without bounds.",
-            "Functions satisfying these conditions include any strongly-convex function f as well "
-            "as relaxations of strong convexity, such as functions of the form f = g(Ax) for a "
-            "strongly-convex g and a matrix A",
+            "Functions satisfying these conditions include any strongly-convex function $f$ as "
+            "well as relaxations of strong convexity, such as functions of the form $f=g(Ax)$ for "
+            "a strongly-convex $g$ and a matrix $A$",
             "Section 2.2",
             "theory",
             except_where(at_least_one, least, by_seed(scale.seeds)),
@@ -565,11 +574,11 @@ def constant_claims(results: Results, scale: Scale) -> list[Claim]:
             + ".",
             {"smallest ratio": least},
         ),
-        Claim(
+        without_horizon(
             "theorem-mu-1-and-mu-2",
             "mu_2/n <= mu_1 <= mu_2/2 for the proximal-PL constants; the paper has mu_1 <= mu_2.",
-            "if mu_2 is the proximal-PL constant in the 2-norm, then we have mu_2/n <= mu_1 <= "
-            "mu_2",
+            r"if $\mu_2$ is the proximal-PL constant in the $2$-norm, then we have "
+            r"$\frac{\mu_2}{n} \leq \mu_1 \leq \mu_2$",
             "Section 2.2; Appendix C, Lemma C.1",
             "theory",
             unless(inside, "a ratio is outside"),
@@ -579,7 +588,7 @@ def constant_claims(results: Results, scale: Scale) -> list[Claim]:
             f"The ratio is between {quotients.min():.3g} and {quotients.max():.3g}.",
             {"smallest and largest ratio": [float(quotients.min()), float(quotients.max())]},
         ),
-        Claim(
+        without_horizon(
             "theorem-gs-1-rate-and-gs-q-rate",
             "The rate of gs-1 is at least as fast as the rate of gs-q.",
             "This GS-1 convergence rate is at least as fast as the convergence rate for GS-q",
@@ -602,7 +611,7 @@ def update_claims(results: Results, scale: Scale) -> list[Claim]:
     total = [len(m["moved"]) for m in measured]
     counts = results[part(measure_examples)]["counts"]
     return [
-        Claim(
+        without_horizon(
             "theorem-finitely-many-updates",
             "At a nondegenerate optimum, gs-1 changes more than two variables only until the "
             "active set is final.",
@@ -628,7 +637,7 @@ def update_claims(results: Results, scale: Scale) -> list[Claim]:
                 "nondegeneracy": [float(m["margin"]) for m in measured],
             },
         ),
-        Claim(
+        without_horizon(
             "degenerate-optimum-three-updates",
             "At a degenerate optimum, gs-1 can change three variables in every second iteration "
             "for ever: the paper's statement needs nondegeneracy.",

@@ -1,0 +1,442 @@
+"""Verdicts follow the measurements, three are computed again, and sentences are the paper's."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pairstep.experiments import (
+    EXPERIMENTS,
+    bounded,
+    figure1,
+    figure2,
+    peers,
+    support_vectors,
+    theorems,
+    weights,
+)
+from pairstep.experiments.claims import Verdict
+from pairstep.experiments.experiment import Scale
+from pairstep.experiments.parts import run
+
+SEEDS = tuple(range(10))
+SCALE = Scale(n=100, seeds=SEEDS, sizes=(100, 1000, 10_000), rows=100)
+
+RATES = {
+    "random": 1.0, "random-lipschitz": 1.0, "greedy": 1.0, "gs-q-lipschitz": 1.0, "ratio": 1.0,
+    "gs-1-lipschitz": 1.0, "gs-s": 1.0, "gs-q": 1.0, "gs-1": 1.0, weights.DIRECT: 1.0,
+}  # fmt: skip
+WEIGHTED = dict.fromkeys(figure1.WEIGHTED, 3.0)
+GREEDY = WEIGHTED | {"greedy": 3.0}
+
+
+class World:
+    """Measurements made up for a test, in place of `Results`.
+
+    Suboptimality decays at a rate for each rule, and the other numbers are as given.
+    """
+
+    def __init__(
+        self, rates=None, by_seed=1.0, counts=None, moved=2, exact=1.0, slope=1.0, fraction=2.0,
+        found=None, iterations=None, difference=0.0, theory_fails=False,
+    ):  # fmt: skip
+        self.rates = RATES | (rates or {})
+        self.by_seed, self.moved, self.exact, self.slope = by_seed, moved, exact, slope
+        self.counts, self.found = counts or {}, found or {}
+        self.iterations, self.fraction, self.difference = iterations or {}, fraction, difference
+        self.theory_fails = theory_fails
+
+    def __getitem__(self, part):
+        given, name = dict(part.parameters), part.measure.__name__
+        make = getattr(self, f"{part.measure.__module__.rsplit('.', 1)[-1]}_{name}")
+        return make(**given)
+
+    def curve(self, rule, seed, length, slowest):
+        rate = slowest * self.rates[rule] * self.by_seed ** (seed % 2) * (1 + 1e-3 * seed)
+        return np.exp(-rate * np.arange(length + 1))
+
+    def figure1_measure(self, seed, n, columns, rule, timed):
+        return {"suboptimality": self.curve(rule, seed, 20 * n, 0.02)}
+
+    def bounded_measure(self, seed, n, bounds, rule):
+        length = 20 * n
+        early = np.arange(length + 1) < 8 * n  # then all rules have their final active set
+        count = self.counts.get(rule, 50)
+        return {
+            "suboptimality": self.curve(rule, seed, length, 0.02),
+            "interior": np.where(early, count, 10),
+            "not_final": np.where(np.arange(length + 1) < 8 * n * count / 50, count, 0),
+            "moved": np.full(length + 1, self.moved),
+        }
+
+    def weights_measure(self, seed, n, kind, rule):
+        return {"suboptimality": self.curve(rule, seed, 10 * n, 0.02)}
+
+    def weights_against_brute_force(self, seed, n, tries):
+        return {"fast": np.full(tries, self.exact), "brute": np.ones(tries)}
+
+    def scaling_measure(self, seed, n, rule):
+        return {
+            "decrease": np.array(self.exact), "brute_decrease": np.array(1.0),
+            "seconds": np.array(1e-9 * n**self.slope), "brute_seconds": np.array(1e-9 * n**2),
+        }  # fmt: skip
+
+    def support_vectors_measure(self, data, rows, rule, step):
+        found = np.array(self.found.get(rule, 100))
+        return {
+            "found": found, "nearly": found, "seconds": np.array(1.0), "support": np.array(3),
+            "state": np.zeros(5),
+        }  # fmt: skip
+
+    def peers_measure(self, problem, n, seed, method):
+        return {"iterations": np.array(self.iterations.get(method, 100) + seed)}
+
+    def peers_same_steps(self, n, seed):
+        return {"difference": np.array(self.difference)}
+
+    def theorems_measure(self, seed, rule):
+        return {
+            "fraction": np.full(5, self.fraction), "expected": np.full(5, self.fraction),
+            "bound": np.array(1.0), "sharp": np.array(1.0),
+        }  # fmt: skip
+
+    def theorems_measure_step(self, seed, step):
+        return {"fraction": np.full(5, self.fraction), "bound": np.array(1.0)}
+
+    def theorems_measure_rules(self, seed):
+        decreases = np.array(
+            [[1.0, 2.0, 3.0, 4.0]] if self.theory_fails else [[4.0, 3.0, 2.0, 1.0]]
+        )
+        errors = np.full((1, 2), 0.1 if self.theory_fails else 0.0)
+        conformal = np.array([not self.theory_fails])
+        return {"decreases": decreases, "errors": errors, "conformal": conformal}
+
+    def theorems_measure_constants(self, seed):
+        ratio, quotients = (0.5, [0.1, 0.9]) if self.theory_fails else (2.0, [0.2, 0.5])
+        found = {"free": np.full(2, ratio), "bounds": np.full(2, ratio)}
+        return found | {f"{name}_quotient": np.array(quotients) for name in found}
+
+    def theorems_measure_updates(self, seed):
+        last = 3 if self.theory_fails else 2
+        return {
+            "moved": np.array([3, 2, 2, last]), "wrong": np.arange(4) < 1, "margin": np.array(0.1)
+        }  # fmt: skip
+
+    def theorems_measure_examples(self):
+        small = np.full(len(theorems.EPSILONS), 0.5) if self.theory_fails else theorems.EPSILONS
+        large = np.full(len(theorems.EPSILONS), 0.5)
+        counts = [2, 2] if self.theory_fails else [3, 2]
+        return {
+            "fractions": np.column_stack([large, large, small, small]),
+            "counts": np.array(counts * (theorems.CYCLE // 2)),
+        }
+
+
+SAME = World()
+LAST_IS_GS_Q = World(counts={"gs-q": 80})
+FIRST_IS_GS_1 = World(counts={"gs-1": 20})
+FIRST_IS_SLOW = World(found={"gs-1": 200})
+TOO_SLOW = World(fraction=0.5)
+THEORY_FAILS = World(theory_fails=True)
+
+# For every claim, measurements for which it holds, and for which it fails, at every horizon.
+WORLDS = {
+    "greedy-beats-random": (World(GREEDY), SAME),
+    "li-changes-little": (SAME, World(WEIGHTED)),
+    "li-helps-gs-q-lipschitz": (World(WEIGHTED), SAME),
+    "li-helps-gs-1-lipschitz": (World(WEIGHTED), SAME),
+    "li-helps-ratio": (World(WEIGHTED), SAME),
+    "li-random": (SAME, World({"random-lipschitz": 3.0})),
+    "ratio-is-close": (SAME, World({"ratio": 3.0})),
+    "seeds-are-similar": (SAME, World(by_seed=5.0)),
+    "gs-s-is-slowest": (World({"gs-q": 2.0, "gs-1": 2.0}), SAME),
+    "gs-q-identifies-active-set-last": (LAST_IS_GS_Q, SAME),
+    "gs-1-identifies-active-set-first": (FIRST_IS_GS_1, SAME),
+    "gs-1-updates-two": (SAME, World(moved=3)),
+    "gs-1-updates-three-or-fewer": (SAME, World(moved=4)),
+    "gs-1-rarely-updates-four-or-five": (SAME, World(moved=4)),
+    "most-gs-1-updates-are-of-two-or-three": (SAME, World(moved=4)),
+    "small-advantage-in-objective": (World({"gs-q": 1.2, "gs-1": 1.2}), SAME),
+    "gs-s-and-gs-1-reach-bounds-sooner": (LAST_IS_GS_Q, SAME),
+    "exact-rules-are-exact": (SAME, World(exact=0.9)),
+    "exact-rules-are-linear": (SAME, World(slope=2.0)),
+    "gs-1-identifies-support-vectors-theory": (World(found={"gs-1": 50}), FIRST_IS_SLOW),
+    "gs-1-identifies-support-vectors-exact": (World(found={"gs-1": 50}), FIRST_IS_SLOW),
+    "simplex-gs-s-is-slowest": (World({"gs-q": 2.0, "gs-1": 2.0}), SAME),
+    "simplex-gs-1-identifies-active-set-first": (FIRST_IS_GS_1, SAME),
+    "simplex-gs-1-updates-two": (SAME, World(moved=3)),
+    "weights-fast-rule-is-exact": (SAME, World(exact=0.9)),
+    "weights-greedy-beats-random": (World({"greedy": 3.0}), SAME),
+    "weights-norm-matters": (World({weights.DIRECT: 3.0}), SAME),
+    "pairwise-frank-wolfe-is-gs-s": (SAME, World(difference=0.1)),
+    "conjugate-smo-is-faster": (World(iterations={peers.CONJUGATE: 50}), SAME),
+    "quadratic-corrections-need-fewest-iterations": (
+        World(iterations={peers.CORRECTED: 50}), SAME,
+    ),
+    "theorem-greedy": (SAME, TOO_SLOW),
+    "theorem-random": (SAME, TOO_SLOW),
+    "theorem-gs-q": (SAME, TOO_SLOW),
+    "theorem-gs-1": (SAME, TOO_SLOW),
+    "theorem-gs-1-lipschitz": (SAME, TOO_SLOW),
+    "theorem-exact-step": (SAME, TOO_SLOW),
+    "theorem-backtracking-step": (SAME, TOO_SLOW),
+    "random-bound-is-loose": (SAME, TOO_SLOW),
+    "theorem-most-progress": (SAME, THEORY_FAILS),
+    "theorem-gs-q-lower-bounds": (SAME, THEORY_FAILS),
+    "theorem-gs-1-linear-time": (SAME, THEORY_FAILS),
+    "theorem-conformal-pairs": (SAME, THEORY_FAILS),
+    "theorem-gs-s-small-progress": (SAME, THEORY_FAILS),
+    "theorem-libsvm-no-guarantee": (SAME, THEORY_FAILS),
+    "theorem-proximal-pl": (SAME, THEORY_FAILS),
+    "theorem-mu-1-and-mu-2": (SAME, THEORY_FAILS),
+    "theorem-finitely-many-updates": (SAME, THEORY_FAILS),
+    "degenerate-optimum-three-updates": (SAME, THEORY_FAILS),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def data_are_there(monkeypatch):
+    monkeypatch.setattr(support_vectors, "data_file", Path)
+
+
+def claims_of(world, experiment):
+    return {c.name: c for c in experiment.claims(world, SCALE)}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_verdict_follows_its_measurements(name):
+    """A verdict that was written down instead of computed would be the same in both worlds."""
+    true, false = WORLDS[name]
+    (experiment,) = [e for e in EXPERIMENTS.values() if name in claims_of(SAME, e)]
+    held, failed = claims_of(true, experiment)[name], claims_of(false, experiment)[name]
+    assert held.verdict == Verdict.HOLDS, held.horizons
+    assert failed.verdict == Verdict.FAILS, failed.horizons
+
+
+def test_every_claim_is_tested():
+    names = [c.name for e in EXPERIMENTS.values() for c in e.claims(SAME, SCALE)]
+    assert len(set(names)) == len(names)
+    # This one compares constants of given problems, without a measurement.
+    assert set(names) - {"theorem-gs-1-rate-and-gs-q-rate"} == set(WORLDS)
+
+
+def test_every_claim_has_a_reading_and_horizons():
+    for experiment in EXPERIMENTS.values():
+        for claim in experiment.claims(SAME, SCALE):
+            record = claim.record()
+            assert record["reading"]
+            assert record["horizons"]
+            assert record["figure"] in EXPERIMENTS
+            assert bool(record["sentence"]) == bool(record["source"]) == (claim.kind != "beyond")
+            for horizon in record["horizons"]:
+                assert set(horizon) == {"iterations", "value", "interval", "holds"}
+            with_horizon = claim.horizons[0].iterations is not None
+            assert all((h.interval is not None) == with_horizon for h in claim.horizons)
+
+
+def paper():
+    """Return the path of the paper's source, which is not part of the repository."""
+    checkout = Path(__file__).parents[2]
+    return Path(os.environ.get("PAIRSTEP_PAPER", checkout.parent / "shared" / "paper.tex"))
+
+
+@pytest.mark.skipif(not paper().exists(), reason="set PAIRSTEP_PAPER to the paper's LaTeX source")
+def test_every_sentence_is_the_papers():
+    source = " ".join(paper().read_text().split())
+    claims = [c for e in EXPERIMENTS.values() for c in e.claims(SAME, SCALE) if c.sentence]
+    assert len(claims) > 10
+    for claim in claims:
+        assert " ".join(claim.sentence.split()) in source, claim.name
+
+
+# ---- Three verdicts from a separate implementation: data, rules, loop and statistics ----
+
+N = 40  # brute force over all pairs is fast enough
+
+
+def draw_problem(seed, scaled):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((N, N))
+    if scaled:
+        A *= rng.standard_normal(N)
+    b = A @ rng.standard_normal(N) + rng.standard_normal(N)
+    return A.T @ A, -A.T @ b
+
+
+def free_pair(kind, g, L):
+    """Return the step of a rule without bounds, of the paper's length."""
+    if kind == "greedy":
+        i, j = np.argmax(g), np.argmin(g)
+    else:
+        gains = np.subtract.outer(g, g) / np.sqrt(np.add.outer(L, L))
+        i, j = np.unravel_index(np.argmax(gains), gains.shape)
+    d = np.zeros(N)
+    d[j] = (g[i] - g[j]) / (L[i] + L[j])
+    d[i] = -d[j]
+    return d
+
+
+def boxed_step(kind, g, x, L2):
+    """Return the step of a rule with the bounds -1 and 1."""
+    if kind == "gs-1":
+        return algorithm_1(x, g, 2 / L2)
+    down, up = x + 1, 1 - x
+    if kind == "gs-s":
+        i, j = np.argmax(np.where(down > 0, g, -np.inf)), np.argmin(np.where(up > 0, g, np.inf))
+    else:
+        gap = np.maximum(np.subtract.outer(g, g), 0)
+        amount = np.minimum(gap / (2 * L2), np.minimum.outer(down, up))
+        i, j = np.unravel_index(np.argmax(amount * gap - L2 * amount**2), (N, N))
+    d = np.zeros(N)
+    d[j] = min((g[i] - g[j]) / (2 * L2), down[i], up[j])
+    d[i] = -d[j]
+    return d
+
+
+def algorithm_1(x, g, alpha):
+    """Return the step of GS-1 by the paper's Algorithm 1, with the bounds -1 and 1."""
+    order = np.argsort(-g, kind="stable")
+    x, g = (np.concatenate([[0.0], v[order], [0.0]]) for v in (x, g))
+    l, u = (np.concatenate([[0.0], np.full(N, bound), [0.0]]) for bound in (-1.0, 1.0))
+    i, j, d = 1, N, np.zeros(N + 2)
+    omega = kappa = 0.0
+    while True:
+        delta = alpha / 4 * (g[i] - g[j])
+        if delta < omega and delta < kappa:
+            d[i if omega < kappa else j] = omega - kappa
+            break
+        if delta < omega or delta < kappa:
+            d[j if delta < omega else i] = omega - kappa
+            break
+        short, over = l[i] - (x[i] + omega - delta), x[j] - kappa + delta - u[j]
+        if short <= 0 and over <= 0:
+            d[i], d[j] = omega - delta, delta - kappa
+            break
+        if short > 0 and (over <= 0 or short > over):
+            d[i] = l[i] - x[i]
+            omega += x[i] - l[i]
+            i += 1
+        else:
+            d[j] = u[j] - x[j]
+            kappa += u[j] - x[j]
+            j -= 1
+    result = np.zeros(N)
+    result[order] = d[1:-1]
+    return result
+
+
+def descend(H, c, step, iterations):
+    """Return the objective and the number of changed variables of every iteration."""
+    x, values, changed = np.zeros(N), [0.0], []
+    g = c.copy()
+    for _ in range(iterations):
+        d = step(g, x)
+        x = x + d
+        x = np.where(np.abs(np.abs(x) - 1) < 1e-13, np.sign(x), x)  # exactly at a bound
+        g = H @ x + c
+        values.append(float(x @ (g + c)) / 2)
+        changed.append(int(np.count_nonzero(d)))
+    return np.array(values), np.array(changed)
+
+
+def speed_at(of, over, iterations):
+    """Return the ratio of the iterations to the level of the slower one."""
+    if iterations is None:
+        level = 1e-9 * of[0]
+    else:
+        level = max(of[: iterations + 1].min(), over[: iterations + 1].min(), 1e-12 * of[0])
+    return np.argmax(over <= level) / np.argmax(of <= level)
+
+
+def interval_of(values):
+    return scipy.stats.t.interval(0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values))
+
+
+def verdict_of(low, high, threshold):
+    return True if low > threshold else False if high <= threshold else None
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Return the claims of figures 1 and 2 at n = N, by name."""
+    scale = Scale(n=N, seeds=SEEDS)
+    parts = [
+        *(figure1.part_of(scale, kind, seed, rule)
+          for kind in (figure1.AS_IS, figure1.SCALED) for seed in SEEDS for rule in figure1.RULES),
+        *bounded.parts(scale, bounded.BOX),
+    ]  # fmt: skip
+    results = run(parts, tmp_path_factory.mktemp("parts"))
+    found = [*figure1.claims(results, scale), *figure2.claims(results, scale)]
+    return {c.name: c for c in found}
+
+
+def test_li_helps_gs_q_computed_again(measured):
+    logs = {K: [] for K in (N, 2 * N, 20 * N)}
+    for seed in SEEDS:
+        H, c = draw_problem(seed, scaled=True)
+        system = np.block([[H, np.ones((N, 1))], [np.ones(N), np.zeros(1)]])
+        best = np.linalg.solve(system, np.append(-c, 0.0))[:N]
+        optimum = float(best @ (H @ best / 2 + c))
+        L = H.diagonal()
+        curves = [
+            descend(H, c, lambda g, x, kind=kind, L=L: free_pair(kind, g, L), 20 * N)[0] - optimum
+            for kind in ("gs-q-lipschitz", "greedy")
+        ]
+        for K, found in logs.items():
+            found.append(np.log(speed_at(*curves, K)))
+    for horizon, (K, found) in zip(
+        measured["li-helps-gs-q-lipschitz"].horizons, logs.items(), strict=True
+    ):
+        low, high = np.exp(interval_of(found))
+        assert horizon.iterations == K
+        assert horizon.value == pytest.approx(np.exp(np.mean(found)), rel=1e-3)
+        assert horizon.interval == pytest.approx((low, high), rel=1e-3)
+        assert horizon.holds is verdict_of(low, high, 1.01)
+
+
+@pytest.fixture(scope="module")
+def in_the_box():
+    """Return, for each seed, the curves of the three rules and the variables that gs-1 changes."""
+    runs = []
+    for seed in SEEDS:
+        H, c = draw_problem(seed, scaled=False)
+        curvature = H.diagonal()[:, None] + H.diagonal() - 2 * H
+        L2 = curvature.max() / 2
+        found = {
+            kind: descend(H, c, lambda g, x, kind=kind, L2=L2: boxed_step(kind, g, x, L2), 100 * N)
+            for kind in ("gs-s", "gs-q", "gs-1")
+        }
+        optimum = min(values.min() for values, _ in found.values())
+        runs.append({kind: (values - optimum, moved) for kind, (values, moved) in found.items()})
+    return runs
+
+
+HORIZONS = (N, 2 * N, 20 * N, None)
+
+
+def test_gs_s_is_slowest_computed_again(measured, in_the_box):
+    for horizon, K in zip(measured["gs-s-is-slowest"].horizons, HORIZONS, strict=True):
+        intervals = {}
+        for rule in ("gs-q", "gs-1"):
+            logs = [np.log(speed_at(run[rule][0], run["gs-s"][0], K)) for run in in_the_box]
+            intervals[rule] = np.exp(np.mean(logs)), *np.exp(interval_of(logs))
+        value, low, high = min(intervals.values(), key=lambda each: each[1])
+        verdicts = {verdict_of(*each[1:], 1.01) for each in intervals.values()}
+        assert horizon.value == pytest.approx(value, rel=2e-3)
+        assert horizon.interval == pytest.approx((low, high), rel=5e-3)
+        assert horizon.holds is (False if False in verdicts else None if None in verdicts else True)
+
+
+def test_gs_1_updates_two_computed_again(measured, in_the_box):
+    for horizon, K in zip(measured["gs-1-updates-two"].horizons, HORIZONS, strict=True):
+        shares = []
+        for run_of_seed in in_the_box:
+            curve, moved = run_of_seed["gs-1"]
+            last = K or int(np.argmax(curve <= 1e-9 * curve[0]))
+            shares.append(np.mean(moved[:last] == 2))
+        low, high = interval_of(shares)
+        assert horizon.value == pytest.approx(np.mean(shares), abs=2e-3)
+        assert horizon.interval == pytest.approx((low, high), abs=5e-3)
+        assert horizon.holds is verdict_of(low, high, 0.85)
