@@ -103,12 +103,14 @@ test-oldest: $(VENV)-oldest/.installed
 test-sanitize: $(VENV)-sanitize/.installed
 	LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	$(VENV)-sanitize/bin/python -m pytest -m "not slow and not unsanitized" -p no:cacheprovider --capture=sys
+	$(VENV)-sanitize/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not unsanitized" \
+	  -p no:cacheprovider --capture=sys
 
 test-threads: $(VENV)-threads/.installed
 	LD_PRELOAD="$(call runtime,libtsan.so)" \
 	TSAN_OPTIONS=suppressions=tests/tsan.supp \
-	$(VENV)-threads/bin/python -m pytest -p no:cacheprovider --capture=sys tests/test_races.py
+	$(VENV)-threads/bin/python -m pytest -m "not slow and not unsanitized" -p no:cacheprovider \
+	  --capture=sys tests/test_races.py tests/cpp/core/test_thread_pool.py tests/svm/test_search.py
 
 # The runtime of a sanitizer must be loaded before Python starts.
 runtime = $(shell $(CXX) -print-file-name=$(1))
