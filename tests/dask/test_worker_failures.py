@@ -100,6 +100,27 @@ def test_killed_workers_are_replaced(monkeypatch, restarting_client, expected, n
     check(model, expected)
 
 
+def test_a_worker_that_dies_before_it_is_connected_is_replaced(
+    monkeypatch, restarting_client, expected
+):
+    start, killed = Partitions._start, []
+
+    def late(partitions, connections):
+        if not killed:
+            killed.extend(processes_of(restarting_client, connections[0].worker))
+            os.kill(killed[0], signal.SIGKILL)
+            while partitions.connections[0].worker in restarting_client.ncores():
+                time.sleep(0.01)
+        return start(partitions, connections)
+
+    monkeypatch.setattr(Partitions, "_start", late)
+    with dask.config.set({"pairstep.timeout": "3s"}):
+        model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
+    assert killed
+    assert model.traffic_.recoveries == 1
+    check(model, expected)
+
+
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
     monkeypatch.setattr("pairstep.dask.cluster.RESTART_GRACE", 1.0)  # dask does not restart it

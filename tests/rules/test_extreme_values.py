@@ -160,6 +160,24 @@ def test_the_best_pair_in_exact_arithmetic(form, case, rule):
     assert error <= Fraction(1e-12) * amount + Fraction(TINY), f"{rule}: {step} for {case!r}"
 
 
+@both_forms
+@pytest.mark.parametrize("rule", GUIDED)
+def test_the_largest_gap_is_used_if_all_gains_underflow(form, rule):
+    """In units of the largest gap and amount, variable 0 cannot move and variable 2 gains 0."""
+    case = Case(
+        gradient=np.array([1e300, 0.0, 1e-320]),
+        x=np.zeros(3),
+        lower=np.array([-1e-300, 0.0, -1.0]),
+        upper=np.array([0.0, 1.0, 0.0]),
+        alpha=1.0,
+        lipschitz=np.ones(3),
+    )
+    step = ask(form, rule, case)
+    found = dict(zip(step.indices.tolist(), step.delta.tolist(), strict=True))
+    assert found == {0: -1e-300, 1: 1e-300}
+    assert step.decrease == pytest.approx(1.0)
+
+
 def exact_duality_gap(case, rule, step):
     """`oracles.duality_gap` in fractions: (gap, decrease) of the model in the rule's 1-norm."""
     n = case.n
