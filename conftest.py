@@ -21,7 +21,7 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
-# Code that builds the site or starts clusters has no doctests, and may import what is not installed.
+# Code that builds the site or starts clusters has no doctests, and imports optional packages.
 collect_ignore_glob = ["docs/*.py", "docs/*/*.py", "tests/clusters.py"]
 PEERS = (
     "cupy",

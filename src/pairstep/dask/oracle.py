@@ -151,7 +151,7 @@ class ClusterOracle:
         # Errors of kernel values are nearly independent, so their squares add up.
         z = self.dual.z[self.changed]
         noise = self.usual_rounding * math.sqrt(float((z * z).sum()))
-        return *self.found, 1.0, max(noise, noise_of(z, self.largest))
+        return *self.found, 1.0, max(noise, noise_of(float(np.abs(z).sum()), self.largest))
 
     def fill_block(self, members: Indices, out: Array) -> None:
         """Compute the block here; the rows of its members came with the candidates."""

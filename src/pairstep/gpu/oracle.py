@@ -32,6 +32,9 @@ class KernelOracle:
         self.rounding = gram.rounding(points)
         self.largest = gram.largest(points)
         self.block_size = 0  # variables in the last working set
+        # The sum of |z|, updated with every step: a pass over all of z in every round would take
+        # longer than the selection of candidates on the GPU.
+        self.total = float(np.abs(dual.z).sum())
         xp = self.device.xp
         self.linear = xp.asarray(dual.linear)
         self.derivatives = Derivatives(
@@ -46,7 +49,7 @@ class KernelOracle:
         found = self.device.outliers(self.derivatives, count, with_free)
         if found is None:
             found = self._by_sorting(count, with_free)
-        return *found, 1.0, noise_of(self.dual.z, self.largest)
+        return *found, 1.0, noise_of(self.total, self.largest)
 
     def _by_sorting(self, count: int, with_free: bool) -> tuple[Indices, Array]:
         xp = self.device.xp
@@ -85,7 +88,9 @@ class KernelOracle:
     def update_gradient(self, moved: Indices, delta: Array) -> None:
         """Update the gradient after these variables have changed by `delta`."""
         xp = self.device.xp
-        self.derivatives.x[xp.asarray(moved)] = xp.asarray(self.dual.z[moved])
+        z = self.dual.z[moved]
+        self.total += float((np.abs(z) - np.abs(z - delta)).sum())
+        self.derivatives.x[xp.asarray(moved)] = xp.asarray(z)
         self._add(moved, delta, self.points, self.derivatives.gradient)
 
     def recompute_gradient(self) -> None:
@@ -99,6 +104,7 @@ class KernelOracle:
         xp, gradient = self.device.xp, self.derivatives.gradient
         support = np.flatnonzero(self.dual.z)
         weights = self.dual.z[support]
+        self.total = float(np.abs(weights).sum())
         exact = xp.zeros(len(gradient), bool)
         error = 0.0
         margin = max(

@@ -536,9 +536,12 @@ def largest_value(kernel: Kernel, square: float) -> float:
     return 1.0
 
 
-def noise_of(z: Array, largest: float) -> float:
-    """Return the rounding error of a gradient in float64; kernel values are at most `largest`."""
-    return float(np.finfo(np.float64).eps * largest * np.abs(z).sum())
+def noise_of(total: float, largest: float) -> float:
+    """Return the rounding error of a gradient in float64.
+
+    `total` is the sum of the absolute values of z, and kernel values are at most `largest`.
+    """
+    return float(np.finfo(np.float64).eps * largest * total)
 
 
 def _weight(duals: Sequence[Dual]) -> float:
