@@ -178,6 +178,7 @@ def test_sentences_of_the_paper_are_shown_without_latex():
     assert report.from_latex(r"\[ f(x^*) \leq \left(1- \frac{2\mu_1}{L_2}\right)^k") == (
         "f(x*) ≤ (1- 2 mu_1/L2)^k"
     )
+    assert report.from_latex(r"$S \subseteq \R^n$: $d_1 + \dots$") == "S ⊆ R^n: d_1 + …"
 
 
 def test_iterations_to_levels():

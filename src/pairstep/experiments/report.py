@@ -38,6 +38,9 @@ ROWS = {
 }
 # LaTeX commands in quoted sentences, and how they are written.
 SYMBOLS = (
+    ("subseteq", "⊆"),
+    ("dots", "…"),
+    ("R^", "R^"),
     ("leq", "≤"),
     ("mu", " mu"),
     ("alpha", "alpha"),
