@@ -17,9 +17,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser
+
+# No test asserts a duration: the first example of a test may import a library.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 # Code that builds the site or starts clusters has no doctests, and imports optional packages.
 collect_ignore_glob = ["docs/*.py", "docs/*/*.py", "tests/clusters.py"]
