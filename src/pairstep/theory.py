@@ -885,7 +885,7 @@ def small_progress_example(n: int, epsilon: float) -> tuple[Quadratic, SumBox, A
 
 
 def three_updates_example(epsilon: float = 0.1) -> tuple[Quadratic, SumBox, Array]:
-    """Return a problem on which GS-1 changes three variables in every second iteration, for ever.
+    """Return a problem on which GS-1 changes three variables in every second iteration, forever.
 
     Section 3.3 of the paper says that GS-1 changes more than two variables only finitely often.
     That holds if the limit is nondegenerate: no variable at a bound there has a derivative equal to

@@ -251,7 +251,7 @@ def measure_updates(seed: int) -> Measured:
 
 
 def measure_examples() -> Measured:
-    """Run the examples: small progress of GS-s and libsvm, and three updates for ever."""
+    """Run the examples: small progress of GS-s and libsvm, and three updates forever."""
     fractions = []
     for epsilon in EPSILONS:
         f, box, x0 = theory.small_progress_example(4, min(epsilon, 0.25))
@@ -639,7 +639,7 @@ def update_claims(results: Results, scale: Scale) -> list[Claim]:
         without_horizon(
             "degenerate-optimum-three-updates",
             "At a degenerate optimum, gs-1 can change three variables in every second iteration "
-            "for ever: the paper's statement needs nondegeneracy.",
+            "forever: the paper's statement needs nondegeneracy.",
             "",
             "",
             "theory",
