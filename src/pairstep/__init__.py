@@ -20,7 +20,16 @@ from .objectives import (
 )
 from .result import BatchResult, History, Progress, Result, Status
 from .rules import Step, propose
-from .solve import Frontier, efficient_frontier, from_qp, minimize, path, simplex_lstsq, solve_qp
+from .solve import (
+    Frontier,
+    efficient_frontier,
+    from_qp,
+    minimize,
+    path,
+    simplex_lstsq,
+    solve_qp,
+    solve_qps,
+)
 
 if TYPE_CHECKING:
     from .kernel_mean_matching import KernelMeanMatching
@@ -58,6 +67,7 @@ __all__ = [
     "propose",
     "simplex_lstsq",
     "solve_qp",
+    "solve_qps",
 ]
 
 # Loaded on first use: scikit-learn is optional, and importing it takes longer than all the rest.

@@ -307,7 +307,31 @@ def small_start(
 def small(
     Q: object, c: object, total: object, lower: object, upper: object, tol: object
 ) -> tuple[Array, Array, float, int, float, float, float, float] | Literal[False] | None: ...
+def small_batch(
+    hessian: Array,
+    linear: Array,
+    total: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    count: int,
+    tol: float,
+    seconds: float,
+    threads: int,
+) -> tuple[Array, Array, Array, Indices, Array, Array, Array, Array, NDArray[np.uint8]]: ...
+def kkt_systems(
+    hessian: Array,
+    constraints: Array,
+    diagonal: Array,
+    free: NDArray[np.uint8],
+    r: Array,
+    s: Array,
+    *,
+    threads: int,
+) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 
+NOT_REACHED: int
+DECLINED: int
 MAX_FEW_COLUMNS: int
 UNSOLVED: int
 INVALID: int

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import show
 from ._validation import Array
 from .kept import kept
 from .labels import Axis, labeled
+
+if TYPE_CHECKING:
+    from .solve.derivatives import Derivatives, Kind
 
 
 class Status(StrEnum):
@@ -156,6 +159,9 @@ class Result:
     pull, bounds, l1_terms
         The data from which `bound_multipliers` is computed, besides the gradient: the multiplier of
         the sum times the coefficient of each variable, the bounds, and the L1 terms.
+    problem : tuple or None
+        The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
+        memory as long as the result does. It is not pickled.
 
     Examples
     --------
@@ -189,6 +195,7 @@ class Result:
     l1_terms: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
+    problem: tuple[Any, ...] | None = None
 
     @property
     def success(self) -> bool:
@@ -224,6 +231,72 @@ class Result:
         at_lower = np.where(self.x == lower, np.maximum(right, 0.0), 0.0)
         return at_lower + np.where(self.x == upper, np.minimum(left, 0.0), 0.0)
 
+    def vjp(self, v: ArrayLike, *, derivative: Kind = "one-sided") -> Derivatives:
+        """Return the derivatives of a loss with respect to the arguments of the problem.
+
+        Parameters
+        ----------
+        v : array_like of shape (n,)
+            The derivative of the loss with respect to x.
+        derivative : {"one-sided", "smoothed"}
+            What to do at a bound. "one-sided": variables at a bound move with it and do not leave
+            it. That is the derivative, unless the multiplier of the bound is 0; then it is the
+            derivative in the directions that keep the variable at its bound. "smoothed": bounds act
+            as logarithmic barriers do, over a distance of a thousandth of the largest variable, so
+            that the derivatives change continuously where a variable reaches or leaves its bound.
+
+        Returns
+        -------
+        Derivatives
+            A mapping from the name of an argument to the derivative with respect to it, such as
+            ``"c"``, ``"Q"``, ``"total"``, ``"lower"``, ``"upper"``, ``"l1"``, ``"center"``; ``"F"``
+            and ``"D"`` of a factor model; ``"A"``, ``"b"`` and ``"ridge"`` of least squares. For
+            other objectives, ``"c"`` is a linear term that could be added. The derivative with
+            respect to a range is that of the end that is reached. Each is computed when it is read.
+            Its attribute `degenerate` says whether the derivative is only one-sided.
+
+        Examples
+        --------
+        >>> import numpy as np, pairstep
+        >>> result = pairstep.solve_qp(np.diag([1.0, 1.0, 1.0]), c=[0.0, 0.0, 5.0])
+        >>> result.x
+        array([0.5, 0.5, 0. ])
+        >>> derivatives = result.vjp([1.0, 0.0, 0.0])  # of x[0]
+        >>> derivatives["c"], derivatives["total"]
+        (array([-0.5,  0.5,  0. ]), 0.5)
+        """
+        from .solve.result_derivatives import vjp
+
+        return vjp(self, v, derivative)
+
+    def jvp(self, *, derivative: Kind = "one-sided", **changes: ArrayLike) -> Array:
+        """Return the derivative of x along changes of the arguments.
+
+        Parameters
+        ----------
+        derivative : {"one-sided", "smoothed"}
+            As in `vjp`.
+        **changes
+            Changes of arguments, by their names in `vjp`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The derivative of ``x(arguments + t * changes)`` with respect to t, at t = 0.
+
+        Examples
+        --------
+        >>> import numpy as np, pairstep
+        >>> pairstep.solve_qp(np.diag([1.0, 3.0])).jvp(total=1.0)
+        array([0.75, 0.25])
+        """
+        from .solve.result_derivatives import jvp
+
+        return jvp(self, changes, derivative)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "problem": None}
+
     def plot(self) -> list[Any]:
         """Plot the largest weights and, if there is a history, the convergence.
 
@@ -243,12 +316,13 @@ class Result:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchResult:
-    """The results of a batch; entry or row k belongs to the k-th right-hand side.
+    """The results of a batch; entry or row k belongs to problem (or right-hand side) k.
 
     Attributes
     ----------
     x : ndarray of shape (count, n)
-        One solution per row; NaN if the right-hand side was invalid.
+        One solution per row; NaN if the problem was invalid. A list of arrays if the problems have
+        different numbers of variables.
     weights : pandas.DataFrame, polars.DataFrame or ndarray
         The solutions with labels, if A or the bounds had labels: one row per right-hand side, one
         column per variable.
@@ -263,10 +337,18 @@ class BatchResult:
     setup_time, solve_time : float
         Seconds, for all solves together.
     variables, items : Axis
-        The labels of the variables, and of the right-hand sides.
+        The labels of the variables, and of the problems.
+    errors : dict
+        What is wrong with each problem whose status is "invalid", by its number (`solve_qps`).
+    gradient : ndarray of shape (count, n)
+        The gradients at x (`solve_qps`).
+    sum_multiplier, tolerance : ndarray of shape (count,)
+        As in `Result` (`solve_qps`).
+    problems
+        The problems, for `vjp` and `jvp`; not pickled.
     """
 
-    x: Array
+    x: Any
     fun: Array
     status: NDArray[np.str_]
     n_iter: NDArray[np.int64]
@@ -276,6 +358,11 @@ class BatchResult:
     solve_time: float
     variables: Axis = field(default_factory=Axis)
     items: Axis = field(default_factory=Axis)
+    errors: dict[int, str] = field(default_factory=dict)
+    gradient: Any = None
+    sum_multiplier: Any = None
+    tolerance: Any = None
+    problems: Any = None
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -292,7 +379,60 @@ class BatchResult:
         """The solutions with their labels."""
         return labeled(self.x, self.variables, self.items)
 
+    def vjp(self, v: ArrayLike, *, derivative: Kind = "one-sided") -> Derivatives:
+        """Return the derivatives of a loss with respect to the arguments of `solve_qps`.
+
+        Parameters
+        ----------
+        v : array_like of shape (count, n)
+            The derivative of the loss with respect to x.
+        derivative : {"one-sided", "smoothed"}
+            As in `Result.vjp`.
+
+        Returns
+        -------
+        Derivatives
+            A mapping, as in `Result.vjp`, with ``"Q"``, ``"c"``, ``"total"``, ``"lower"`` and
+            ``"upper"``. A derivative has an item per problem if the argument has; if all problems
+            share the argument, it is the sum over the problems.
+
+        Examples
+        --------
+        >>> import numpy as np, pairstep
+        >>> batch = pairstep.solve_qps(np.eye(2), [[0.0, 0.0], [0.0, 0.5]])
+        >>> batch.vjp([[1.0, 0.0], [1.0, 0.0]])["c"]
+        array([[-0.5,  0.5],
+               [-0.5,  0.5]])
+        """
+        from .solve.result_derivatives import batch_vjp
+
+        return batch_vjp(self, v, derivative)
+
+    def jvp(self, *, derivative: Kind = "one-sided", **changes: ArrayLike) -> Array:
+        """Return the derivatives of the solutions along changes of the arguments.
+
+        Parameters
+        ----------
+        derivative : {"one-sided", "smoothed"}
+            As in `Result.vjp`.
+        **changes
+            Changes of Q, c, total, lower or upper.
+
+        Returns
+        -------
+        ndarray of shape (count, n)
+            The derivative of each solution.
+        """
+        from .solve.result_derivatives import batch_jvp
+
+        return batch_jvp(self, changes, derivative)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "problems": None}
+
     def __repr__(self) -> str:
-        count, n = self.x.shape
+        count = len(self.x)
+        sizes = sorted({len(x) for x in self.x}) if isinstance(self.x, list) else self.x.shape[1:]
+        n = " to ".join(str(size) for size in (sizes if len(sizes) < 2 else (sizes[0], sizes[-1])))
         title = f"BatchResult: {count} problems of {n} variables"
         return show.table(title, show.rows_of_batch(self))

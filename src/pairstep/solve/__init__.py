@@ -6,6 +6,7 @@ from .frontier import Frontier, efficient_frontier
 from .minimize import minimize
 from .path import path
 from .qp import simplex_lstsq, solve_qp
+from .qps import solve_qps
 
 __all__ = [
     "Frontier",
@@ -16,4 +17,5 @@ __all__ = [
     "simplex_lstsq",
     "solve_batch",
     "solve_qp",
+    "solve_qps",
 ]

@@ -218,7 +218,7 @@ def solve_general(objective: Objective, constraint: SumBox, options: Options) ->
         verbose=options.verbose,
     )
     setup_time = time.perf_counter() - began
-    result = _solved(objective, task, solver.run, setup_time, variables)
+    result = _solved(objective, constraint, task, solver.run, setup_time, variables)
     if task.logs:
         log.write(f"{result.status} after {task.elapsed:.3g} s: {result.message}", options.verbose)
     return result
@@ -226,6 +226,7 @@ def solve_general(objective: Objective, constraint: SumBox, options: Options) ->
 
 def _solved(
     objective: Objective,
+    constraint: SumBox,
     task: Task,
     run: Callable[[Task], Outcome],
     setup_time: float,
@@ -233,18 +234,23 @@ def _solved(
 ) -> Result:
     """Run a solver and report; a time limit may interrupt a gradient computed in Python."""
     if task.objective.is_quadratic:
-        return _report(objective, task, run(task), setup_time, variables)
+        return _report(objective, constraint, task, run(task), setup_time, variables)
     before = deadline.begin(task.began + task.time_limit)
     try:
-        return _report(objective, task, run(task), setup_time, variables)
+        return _report(objective, constraint, task, run(task), setup_time, variables)
     except deadline.OutOfTime:
-        return _report(objective, task, task.out_of_time(), setup_time, variables)
+        return _report(objective, constraint, task, task.out_of_time(), setup_time, variables)
     finally:
         deadline.end(before)
 
 
 def _report(
-    objective: Objective, task: Task, outcome: Outcome, setup_time: float, variables: Axis
+    objective: Objective,
+    constraint: SumBox,
+    task: Task,
+    outcome: Outcome,
+    setup_time: float,
+    variables: Axis,
 ) -> Result:
     """Compute everything that is reported from the problem at the final point."""
     layout, status, remark = task.layout, outcome.status, outcome.remark
@@ -306,6 +312,7 @@ def _report(
         l1_terms=objective.l1_terms,
         variables=variables,
         direction=None if direction is None else layout.direction(direction),
+        problem=(objective, constraint),
     )
 
 

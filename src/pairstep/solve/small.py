@@ -57,6 +57,7 @@ def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) ->
         "suboptimality_bound": bound, "sum_multiplier": multiplier, "setup_time": 0.0,
         "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
         "bounds": bounds, "tolerance": tolerance, "variables": UNLABELED,
+        "problem": (Q, c, total, *bounds),
     }  # fmt: skip
     set_attribute(result, "__dict__", fields)
     return result

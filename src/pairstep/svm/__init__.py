@@ -14,9 +14,10 @@ from .plan import Optimality
 from .regression import SVR, NuSVR
 from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
+from .validation_gradient import Tuned, ValidationGradient, tune_by_gradient, validation_gradient
 
 __all__ = [
     "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
-    "RegularizationPath", "load", "load_libsvm_model", "path", "save", "save_libsvm_model",
-    "to_sklearn",
+    "RegularizationPath", "Tuned", "ValidationGradient", "load", "load_libsvm_model", "path",
+    "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient", "validation_gradient",
 ]  # fmt: skip

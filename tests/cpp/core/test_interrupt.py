@@ -387,12 +387,14 @@ ENDLESS = {
         work = lambda: pairstep.simplex_lstsq(F, b)
     """,
     "SVC.fit": """
+        from pairstep import svm
         X, y = rng.normal(size=(6000, 20)), rng.integers(0, 2, 6000)
-        work = lambda: SVC(C=1e6, gamma=0.02, tol=1e-12, max_iter=-1).fit(X, y)
+        work = lambda: svm.SVC(C=1e6, gamma=0.02, tol=1e-12, max_iter=-1).fit(X, y)
     """,
     "SVC.predict": """
-        X, y = rng.normal(size=(6000, 200)), rng.integers(0, 2, 6000)
-        model = SVC(max_iter=3000).fit(X, y)
+        from pairstep import svm
+        X, y = rng.normal(size=(3000, 200)), rng.integers(0, 2, 3000)
+        model = svm.SVC(max_iter=300).fit(X, y)
         Z = np.broadcast_to(rng.normal(size=(100_000, 200)).astype("f4"), (100_000, 200))
         work = lambda: [model.predict(Z) for _ in range(100)]
     """,
@@ -408,7 +410,6 @@ FRAME = """
 import warnings
 import numpy as np
 import pairstep
-from pairstep.svm import SVC
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 {work}

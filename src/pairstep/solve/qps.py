@@ -1,0 +1,468 @@
+"""Many different quadratic programs in one call."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, Never
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core, log, threads
+from .._validation import Array, unexpected_keywords
+from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox
+from ..labels import Axis, aligned
+from ..objectives import Slopes
+from ..result import BatchResult, Result, Status
+from .minimize import not_negative
+from .qp import solve_qp
+
+# Seconds between two lines of progress.
+PROGRESS_SECONDS = 1.0
+# Multiplications of a batch, counted as n^3 for each problem, from which a second thread saves more
+# than the 20 to 50 microseconds that starting it takes.
+MIN_WORK_FOR_THREADS = 2e5
+# Dimensions of an argument that all problems share. With one more, it has an item per problem.
+SHARED_DIMENSIONS = {
+    "Q": 2, "F": 2, "D": 1, "c": 1, "total": 0, "lower": 1, "upper": 1, "l1": 1, "center": 1,
+    "x0": 1,
+}  # fmt: skip
+DEFAULTS = {"c": 0.0, "upper": math.inf}
+PREVIOUS = "previous"  # value of x0
+
+
+def solve_qps(
+    Q: Any,
+    c: Any = None,
+    *,
+    total: Any = 1.0,
+    lower: Any = 0.0,
+    upper: Any = None,
+    coefficients: ArrayLike | None = None,
+    groups: GroupLabels | None = None,
+    group_total: GroupTotal | None = None,
+    group_lower: GroupLimit | None = None,
+    group_upper: GroupLimit | None = None,
+    constraint: SumBox | None = None,
+    l1: Slopes | None = None,
+    center: Any = 0.0,
+    x0: Any = None,
+    tol: float = 1e-8,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    **unexpected: Never,
+) -> BatchResult:
+    """Solve many quadratic programs, each as `solve_qp` does, in native threads.
+
+    Every array may have an item per problem, along its first axis, or be shared by all problems.
+    A problem gets the same solution, bit for bit, as from `solve_qp`, whatever the other problems
+    and the number of threads are. A problem that is invalid or infeasible has the status "invalid"
+    and an entry in `errors`; the others are solved.
+
+    Parameters
+    ----------
+    Q : array_like of shape (count, n, n) or (n, n), a pair (F, D), or a list
+        The matrices. In a pair, F has the shape (count, m, n) or (m, n), and D is a number, or has
+        the shape (count, n) or (n,). A list has one matrix or pair per problem, which may have
+        different numbers of variables.
+    c : array_like of shape (count, n) or (n,), or list, optional
+        The linear terms. A DataFrame has one row per problem.
+    total : float, pair of floats or array_like of shape (count,)
+        The sums. A tuple of two numbers is a range, as in `SumBox`.
+    lower, upper : float or array_like of shape (count, n) or (n,), or list
+        The bounds.
+    coefficients, groups, group_total, group_lower, group_upper, constraint
+        As in `solve_qp`, shared by all problems.
+    l1, center : float or array_like of shape (count, n) or (n,), or list, optional
+        The L1 terms, as in `solve_qp`. A tuple of two is ``(down, up)``, shared by all problems.
+    x0 : array_like of shape (count, n) or (n,), or "previous", optional
+        Feasible starting points. With "previous", each problem starts from the feasible point that
+        is nearest to the previous solution, so the problems are solved one after the other.
+        Problems that are small and dense are solved directly, which is faster than any start.
+    tol, max_iter
+        As in `solve_qp`, for each problem.
+    time_limit : float, optional
+        Maximum number of seconds for all problems. Problems that were not solved by then have the
+        status "time_limit" and, if they were not started, NaN as solution.
+    n_jobs : int, optional
+        Number of threads, as in `simplex_lstsq`.
+    verbose : bool
+        Whether to print how many problems are solved, every second and at the end.
+    **unexpected
+        Other keywords raise TypeError.
+
+    Returns
+    -------
+    BatchResult
+        Row k of `x` belongs to problem k. If the problems have different numbers of variables, `x`
+        is a list.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> risks = np.array([np.diag([1.0, 1.0]), np.diag([1.0, 3.0])])
+    >>> pairstep.solve_qps(risks).x
+    array([[0.5 , 0.5 ],
+           [0.75, 0.25]])
+
+    One matrix, three budgets:
+
+    >>> pairstep.solve_qps(np.eye(2), total=[1.0, 2.0, 3.0]).x.sum(axis=1)
+    array([1., 2., 3.])
+    """
+    if unexpected:
+        raise unexpected_keywords("solve_qps", unexpected)
+    began = time.perf_counter()
+    not_negative("tol", tol)
+    deadline = None if time_limit is None else began + not_negative("time_limit", time_limit)
+    shared = {
+        "coefficients": coefficients, "groups": groups, "group_total": group_total,
+        "group_lower": group_lower, "group_upper": group_upper, "constraint": constraint,
+        "max_iter": max_iter,
+    }  # fmt: skip
+    arguments = {
+        "Q": Q, "c": c, "total": total, "lower": lower, "upper": upper, "l1": l1,
+        "center": center, "x0": x0,
+    }  # fmt: skip
+    problems = Problems.of(arguments, {k: v for k, v in shared.items() if v is not None}, tol)
+    collected = _Collected(problems, deadline, n_jobs, verbose)
+    if problems.are_plain:
+        _solve_small_ones(problems, collected)
+    _solve_others(problems, collected)
+    return collected.result(began)
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The arguments of a batch, each shared or with an item per problem."""
+
+    count: int
+    items: dict[str, Any]  # arguments with an item per problem
+    common: dict[str, Any]  # arguments that all problems share
+    tol: float
+    variables: Axis
+    names: Axis  # labels of the problems
+
+    @classmethod
+    def of(cls, arguments: dict[str, Any], shared: dict[str, Any], tol: float) -> Problems:
+        """Find out which arguments have an item per problem, and how many problems there are."""
+        variables, names = Axis(), Axis()
+        items: dict[str, Any] = {}
+        common = dict(shared)
+        for name, value in arguments.items():
+            if name == "Q" and isinstance(value, tuple):
+                parts = dict(zip("FD", value, strict=True)) if len(value) == 2 else {"Q": value}
+            else:
+                parts = {name: value}
+            for part, given in parts.items():
+                own, per_problem = _own(part, given, variables, names)
+                (items if per_problem else common)[part] = own
+        counts = {name: len(value) for name, value in items.items()}
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"{count} for {name}" for name, count in counts.items())
+            raise ValueError(f"arguments have different numbers of problems: {found}")
+        if "total" in items and "groups" in common and len(items["total"]) != max(counts.values()):
+            common["total"] = items.pop("total")
+        if not items:
+            raise ValueError(
+                "no argument has an item per problem, such as Q of shape (count, n, n) or c of "
+                "shape (count, n): use solve_qp for a single problem"
+            )
+        return cls(max(counts.values()), items, common, tol, variables, names)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether the small-problem solver may apply: matrices, one plain sum, no L1 terms."""
+        given = {name for name in (*self.items, *self.common) if self.get(name) is not None}
+        total_is_a_range = isinstance(self.common.get("total"), tuple)
+        extra = given - {"Q", "c", "total", "lower", "upper", "center", "x0"}
+        return not extra and "Q" in given and not total_is_a_range
+
+    def get(self, name: str) -> Any:
+        """Return an argument, with all its items."""
+        return self.items[name] if name in self.items else self.common.get(name)
+
+    def one(self, k: int) -> dict[str, Any]:
+        """Return the arguments of `solve_qp` for problem k."""
+        given = self.common | {name: values[k] for name, values in self.items.items()}
+        if "F" in given:
+            given["Q"] = given.pop("F"), given.pop("D")
+        return given | {"tol": self.tol}
+
+    def numbers(
+        self, name: str, members: NDArray[np.int64], shape: tuple[int, ...]
+    ) -> Array | None:
+        """Return an argument of these problems as one array, or None if that is not possible.
+
+        Its first axis has an entry for each of the problems, or one for all.
+        """
+        value = self.get(name)
+        if value is None:
+            value = DEFAULTS[name]
+        per_problem = name in self.items
+        if per_problem and not (len(members) == self.count and isinstance(value, np.ndarray)):
+            value = [value[k] for k in members]
+        try:
+            array = np.asarray(value, float)
+            if not per_problem:
+                array = np.broadcast_to(array, shape)[None]
+        except (TypeError, ValueError):
+            return None
+        return np.ascontiguousarray(array) if array.shape[1:] == shape else None
+
+    def by_size(self) -> Iterator[tuple[NDArray[np.int64], int]]:
+        """Yield the problems with a dense matrix of float64 numbers, and their size n."""
+        Q = self.get("Q")
+        if isinstance(Q, np.ndarray):
+            if Q.dtype == np.float64 and Q.shape[-1] == Q.shape[-2]:
+                yield np.arange(self.count), Q.shape[-1]
+            return
+        sizes = np.array([len(q) if _is_square(q) else 0 for q in Q])
+        for n in np.unique(sizes[sizes > 0]):
+            yield np.flatnonzero(sizes == n), int(n)
+
+
+def _own(part: str, given: Any, variables: Axis, names: Axis) -> tuple[Any, bool]:
+    """Return an argument without its labels, and whether it has an item per problem."""
+    if given is None or (isinstance(given, str) and given == PREVIOUS and part == "x0"):
+        return given, False
+    if isinstance(given, tuple) and part in ("total", "l1"):
+        return given, False
+    if isinstance(given, list) and _is_ragged(given):
+        return given, True
+    shared = SHARED_DIMENSIONS[part]
+    dimensions = np.ndim(given)
+    if dimensions > shared + 1:
+        raise ValueError(
+            f"{part} must have at most {shared + 1} dimensions, with one item per problem along "
+            f"the first, got {dimensions}"
+        )
+    per_problem = dimensions == shared + 1
+    if part in ("Q", "F"):
+        axes = (variables, variables) if part == "Q" else (Axis(), variables)
+        own = given if per_problem else aligned(part, given, *axes)
+    elif part == "total":
+        own = aligned(part, given, names) if per_problem else given
+    else:
+        own = (
+            aligned(part, given, names, variables)
+            if per_problem
+            else aligned(part, given, variables)
+        )
+    if per_problem and not isinstance(own, np.ndarray):
+        own = np.asarray(own)
+    return own, per_problem
+
+
+def _is_ragged(items: list[Any]) -> bool:
+    """Return whether a list has items of different shapes, or pairs (F, D)."""
+    return any(isinstance(item, tuple) for item in items) or (
+        len({np.shape(item) for item in items}) > 1
+    )
+
+
+def _is_square(q: Any) -> bool:
+    return (
+        isinstance(q, np.ndarray)
+        and q.dtype == np.float64
+        and q.ndim == 2
+        and q.shape[0] == q.shape[1]
+    )
+
+
+class _Collected:
+    """The solutions found so far."""
+
+    def __init__(
+        self, problems: Problems, deadline: float | None, n_jobs: int | None, verbose: bool
+    ):
+        count = problems.count
+        self.problems, self.deadline, self.verbose = problems, deadline, verbose
+        self.workers = threads.count(n_jobs)
+        self.x: list[Array | None] | Array = [None] * count
+        self.gradient: list[Array | None] | Array = [None] * count
+        self.numbers = {
+            name: np.full(count, np.nan)
+            for name in ("fun", "kkt_violation", "suboptimality_bound", "tolerance", "multiplier")
+        }
+        self.n_iter = np.zeros(count, np.int64)
+        self.status = np.full(count, Status.TIME_LIMIT.value, "<U10")
+        self.solved = np.zeros(count, bool)
+        self.errors: dict[int, str] = {}
+        self.reported = time.perf_counter()
+
+    @property
+    def seconds_left(self) -> float:
+        if self.deadline is None:
+            return math.inf
+        return max(self.deadline - time.perf_counter(), 0.0)
+
+    def take(self, k: int, result: Result) -> None:
+        """Store the result of a single solve."""
+        self.x[k], self.gradient[k] = result.x, result.gradient
+        for name in ("fun", "kkt_violation", "suboptimality_bound", "tolerance"):
+            self.numbers[name][k] = getattr(result, name)
+        self.numbers["multiplier"][k] = np.mean(result.sum_multiplier)
+        self.n_iter[k], self.status[k], self.solved[k] = result.n_iter, result.status, True
+        self.report()
+
+    def report(self) -> None:
+        now = time.perf_counter()
+        if log.is_enabled(self.verbose) and now > self.reported + PROGRESS_SECONDS:
+            self.reported = now
+            log.write(f"{self.solved.sum()} of {len(self.solved)} problems solved", self.verbose)
+
+    def result(self, began: float) -> BatchResult:
+        if (
+            self.errors
+            and len(self.errors) == len(self.solved)
+            and len(set(self.errors.values())) == 1
+        ):
+            raise ValueError(self.errors[0])
+        problems = self.problems
+        sizes = (
+            [_size(problems, k) for k in range(problems.count)] if isinstance(self.x, list) else []
+        )
+        if isinstance(self.x, list):
+            x: Any = [
+                np.full(n, np.nan) if v is None else v for v, n in zip(self.x, sizes, strict=True)
+            ]
+            gradient: Any = [
+                np.full(n, np.nan) if v is None else v
+                for v, n in zip(self.gradient, sizes, strict=True)
+            ]
+            if len(set(sizes)) == 1:
+                x, gradient = np.array(x), np.array(gradient)
+        else:
+            x, gradient = self.x, self.gradient
+        elapsed = time.perf_counter() - began
+        result = BatchResult(
+            x=x,
+            fun=self.numbers["fun"],
+            status=self.status,
+            n_iter=self.n_iter,
+            kkt_violation=self.numbers["kkt_violation"],
+            suboptimality_bound=self.numbers["suboptimality_bound"],
+            setup_time=0.0,
+            solve_time=elapsed,
+            variables=problems.variables,
+            items=problems.names,
+            errors=self.errors,
+            gradient=gradient,
+            sum_multiplier=self.numbers["multiplier"],
+            tolerance=self.numbers["tolerance"],
+            problems=problems,
+        )
+        if log.is_enabled(self.verbose):
+            solved = f"{result.success.sum()} of {problems.count}"
+            log.write(f"{solved} problems optimal after {elapsed:.3g} s", self.verbose)
+        return result
+
+
+def _size(problems: Problems, k: int) -> int:
+    """Return the number of variables of problem k, as far as it is known."""
+    Q = problems.get("Q")
+    if Q is None:
+        F = problems.items["F"][k] if "F" in problems.items else problems.common["F"]
+        return int(np.shape(F)[-1])
+    one = Q if "Q" in problems.common else Q[k]
+    return int(np.shape(one[0] if isinstance(one, tuple) else one)[-1])
+
+
+def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
+    """Solve the small dense problems in one native call for each number of variables."""
+    for members, n in problems.by_size():
+        if n > _core.MAX_SMALL_VARIABLES or n < 1:
+            continue
+        whole = len(members) == problems.count
+        hessian = problems.numbers("Q", members, (n, n))
+        linear = problems.numbers("c", members, (n,))
+        low, high = (problems.numbers(name, members, (n,)) for name in ("lower", "upper"))
+        total = problems.numbers("total", members, ())
+        if hessian is None or linear is None or low is None or high is None or total is None:
+            continue
+        x, gradient, value, n_iter, violation, tolerance, bound, multiplier, state = (
+            _core.small_batch(
+                hessian, linear, total, low, high, count=len(members), tol=float(problems.tol),
+                seconds=collected.seconds_left,
+                threads=collected.workers if len(members) * n**3 > MIN_WORK_FOR_THREADS else 1,
+            )
+        )  # fmt: skip
+        solved = (state != _core.DECLINED) & (state != _core.NOT_REACHED)
+        x[~solved] = gradient[~solved] = np.nan
+        found = {
+            "fun": value, "kkt_violation": violation, "suboptimality_bound": bound,
+            "tolerance": tolerance, "multiplier": multiplier,
+        }  # fmt: skip
+        for name, of_members in found.items():
+            of_members[~solved] = np.nan
+            collected.numbers[name][members] = of_members
+        collected.n_iter[members] = n_iter
+        collected.status[members[solved]] = Status.OPTIMAL.value
+        collected.solved[members] = solved
+        if whole:
+            collected.x, collected.gradient = x, gradient
+        else:
+            for row, k in enumerate(members):
+                collected.x[k], collected.gradient[k] = x[row], gradient[row]
+
+
+def _solve_others(problems: Problems, collected: _Collected) -> None:
+    """Solve the remaining problems one by one, in threads unless each needs the previous one."""
+    rest = np.flatnonzero(~collected.solved)
+    if not len(rest):
+        return
+    sequential = isinstance(problems.get("x0"), str)
+
+    def solve(k: int) -> None:
+        seconds = collected.seconds_left
+        if seconds <= 0:
+            return
+        given = problems.one(k)
+        if sequential:
+            given["x0"] = _near_previous(problems, collected, k)
+        try:
+            limit = None if math.isinf(seconds) else seconds
+            collected.take(k, solve_qp(**given, time_limit=limit))
+        except (ValueError, TypeError) as error:
+            collected.errors[k] = str(error)
+            collected.status[k] = Status.INVALID.value
+
+    if sequential or collected.workers == 1 or len(rest) == 1:
+        for k in rest:
+            solve(int(k))
+        return
+
+    def alone(k: int) -> None:
+        with threads.at_most(1):
+            solve(k)
+
+    with ThreadPoolExecutor(collected.workers) as pool:
+        futures = [pool.submit(copy_context().run, alone, int(k)) for k in rest]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _near_previous(problems: Problems, collected: _Collected, k: int) -> Array | None:
+    """Return the feasible point of problem k that is nearest to the previous solution."""
+    previous = collected.x[k - 1] if k > 0 and collected.solved[k - 1] else None
+    if previous is None or len(previous) != _size(problems, k):
+        return None
+    given = problems.one(k)
+    constraint = given.get("constraint")
+    if constraint is None:
+        names = ("total", "lower", "upper", "coefficients", "groups", "group_total", "group_lower",
+                 "group_upper")  # fmt: skip
+        constraint = SumBox(**{name: given[name] for name in names if given.get(name) is not None})
+    return constraint.project(previous)

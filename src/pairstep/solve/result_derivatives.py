@@ -1,0 +1,304 @@
+"""`vjp` and `jvp` of results: from a result and its problem to the names of the arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._validation import Array
+from ..constraints import Layout, SumBox
+from ..constraints.layout import SUM_ROUNDING
+from ..objectives import FactorModel, LeastSquares, Quadratic
+from ..objectives.objective import second_order
+from ..result import BatchResult, Result, Status
+from .derivatives import (
+    DenseHessians,
+    Derivatives,
+    Kind,
+    KktPoint,
+    ModelHessian,
+    loss_derivative,
+)
+
+
+def vjp(result: Result, v: Any, kind: Kind) -> Derivatives:
+    """Return the derivatives of a loss whose derivative with respect to x is v."""
+    one = _Solved(result, kind)
+    adjoint = one.point.adjoint(loss_derivative(v, result.x.shape)[None])
+    w = adjoint.w[0]
+    entries = one.objective_entries(w)
+    entries |= one.total_entries(adjoint.m[0])
+    entries |= {"lower": lambda: adjoint.lower()[0], "upper": lambda: adjoint.upper()[0]}
+    if result.l1_terms is not None:
+        sign = np.where(one.point.at_center[0], 0.0, np.sign(result.x - result.l1_terms[1]))
+        entries |= {"l1": lambda: -w * sign, "center": lambda: adjoint.center()[0]}
+    return Derivatives(entries, bool(one.point.degenerate[0]))
+
+
+def jvp(result: Result, changes: dict[str, Any], kind: Kind) -> Array:
+    """Return the derivative of x along changes of the arguments."""
+    one = _Solved(result, kind)
+    n = len(result.x)
+    bounds: dict[str, Any] = {}
+    gradient, totals = np.zeros(n), np.zeros(len(one.sums))
+    for name, change in changes.items():
+        if name in ("lower", "upper") or (name == "center" and result.l1_terms is not None):
+            bounds[name] = np.broadcast_to(np.asarray(change, float), n)[None]
+        elif name == "l1" and result.l1_terms is not None:
+            sign = np.where(one.point.at_center[0], 0.0, np.sign(result.x - result.l1_terms[1]))
+            gradient = gradient + sign * np.asarray(change, float)
+        elif name in ("total", "group_total"):
+            totals += one.change_of_totals(name, change)
+        else:
+            gradient = gradient + one.change_of_gradient(name, change)
+    return np.asarray(one.point.change(gradient[None], totals[None], **bounds)[0])
+
+
+class _Solved:
+    """The linear system at the solution of one problem."""
+
+    def __init__(self, result: Result, kind: Kind):
+        if result.problem is None:
+            raise ValueError(
+                "this result does not know its problem, as after pickling: solve it again"
+            )
+        if result.status != Status.OPTIMAL:
+            raise ValueError(
+                f"derivatives need an optimal solution, and the status is {result.status}"
+            )
+        self.objective, self.constraint = _problem(result)
+        self.x = x = result.x
+        n = len(x)
+        self.sums = _active_sums(self.constraint._layout(n), self.constraint, x)
+        rows = np.array([row for _, row in self.sums]).reshape(1, -1, n)
+        slope = result.gradient - result.pull
+        at_center = None
+        if result.l1_terms is not None:
+            weight, center = result.l1_terms
+            at_center = ((x == center) & (weight > 0))[None]
+            slope = slope + np.where(x == center, 0.0, np.sign(x - center) * weight)
+        lower, upper = (np.broadcast_to(np.asarray(b, float), n)[None] for b in result.bounds)
+        if at_center is not None:  # a variable at a bound and a center is at the bound
+            at_center &= (x != lower) & (x != upper)
+        self.point = KktPoint(
+            x[None], slope[None], lower, upper, self._hessian(), rows,
+            np.array([result.tolerance]), kind, at_center,
+        )  # fmt: skip
+
+    def _hessian(self) -> ModelHessian:
+        smooth: Any = self.objective
+        if not smooth.is_quadratic:
+            smooth = second_order(smooth, self.x, np.arange(len(self.x)))
+            if smooth is None:
+                raise ValueError("derivatives need a Hessian, and this objective has none")
+        return ModelHessian(smooth)
+
+    def objective_entries(self, w: Array) -> dict[str, Callable[[], Any]]:
+        """The derivatives with respect to the numbers of the objective."""
+        f, x = self.objective, self.x
+        linear: dict[str, Callable[[], Any]] = {"c": lambda: -w}
+        if isinstance(f, FactorModel):
+            F = f.A
+            return linear | {
+                "F": lambda: -(np.outer(F @ w, x) + np.outer(F @ x, w)),
+                "D": lambda: -w * x,
+            }
+        if isinstance(f, LeastSquares):
+            A = f.A
+
+            def of_A() -> Array:
+                return -(np.outer(A @ x - f.b, w) + np.outer(A @ w, x))
+
+            return {"A": of_A, "b": lambda: A @ w, "ridge": lambda: float(-w @ x)}
+        if isinstance(f, Quadratic):
+            return linear | {"Q": lambda: -(np.outer(w, x) + np.outer(x, w)) / 2}
+        return linear
+
+    def change_of_gradient(self, name: str, change: Any) -> Array:
+        """Return the change of the gradient at x if a number of the objective changes."""
+        f, x = self.objective, self.x
+        if name == "c" and not (isinstance(f, LeastSquares) and not isinstance(f, FactorModel)):
+            return np.asarray(change, float)
+        if name == "Q" and isinstance(f, Quadratic):
+            return np.asarray(np.asarray(change, float) @ x)
+        if isinstance(f, FactorModel) and name == "F":
+            dF = np.asarray(change, float)
+            return np.asarray(dF.T @ (f.A @ x) + f.A.T @ (dF @ x))
+        if isinstance(f, FactorModel) and name == "D":
+            return np.asarray(change, float) * x
+        if type(f) is LeastSquares and name == "A":
+            dA = np.asarray(change, float)
+            return np.asarray(dA.T @ (f.A @ x - f.b) + f.A.T @ (dA @ x))
+        if type(f) is LeastSquares and name == "b":
+            return np.asarray(-(f.A.T @ np.asarray(change, float)))
+        if type(f) is LeastSquares and name == "ridge":
+            return float(change) * x
+        known = [*self.objective_entries(x), "total", "lower", "upper"]
+        raise ValueError(f"{name} is not an argument of this problem; it has {', '.join(known)}")
+
+    def total_entries(self, m: Array) -> dict[str, Callable[[], Any]]:
+        """The derivatives with respect to the totals and to the limits of groups."""
+        by_name = dict(zip([name for name, _ in self.sums], m.tolist(), strict=True))
+        total = self.constraint.total
+
+        def of_total() -> Any:
+            if not isinstance(total, np.ndarray) and not isinstance(total, tuple):
+                return by_name.get(("total", 0), 0.0)
+            ends = (total,) if isinstance(total, np.ndarray) else total
+            count = max(np.size(end) for end in ends)
+            values = np.array([by_name.get(("total", k), 0.0) for k in range(count)])
+            return values if np.ndim(ends[0]) else float(values[0])
+
+        entries: dict[str, Callable[[], Any]] = {"total": of_total}
+        if self.constraint.group_total is not None:
+            groups = {name[1]: value for name, value in by_name.items() if name[0] == "group"}
+            entries["group_total"] = partial(dict, groups)
+        return entries
+
+    def change_of_totals(self, name: str, change: Any) -> Array:
+        """Return the change of each active sum."""
+        if name == "total":
+            given = np.atleast_1d(np.asarray(change, float))
+            return np.array([given[k] if of == "total" else 0.0 for (of, k), _ in self.sums])
+        return np.array(
+            [float(change.get(k, 0.0)) if of == "group" else 0.0 for (of, k), _ in self.sums]
+        )
+
+
+def _problem(result: Result) -> tuple[Any, SumBox]:
+    """Return the objective, without L1 terms, and the constraint."""
+    given: Any = result.problem
+    if len(given) == 5:  # the arguments of the small-problem solver
+        Q, c, total, lower, upper = given
+        return Quadratic(Q, c), SumBox(total, lower, math.inf if upper is None else upper)
+    objective, constraint = given
+    while hasattr(objective, "objective"):  # L1Penalized
+        objective = objective.objective
+    return objective, constraint
+
+
+def _active_sums(layout: Layout, constraint: SumBox, x: Array) -> list[tuple[Any, Array]]:
+    """Return the sums that are fixed at x: ("total", number) or ("group", label), and the row."""
+    z = layout.to_layout(x)
+    source = np.arange(layout.n) if layout.source is None else layout.source
+    weights = np.ones(layout.n) if layout.coefficients is None else layout.coefficients
+    size = max(float(np.abs(z).max()), float(np.abs(layout.totals).max()))
+
+    def row(members: slice) -> Array:
+        found = np.zeros(len(x))
+        own = source[members] >= 0
+        found[source[members][own]] = weights[members][own]
+        return found
+
+    def is_fixed(members: slice) -> bool:
+        """Whether the sum has no slack variable, or a slack variable at the end of its range."""
+        slack = np.flatnonzero(source[members] < 0) + (members.start or 0)
+        apart = np.minimum(z[slack] - layout.lower[slack], layout.upper[slack] - z[slack])
+        return not len(slack) or bool((apart <= SUM_ROUNDING * size).all())
+
+    ends = list(zip(layout.starts[:-1].tolist(), layout.starts[1:].tolist(), strict=True))
+    if not layout.nested or layout.low is None or layout.high is None:
+        groups = [slice(*pair) for pair in ends]
+        return [(("total", k), row(own)) for k, own in enumerate(groups) if is_fixed(own)]
+    everything = slice(0, layout.n)
+    sums: list[tuple[Any, Array]] = []
+    if is_fixed(everything):
+        sums.append((("total", 0), row(everything)))
+    for k, label in enumerate(layout.labels):
+        own = slice(*ends[k])
+        found = float(z[own].sum())
+        apart = min(found - layout.low[k], layout.high[k] - found)
+        if apart <= SUM_ROUNDING * size:
+            sums.append((("group", label), row(own)))
+    return sums
+
+
+# ------------------------------------------------------------------------------------------ batches
+
+
+def batch_vjp(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
+    """Return the derivatives of a loss with respect to the arguments of a batch.
+
+    An argument that all problems share has the sum of the derivatives of all problems.
+    """
+    point, problems = _batch_point(result, kind)
+    adjoint = point.adjoint(loss_derivative(v, point.x.shape))
+
+    def shaped(name: str, values: Array) -> Array:
+        return values if name in problems.items else np.asarray(values.sum(axis=0))
+
+    entries: dict[str, Callable[[], Any]] = {
+        "Q": lambda: _of_matrices(adjoint.w, point.x, "Q" in problems.items),
+        "c": lambda: shaped("c", -adjoint.w),
+        "total": lambda: shaped("total", adjoint.m[:, 0]),
+        "lower": lambda: shaped("lower", adjoint.lower()),
+        "upper": lambda: shaped("upper", adjoint.upper()),
+    }
+    return Derivatives(entries, point.degenerate)
+
+
+def _of_matrices(w: Array, x: Array, per_problem: bool) -> Array:
+    if per_problem:
+        outer = w[:, :, None] * (-0.5 * x)[:, None, :]
+        outer += outer.transpose(0, 2, 1).copy()
+        return outer
+    outer = -0.5 * (w.T @ x)
+    return np.asarray(outer + outer.T)
+
+
+def batch_jvp(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Array:
+    """Return the derivatives of the solutions of a batch along changes of the arguments."""
+    point, _ = _batch_point(result, kind)
+    count, n = point.x.shape
+    gradient, totals = np.zeros((count, n)), np.zeros((count, 1))
+    bounds: dict[str, Any] = {}
+    for name, change in changes.items():
+        given = np.asarray(change, float)
+        if name == "c":
+            gradient = gradient + given
+        elif name == "Q":
+            gradient = gradient + np.matmul(given, point.x[:, :, None])[:, :, 0]
+        elif name == "total":
+            totals = totals + given.reshape(-1, 1)
+        elif name in ("lower", "upper"):
+            bounds[name] = given
+        else:
+            raise ValueError(
+                f"{name} is not an argument with derivatives: Q, c, total, lower, upper"
+            )
+    return point.change(gradient, totals, **bounds)
+
+
+def _batch_point(result: BatchResult, kind: Kind) -> tuple[KktPoint, Any]:
+    problems = result.problems
+    if problems is None or not problems.are_plain or not isinstance(result.x, np.ndarray):
+        raise ValueError(
+            "derivatives of a batch need dense matrices Q of one size and one sum, without groups, "
+            "coefficients or L1 terms: solve the problems with solve_qp"
+        )
+    failed = np.flatnonzero(~result.success)
+    if len(failed):
+        k = int(failed[0])
+        raise ValueError(
+            f"derivatives need optimal solutions, and the status of problem {k} is "
+            f"{result.status[k]}"
+        )
+    n = result.x.shape[1]
+
+    def numbers(name: str, default: float, dimensions: int) -> Array:
+        value = problems.get(name)
+        array = np.asarray(default if value is None else value, float)
+        if name in problems.items:
+            return array
+        return np.broadcast_to(array, (n,) * dimensions)[None]
+
+    slope = result.gradient - result.sum_multiplier[:, None]
+    point = KktPoint(
+        result.x, slope, numbers("lower", 0.0, 1), numbers("upper", math.inf, 1),
+        DenseHessians(numbers("Q", 0.0, 2)), np.ones((1, 1, n)), result.tolerance, kind,
+    )  # fmt: skip
+    return point, problems
