@@ -10,11 +10,14 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast coverage attack test-sdist test-gpu test-python test-oldest lint format reproduce docs test-sanitize \
+.PHONY: test test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench bench-baseline clean
 
-# Two workers; the tests of a file run in the same worker. See conftest.py for their order.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
+# worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
+# all modules again if Python wrote no bytecode.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 \
+  $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: $(VENV)/.installed lint
 	$(PYTEST)
@@ -45,6 +48,11 @@ test-sdist: $(VENV)/.installed
 test-gpu: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[cuda]"
 	$(BIN)/python -m pytest -m gpu tests/gpu
+
+# With PyTorch and JAX, which `make test` does not install because they are large.
+test-layers: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[torch,jax]"
+	$(BIN)/python -m pytest tests/test_layers.py src/pairstep/torch.py src/pairstep/jax.py
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

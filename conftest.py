@@ -9,6 +9,7 @@ runs them.
 import contextlib
 import doctest
 import functools
+import importlib.util
 import io
 import os
 import shutil
@@ -28,6 +29,10 @@ hypothesis.settings.load_profile("no deadline")
 
 # Code that builds the site or starts clusters has no doctests, and imports optional packages.
 collect_ignore_glob = ["docs/*.py", "docs/*/*.py", "tests/clusters.py"]
+# Modules whose import needs a library that may be missing.
+collect_ignore_glob += [
+    f"src/pairstep/{name}.py" for name in ("jax", "torch") if importlib.util.find_spec(name) is None
+]
 PEERS = (
     "cupy",
     "cvxopt",

@@ -27,24 +27,29 @@ import pairstep
 # Make the data
 # -------------
 #
-# Returns are a linear function of the signals for half of the assets, and a power of it for the
-# other half, plus noise. The forecast is linear, so it cannot be right everywhere. (Real returns
-# are so noisy that a difference between two forecasts would be luck.)
+# The expected return of half of the assets is a linear function of the signals. The other half is
+# protected: it gains as much, but does not lose. The forecast is linear, so it cannot be right
+# everywhere. (Real returns are so noisy that a difference between two forecasts would be luck.)
 
 rng = np.random.default_rng(7)
 ASSETS, SIGNALS, TRAIN, TEST = 20, 5, 400, 2000
 mixing = rng.normal(size=(SIGNALS, ASSETS)) / np.sqrt(SIGNALS)
-powers = np.where(np.arange(ASSETS) % 2, 1.0, 3.0)
+is_protected = np.arange(ASSETS) % 2 == 0
 loadings = 0.3 * rng.normal(size=(3, ASSETS))
 covariance = loadings.T @ loadings + 0.1 * np.eye(ASSETS)
+
+
+def expected(signals):
+    """Return the expected returns."""
+    linear = signals @ mixing
+    return np.where(is_protected, np.maximum(linear, 0.0), linear)
 
 
 def draw(count):
     """Return signals and realized returns."""
     signals = rng.normal(size=(count, SIGNALS))
-    score = signals @ mixing
-    expected = np.sign(score) * np.abs(score) ** powers
-    return signals, expected + rng.multivariate_normal(np.zeros(ASSETS), covariance, count)
+    noise = rng.multivariate_normal(np.zeros(ASSETS), covariance, count)
+    return signals, expected(signals) + noise
 
 
 signals, returns = draw(TRAIN)
@@ -111,10 +116,8 @@ seconds = time.perf_counter() - began
 # "Gain" is the improvement over equal weights, as a part of what a perfect forecast of the expected
 # returns would gain.
 
-score = test_signals @ mixing
-perfect = np.sign(score) * np.abs(score) ** powers
 even = cost(np.full((TEST, ASSETS), 1 / ASSETS), test_returns)
-ideal = cost(portfolios(perfect).x, test_returns)
+ideal = cost(portfolios(expected(test_signals)).x, test_returns)
 
 
 def gain(forecasts):
@@ -132,7 +135,7 @@ print(f"200 steps, each with {3 * TRAIN // 4} portfolios and derivatives: {secon
 # Draw
 # ----
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 labels = ("training", "validation", "new data")
 for values, label in zip(np.array(costs).T, labels, strict=True):
     axes[0].plot(values, label=label)

@@ -161,7 +161,15 @@ def check_tuning(printed: str, real: bool) -> None:
     assert supports[-1] < supports[0], "a large C leaves few support vectors"
 
 
+def check_decision_focused(printed: str, real: bool) -> None:
+    usual, focused = values(printed, "gain ")
+    assert focused > usual + 3
+    less, more = values(printed, "mean squared error ")
+    assert more > less, "a better portfolio from a worse forecast"
+
+
 CHECKS = {
+    "decision_focused": check_decision_focused,
     "risk_parity": check_risk_parity,
     "log_loss": check_log_loss,
     "photon_counts": check_photon_counts,
@@ -179,6 +187,7 @@ CHECKS = {
 }
 NEEDS_NO_DATA = {
     "stacking", "mixture_proportions", "optimal_design", "log_loss", "photon_counts",
+    "decision_focused",
 }  # fmt: skip
 
 

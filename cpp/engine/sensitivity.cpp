@@ -154,4 +154,17 @@ void solve_kkt_systems(const KktSystems& systems, InterruptCheck& interrupt) {
   });
 }
 
+void matrix_derivatives(const double* w, const double* x, Index n, Index count, int threads,
+                        double* result, InterruptCheck& interrupt) {
+  ThreadPool pool(int(std::min<Index>(threads, count)), interrupt);
+  pool.run(count, [&](Index k) {
+    const double *const own_w = w + k * n, *const own_x = x + k * n;
+    for (Index i = 0; i < n; ++i) {
+      double* const row = result + (k * n + i) * n;
+      const double wi = -0.5 * own_w[i], xi = -0.5 * own_x[i];
+      for (Index j = 0; j < n; ++j) row[j] = wi * own_x[j] + xi * own_w[j];
+    }
+  });
+}
+
 }  // namespace pairstep

@@ -34,4 +34,9 @@ struct KktSystems {
 
 void solve_kkt_systems(const KktSystems& systems, InterruptCheck& interrupt);
 
+// Set each n x n matrix of `result` to -(w x' + x w') / 2: the derivative of a loss with respect to
+// a symmetric Hessian.
+void matrix_derivatives(const double* w, const double* x, Index n, Index count, int threads,
+                        double* result, InterruptCheck& interrupt);
+
 }  // namespace pairstep

@@ -90,6 +90,17 @@ nb::tuple kkt_systems(const Matrices& hessian, const Matrices& constraints, cons
                         to_numpy(std::move(singular)));
 }
 
+nb::object matrix_derivatives_(const Matrix& w, const Matrix& x, int threads) {
+  const std::size_t count = w.shape(0), n = w.shape(1);
+  require(x.shape(0) == count && x.shape(1) == n, "w and x must have the same shape");
+  double* const result = new double[count * n * n];  // not cleared: it may be large
+  nb::capsule owner(result, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
+    matrix_derivatives(w.data(), x.data(), Index(n), Index(count), threads, result, interrupt);
+  });
+  return nb::cast(nb::ndarray<nb::numpy, double>(result, {count, n, n}, owner));
+}
+
 }  // namespace
 
 void register_small_batches(nb::module_& m) {
@@ -103,4 +114,6 @@ void register_small_batches(nb::module_& m) {
   m.def("kkt_systems", &kkt_systems, "hessian"_a, "constraints"_a, "diagonal"_a, "free"_a, "r"_a,
         "s"_a, nb::kw_only(), "threads"_a,
         "Return (w, m, singular): the solutions of the systems of cpp/engine/sensitivity.hpp.");
+  m.def("matrix_derivatives", &matrix_derivatives_, "w"_a, "x"_a, nb::kw_only(), "threads"_a,
+        "Return -(w x' + x w') / 2 for each row of w and x.");
 }

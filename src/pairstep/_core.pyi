@@ -329,6 +329,7 @@ def kkt_systems(
     *,
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
+def matrix_derivatives(w: Array, x: Array, *, threads: int) -> Array: ...
 
 NOT_REACHED: int
 DECLINED: int

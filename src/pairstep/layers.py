@@ -100,9 +100,8 @@ def derivatives(arguments: dict[str, Array], x: Array, v: Array, kind: Kind) -> 
         points, slope, lower, upper, hessians, np.ones((1, 1, n)), TOLERANCE * size, kind
     )
     adjoint = point.adjoint(given)
-    outer = adjoint.w[:, :, None] * (-0.5 * points)[:, None, :]
     found = {
-        "Q": outer + outer.transpose(0, 2, 1), "c": -adjoint.w, "total": adjoint.m[:, 0],
+        "Q": adjoint.Q(), "c": -adjoint.w, "total": adjoint.m[:, 0],
         "lower": adjoint.lower(), "upper": adjoint.upper(),
     }  # fmt: skip
 

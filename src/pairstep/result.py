@@ -159,9 +159,6 @@ class Result:
     pull, bounds, l1_terms
         The data from which `bound_multipliers` is computed, besides the gradient: the multiplier of
         the sum times the coefficient of each variable, the bounds, and the L1 terms.
-    problem : tuple or None
-        The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
-        memory as long as the result does. It is not pickled.
 
     Examples
     --------
@@ -195,7 +192,9 @@ class Result:
     l1_terms: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
-    problem: tuple[Any, ...] | None = None
+    # The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
+    # memory as long as the result does. It is not pickled.
+    _problem = None  # type: Any # not annotated, so that it is no field
 
     @property
     def success(self) -> bool:
@@ -262,8 +261,8 @@ class Result:
         >>> result.x
         array([0.5, 0.5, 0. ])
         >>> derivatives = result.vjp([1.0, 0.0, 0.0])  # of x[0]
-        >>> derivatives["c"], derivatives["total"]
-        (array([-0.5,  0.5,  0. ]), 0.5)
+        >>> derivatives["c"].round(3), round(derivatives["total"], 3)
+        (array([-0.5,  0.5, -0. ]), 0.5)
         """
         from .solve.result_derivatives import vjp
 
@@ -295,7 +294,7 @@ class Result:
         return jvp(self, changes, derivative)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "problem": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_problem"}
 
     def plot(self) -> list[Any]:
         """Plot the largest weights and, if there is a history, the convergence.
@@ -344,8 +343,6 @@ class BatchResult:
         The gradients at x (`solve_qps`).
     sum_multiplier, tolerance : ndarray of shape (count,)
         As in `Result` (`solve_qps`).
-    problems
-        The problems, for `vjp` and `jvp`; not pickled.
     """
 
     x: Any
@@ -362,7 +359,7 @@ class BatchResult:
     gradient: Any = None
     sum_multiplier: Any = None
     tolerance: Any = None
-    problems: Any = None
+    _problems = None  # type: Any # as `Result._problem`
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -428,7 +425,7 @@ class BatchResult:
         return batch_jvp(self, changes, derivative)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "problems": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_problems"}
 
     def __repr__(self) -> str:
         count = len(self.x)

@@ -517,7 +517,7 @@ FILES = {
     "broken.gz": b"\x1f\x8b" + b"x" * 50,
     "broken.xz": b"\xfd7zXZ\x00" + b"x" * 50,
     "broken.bz2": b"BZh9" + b"x" * 50,
-    "bomb.xz": lzma.compress(b"0" * 10**8),
+    "bomb.xz": lzma.compress(b"0" * 10**8, preset=0),
     "broken.npz": b"PK\x03\x04" + b"x" * 50,
     "broken.parquet": b"PAR1" + b"x" * 50,
     "nan.csv": b"a,b\n1,x\nnan,y\n",

@@ -52,10 +52,14 @@ def ending(process):
     return process.returncode, errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize(
-    "running", [COMMAND, [sys.executable, "-c", FORKING, *ARGUMENTS]], indirect=True,
-    ids=["loky", "multiprocessing"],
+    ("running", "number"),
+    [
+        (COMMAND, signal.SIGTERM),
+        (COMMAND, signal.SIGKILL),
+        ([sys.executable, "-c", FORKING, *ARGUMENTS], signal.SIGKILL),
+    ],
+    indirect=["running"], ids=["loky, SIGTERM", "loky, SIGKILL", "multiprocessing, SIGKILL"],
 )  # fmt: skip
 def test_workers_end_with_their_parent(running, tmp_path, number):
     wait_for(lambda: list(tmp_path.glob("out/.parts/*.npz")))
@@ -70,8 +74,7 @@ def test_workers_end_with_their_parent(running, tmp_path, number):
     assert {p.name for p in tmp_path.glob("out/*")} == {".parts"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("later", [0.02, 0.3])
+@pytest.mark.parametrize(("number", "later"), [(signal.SIGINT, 0.3), (signal.SIGKILL, 0.02)])
 def test_workers_that_are_still_starting_end_too(running, tmp_path, number, later):
     wait_for((tmp_path / "out" / ".parts").exists)
     time.sleep(later)

@@ -29,6 +29,8 @@ SMOOTHING = 1e-3
 # Distance within which a variable counts as at its bound, relative to the largest variable.
 # Rounding errors of the sum may move it that far.
 NEAR = 1e-13
+# Time to write a number into new memory, in multiplications: the system clears each page first.
+MULTIPLICATIONS_PER_ENTRY = 16
 
 
 class Derivatives(Mapping[str, Any]):
@@ -302,8 +304,9 @@ class Adjoint:
 
     def Q(self) -> Array:
         """With respect to symmetric matrices."""
-        outer = self.w[:, :, None] * self.point.x[:, None, :]
-        return -(outer + outer.transpose(0, 2, 1)) / 2
+        x = np.ascontiguousarray(self.point.x)
+        workers = threads.count(None, MULTIPLICATIONS_PER_ENTRY * x.size * x.shape[1])
+        return _core.matrix_derivatives(self.w, x, threads=workers)
 
 
 def loss_derivative(v: ArrayLike, shape: tuple[int, ...]) -> Array:

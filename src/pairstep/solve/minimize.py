@@ -292,7 +292,7 @@ def _report(
     if status == Status.STALLED and not objective.is_quadratic:
         remark = "; ".join(filter(None, (remark, gradient_check.advice(task, current))))
     multiplier, by_label = layout.multipliers(current.multiplier)
-    return Result(
+    result = Result(
         x=x,
         fun=current.value,
         status=status,
@@ -312,8 +312,9 @@ def _report(
         l1_terms=objective.l1_terms,
         variables=variables,
         direction=None if direction is None else layout.direction(direction),
-        problem=(objective, constraint),
     )
+    object.__setattr__(result, "_problem", (objective, constraint))
+    return result
 
 
 def _coordinates(objective: Objective, task: Task) -> Array:

@@ -358,8 +358,8 @@ class _Collected:
             gradient=gradient,
             sum_multiplier=self.numbers["multiplier"],
             tolerance=self.numbers["tolerance"],
-            problems=problems,
         )
+        object.__setattr__(result, "_problems", problems)
         if log.is_enabled(self.verbose):
             solved = f"{result.success.sum()} of {problems.count}"
             log.write(f"{solved} problems optimal after {elapsed:.3g} s", self.verbose)

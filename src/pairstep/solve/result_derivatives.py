@@ -23,6 +23,7 @@ from .derivatives import (
     ModelHessian,
     loss_derivative,
 )
+from .small import Given
 
 
 def vjp(result: Result, v: Any, kind: Kind) -> Derivatives:
@@ -62,7 +63,7 @@ class _Solved:
     """The linear system at the solution of one problem."""
 
     def __init__(self, result: Result, kind: Kind):
-        if result.problem is None:
+        if result._problem is None:
             raise ValueError(
                 "this result does not know its problem, as after pickling: solve it again"
             )
@@ -171,10 +172,9 @@ class _Solved:
 
 def _problem(result: Result) -> tuple[Any, SumBox]:
     """Return the objective, without L1 terms, and the constraint."""
-    given: Any = result.problem
-    if len(given) == 5:  # the arguments of the small-problem solver
-        Q, c, total, lower, upper = given
-        return Quadratic(Q, c), SumBox(total, lower, math.inf if upper is None else upper)
+    given: Any = result._problem
+    if isinstance(given, Given):
+        return Quadratic(given.Q, given.c), SumBox(given.total, given.lower, given.upper)
     objective, constraint = given
     while hasattr(objective, "objective"):  # L1Penalized
         objective = objective.objective
@@ -232,7 +232,7 @@ def batch_vjp(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
         return values if name in problems.items else np.asarray(values.sum(axis=0))
 
     entries: dict[str, Callable[[], Any]] = {
-        "Q": lambda: _of_matrices(adjoint.w, point.x, "Q" in problems.items),
+        "Q": adjoint.Q if "Q" in problems.items else partial(_of_shared_matrix, adjoint.w, point.x),
         "c": lambda: shaped("c", -adjoint.w),
         "total": lambda: shaped("total", adjoint.m[:, 0]),
         "lower": lambda: shaped("lower", adjoint.lower()),
@@ -241,11 +241,8 @@ def batch_vjp(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
     return Derivatives(entries, point.degenerate)
 
 
-def _of_matrices(w: Array, x: Array, per_problem: bool) -> Array:
-    if per_problem:
-        outer = w[:, :, None] * (-0.5 * x)[:, None, :]
-        outer += outer.transpose(0, 2, 1).copy()
-        return outer
+def _of_shared_matrix(w: Array, x: Array) -> Array:
+    """Return the sum of the derivatives with respect to one matrix that all problems share."""
     outer = -0.5 * (w.T @ x)
     return np.asarray(outer + outer.T)
 
@@ -274,7 +271,7 @@ def batch_jvp(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Array
 
 
 def _batch_point(result: BatchResult, kind: Kind) -> tuple[KktPoint, Any]:
-    problems = result.problems
+    problems = result._problems
     if problems is None or not problems.are_plain or not isinstance(result.x, np.ndarray):
         raise ValueError(
             "derivatives of a batch need dense matrices Q of one size and one sum, without groups, "

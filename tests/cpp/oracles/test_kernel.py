@@ -149,7 +149,7 @@ def test_float64_takes_over_from_float32():
 @pytest.mark.parametrize("of", [regression, classes])
 def test_equal_rows_take_few_iterations(of, C):
     """Many equal rows can be free; pair steps alone would take millions of iterations."""
-    for n in (900, 1000, 1001, 1100, 2000, 5000):
+    for n in (1000, 1001, 4000):
         rng = np.random.default_rng(0)
         X = rng.integers(-3, 4, (n, 10)).astype(float)
         dual, kernel = of(X[:, 0] / 3 + 0.2 * rng.normal(size=n), C), Kernel("linear")
