@@ -363,6 +363,10 @@ Terms terms_of(const Point& point, const double* linear) {
   return terms;
 }
 
+Terms terms_of(const Point& point, const double* linear, const SharedCost* shared) {
+  return terms_with(point, linear, shared);
+}
+
 Excess excess_over(const Point& point, const double* allowance) {
   return excess_with(point, nullptr, [&](Index i, Index) { return allowance[i]; });
 }
@@ -395,8 +399,6 @@ Certificate certify(const Point& point, const double* totals) {
   Certificate certificate;
   certificate.multiplier.reserve(std::size_t(point.n_groups));
   std::vector<Segment> decreasing, increasing;
-  for (auto* side : {&decreasing, &increasing})
-    side->reserve(std::size_t(std::min<Index>(point.n, 16)));
   for (Index group = 0; group < point.n_groups; ++group) {
     const Index begin = point.starts[group], end = point.starts[group + 1];
     const double largest = largest_of(point, begin, end);
@@ -410,6 +412,8 @@ Certificate certify(const Point& point, const double* totals) {
     if (!(interval.max_left > interval.min_right)) continue;
     // max_s g'(x - s) over the feasible s: exchange the largest derivative for the smallest while
     // that improves the objective.
+    for (auto* side : {&decreasing, &increasing})
+      side->reserve(std::size_t(std::min<Index>(point.n, 16)));
     segments_of(point, begin, end, rounding, interval, decreasing, increasing);
     certificate.bound += gain_of(decreasing, increasing, INFINITY);
     certificate.nearby += gain_of(decreasing, increasing, largest);

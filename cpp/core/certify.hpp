@@ -60,6 +60,8 @@ struct Terms {
   double curvature = 0.0;  // x'Qx, for a quadratic
 };
 Terms terms_of(const Point& point, const double* linear);
+// The same for a quadratic whose shared costs are known.
+Terms terms_of(const Point& point, const double* linear, const SharedCost* shared);
 
 // The KKT violation if the derivative of each coordinate may be wrong by its allowance. It is at
 // most 0 if some gradient within the allowances satisfies the KKT conditions exactly.

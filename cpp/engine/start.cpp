@@ -25,6 +25,7 @@ class Pivoting {
   Pivoting(const Small& problem, double* x)
       : problem_(problem), n_(problem.n), x_(x), gradient_(n_), free_(n_) {
     std::iota(free_.begin(), free_.end(), Index(0));
+    shared_ = shared_costs(point(), problem.linear);
   }
 
   Found run() {
@@ -108,19 +109,22 @@ class Pivoting {
 
   void update_gradient() {
     quadratic(problem_.hessian, problem_.linear, n_, x_, gradient_.data());
-    const Index starts[] = {0, n_};
-    const Point point{n_,      1,      starts, gradient_.data(), x_, problem_.lower, problem_.upper,
-                      nullptr, nullptr};
-    scale_ = terms_of(point, problem_.linear).gradient;
+    scale_ = terms_of(point(), problem_.linear, shared_.data()).gradient;
+  }
+
+  Point point() {
+    return {n_, 1, starts_, gradient_.data(), x_, problem_.lower, problem_.upper, nullptr, nullptr};
   }
 
   const Small& problem_;
   Index n_;
+  const Index starts_[2] = {0, n_};
   double* x_;
   // Size of the terms that cancel in the gradient: now, and the largest so far.
   double scale_ = 0.0, largest_scale_ = 0.0;
   std::vector<double> gradient_, step_;
   std::vector<Index> free_;
+  std::vector<SharedCost> shared_;
   Reduced reduced_;
 };
 

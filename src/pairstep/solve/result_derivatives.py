@@ -23,7 +23,6 @@ from .derivatives import (
     ModelHessian,
     loss_derivative,
 )
-from .small import Given
 
 
 def vjp(result: Result, v: Any, kind: Kind) -> Derivatives:
@@ -173,8 +172,9 @@ class _Solved:
 def _problem(result: Result) -> tuple[Any, SumBox]:
     """Return the objective, without L1 terms, and the constraint."""
     given: Any = result._problem
-    if isinstance(given, Given):
-        return Quadratic(given.Q, given.c), SumBox(given.total, given.lower, given.upper)
+    if len(given) == 5:  # the arguments of the small-problem solver
+        Q, c, total, lower, upper = given
+        return Quadratic(Q, c), SumBox(total, lower, upper)
     objective, constraint = given
     while hasattr(objective, "objective"):  # L1Penalized
         objective = objective.objective

@@ -26,15 +26,6 @@ MAX_FREE_AT_ONCE = 64
 new, set_attribute = object.__new__, object.__setattr__  # avoids a lookup per solve
 
 
-class Given:
-    """The arguments of a small problem."""
-
-    __slots__ = ("Q", "c", "lower", "total", "upper")
-
-    def __init__(self, Q: Any, c: Any, total: Any, lower: Any, upper: Any):
-        self.Q, self.c, self.total, self.lower, self.upper = Q, c, total, lower, upper
-
-
 class Declined(Enum):
     """Why the small-problem solver returned no result."""
 
@@ -66,7 +57,7 @@ def solve_small(Q: Any, c: Any, total: Any, lower: Any, upper: Any, tol: Any) ->
         "suboptimality_bound": bound, "sum_multiplier": multiplier, "setup_time": 0.0,
         "solve_time": perf_counter() - began, "gradient": gradient, "pull": multiplier,
         "bounds": bounds, "tolerance": tolerance, "variables": UNLABELED,
-        "_problem": Given(Q, c, total, *bounds),
+        "_problem": (Q, c, total, *bounds),
     }  # fmt: skip
     set_attribute(result, "__dict__", fields)
     return result
