@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
+.PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench bench-baseline clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
@@ -20,7 +20,11 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 \
   $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: $(VENV)/.installed lint
-	$(PYTEST)
+	$(PYTEST) -m "not faults"
+
+# Processes that are killed, interrupts, full disks, closed streams, clusters that lose workers.
+test-faults: $(VENV)/.installed
+	$(PYTEST) -m faults
 
 test-fast: $(VENV)/.installed
 	$(PYTEST) -m "not slow"

@@ -587,6 +587,7 @@ LONG_OPTIONS = [
 ]
 
 
+@pytest.mark.faults
 @pytest.mark.unsanitized
 @pytest.mark.slow
 def test_ctrl_c_stops_the_native_loop_within_a_second():

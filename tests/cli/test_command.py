@@ -362,6 +362,7 @@ def test_train_and_predict_through_pipes(data, capfdbinary):
     assert err == ""
 
 
+@pytest.mark.faults
 def test_a_closed_pipe_is_no_error(data):
     called_model = data / "model"
     svm.save(svm.SVC().fit(X, Y), called_model)
@@ -373,6 +374,7 @@ def test_a_closed_pipe_is_no_error(data):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.faults
 def test_a_closed_output_is_no_error(data):
     shell = f"{' '.join(COMMAND)} train {data / 'iris.svm'} {data / 'model'} >&-"
     done = subprocess.run(["bash", "-c", shell], capture_output=True)
@@ -385,6 +387,7 @@ TRAINING = "train {0}/iris.svm {0}/model --cv 3"
 TUNING = "tune {0}/iris.svm {0}/model --c 1 --gamma 1 --cv 2"
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("command", "streams"),
     [
@@ -403,6 +406,7 @@ def test_a_model_is_written_if_stdout_is_closed(command, streams, data):
     assert svm.load(data / "model").n_features_in_ == 4
 
 
+@pytest.mark.faults
 def test_a_closed_input_is_reported_in_one_line(data):
     svm.save(svm.SVC().fit(X, Y), data / "model")
     commands = [["train", "-", "model"], ["predict", "-", "model"], ["solve", "-"]]
@@ -462,6 +466,7 @@ def test_unusual_characters_in_paths(data, capfdbinary):
     assert len((data / "-- out").read_text().splitlines()) == 150
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("libsvm", [[], ["--libsvm"]])
 def test_a_full_disk_leaves_the_old_model(data, libsvm, capfdbinary):
     resource = pytest.importorskip("resource")
@@ -478,6 +483,7 @@ def test_a_full_disk_leaves_the_old_model(data, libsvm, capfdbinary):
     assert {p.name for p in data.iterdir()} == files
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_an_interrupt_ends_a_fit_with_one_line(tmp_path):
     rng = np.random.default_rng(0)
@@ -706,6 +712,7 @@ def test_tune_regression(data, capfdbinary):
     assert re.match(r"best of 12: C .*epsilon .*3-fold R2 0\.", said.decode())
 
 
+@pytest.mark.faults
 def test_tune_continues_after_a_kill(tmp_path, capfdbinary):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 10))

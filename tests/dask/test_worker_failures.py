@@ -21,7 +21,11 @@ from pairstep import svm
 from pairstep.dask.cluster import Partitions
 from pairstep.dask.waiting import compute
 
-pytestmark = [pytest.mark.usefixtures("over_partitions"), pytest.mark.xdist_group("dask")]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.usefixtures("over_partitions"),
+    pytest.mark.xdist_group("dask"),
+]
 
 X, Y, _ = problem(1500)
 PARAMETERS = {"C": 10.0, "gamma": 0.3, "tol": 1e-6}

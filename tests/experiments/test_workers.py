@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.faults,
     pytest.mark.skipif(os.name != "posix", reason="uses POSIX signals and mounts"),
 ]
 

@@ -423,6 +423,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_signal_is_answered(name):
     """A solve that would take a minute or more ends within seconds."""

@@ -10,6 +10,7 @@ import pytest
 
 from pairstep.kept import kept
 
+pytestmark = pytest.mark.faults
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="uses limits of Linux")
 
 

@@ -434,6 +434,7 @@ def test_same_bits_with_two_threads_and_again(kernel, n):
         assert (other.n_iter, other.kkt_violation) == (first.n_iter, first.kkt_violation)
 
 
+@pytest.mark.faults
 @pytest.mark.slow
 def test_same_bits_on_a_busy_computer():
     """A block that takes longer than the interval between clock checks gives the same bits."""
@@ -559,6 +560,7 @@ except KeyboardInterrupt:
 CLASSES = "duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, 1e5))"
 
 
+@pytest.mark.faults
 @pytest.mark.unsanitized
 @pytest.mark.parametrize(
     ("shape", "dual"),
