@@ -341,7 +341,8 @@ def compare_layers(p: Batch, v: np.ndarray, expected: np.ndarray, ours: float, s
     back = time.perf_counter() - began
     factor = p.shape[0] / count
     gradient = linears.grad.numpy()
-    apart = np.abs(gradient - expected[:count]).max(axis=1) / np.abs(expected[:count]).max(axis=1)
+    scale = np.abs(expected[:count]).max(axis=1).clip(1e-300)
+    apart = np.abs(gradient - expected[:count]).max(axis=1) / scale
     differs = f"   from {count} problems, gradients differ by {np.median(apart):.0e}"
     ratio = (theirs + back) * factor / ours
     print(show.format("cvxpylayers", theirs * factor * 1e3, back * factor * 1e3, ratio, differs))

@@ -168,7 +168,13 @@ def check_decision_focused(printed: str, real: bool) -> None:
     assert more > less, "a better portfolio from a worse forecast"
 
 
+def check_feature_scales(printed: str, real: bool) -> None:
+    grid, scales = values(printed, r"(?:grid search|scales by gradient): ")
+    assert scales > grid + (3 if real else 5)
+
+
 CHECKS = {
+    "feature_scales": check_feature_scales,
     "decision_focused": check_decision_focused,
     "risk_parity": check_risk_parity,
     "log_loss": check_log_loss,

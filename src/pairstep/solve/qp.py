@@ -167,9 +167,10 @@ def simplex_lstsq(
 
     Parameters
     ----------
-    A : array_like, DataFrame or scipy.sparse array of shape (m, n)
-        One column per variable.
-    b : array_like, Series or DataFrame of shape (m,) or (m, count)
+    A : array_like, DataFrame or scipy.sparse array of shape (m, n), or array_like (count, m, n)
+        One column per variable. Matrices that differ from problem to problem are solved as a batch,
+        in the form of `solve_qps`.
+    b : array_like, Series or DataFrame of shape (m,) or (m, count); (count, m) if A has 3 axes
         The right-hand side, or a matrix with one right-hand side per column. The columns of a
         matrix are solved as a batch in native threads, with one Gram matrix (n x n, so n is limited
         to a few thousand). Labels are aligned with those of A's rows; see `pairstep.labels`.
@@ -222,6 +223,15 @@ def simplex_lstsq(
         "groups": groups, "group_total": group_total, "group_lower": group_lower,
         "group_upper": group_upper,
     }  # fmt: skip
+    if isinstance(A, np.ndarray) and A.ndim == 3:
+        from .least_squares_batch import solve_different
+
+        if callback is not None:
+            raise ValueError(f"callback needs one problem, but A has {len(A)} matrices")
+        return solve_different(
+            A, b, ridge, constraint=constraint, **given, l1=l1, center=center, x0=x0, tol=tol,
+            max_iter=max_iter, time_limit=time_limit, n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
     if not is_batch(b):
         objective: Objective = LeastSquares(A, b, ridge)
         if l1 is not None:

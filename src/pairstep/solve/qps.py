@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Never
 
@@ -132,10 +130,11 @@ def solve_qps(
         "center": center, "x0": x0,
     }  # fmt: skip
     problems = Problems.of(arguments, {k: v for k, v in shared.items() if v is not None}, tol)
-    collected = _Collected(problems, deadline, n_jobs, verbose)
-    if problems.are_plain:
-        _solve_small_ones(problems, collected)
-    _solve_others(problems, collected)
+    collected = _Collected(problems, deadline, verbose)
+    with threads.at_most(n_jobs):
+        if problems.are_plain:
+            _solve_small_ones(problems, collected)
+        _solve_others(problems, collected)
     return collected.result(began)
 
 
@@ -280,12 +279,9 @@ def _is_square(q: Any) -> bool:
 class _Collected:
     """The solutions found so far."""
 
-    def __init__(
-        self, problems: Problems, deadline: float | None, n_jobs: int | None, verbose: bool
-    ):
+    def __init__(self, problems: Problems, deadline: float | None, verbose: bool):
         count = problems.count
         self.problems, self.deadline, self.verbose = problems, deadline, verbose
-        self.workers = threads.count(n_jobs)
         self.x: list[Array | None] | Array = [None] * count
         self.gradient: list[Array | None] | Array = [None] * count
         self.numbers = {
@@ -392,7 +388,7 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
             _core.small_batch(
                 hessian, linear, total, low, high, count=len(members), tol=float(problems.tol),
                 seconds=collected.seconds_left,
-                threads=collected.workers if len(members) * n**3 > MIN_WORK_FOR_THREADS else 1,
+                threads=threads.count(None) if len(members) * n**3 > MIN_WORK_FOR_THREADS else 1,
             )
         )  # fmt: skip
         solved = (state != _core.DECLINED) & (state != _core.NOT_REACHED)
@@ -415,18 +411,18 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
 
 
 def _solve_others(problems: Problems, collected: _Collected) -> None:
-    """Solve the remaining problems one by one, in threads unless each needs the previous one."""
-    rest = np.flatnonzero(~collected.solved)
-    if not len(rest):
-        return
-    sequential = isinstance(problems.get("x0"), str)
+    """Solve the remaining problems one after the other, each with all threads.
 
-    def solve(k: int) -> None:
+    Python threads would not help: a solve of a few hundred variables spends half of its time in
+    Python, and larger ones use native threads.
+    """
+    from_previous = isinstance(problems.get("x0"), str)
+    for k in np.flatnonzero(~collected.solved).tolist():
         seconds = collected.seconds_left
         if seconds <= 0:
             return
         given = problems.one(k)
-        if sequential:
+        if from_previous:
             given["x0"] = _near_previous(problems, collected, k)
         try:
             limit = None if math.isinf(seconds) else seconds
@@ -434,24 +430,6 @@ def _solve_others(problems: Problems, collected: _Collected) -> None:
         except (ValueError, TypeError) as error:
             collected.errors[k] = str(error)
             collected.status[k] = Status.INVALID.value
-
-    if sequential or collected.workers == 1 or len(rest) == 1:
-        for k in rest:
-            solve(int(k))
-        return
-
-    def alone(k: int) -> None:
-        with threads.at_most(1):
-            solve(k)
-
-    with ThreadPoolExecutor(collected.workers) as pool:
-        futures = [pool.submit(copy_context().run, alone, int(k)) for k in rest]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _near_previous(problems: Problems, collected: _Collected, k: int) -> Array | None:

@@ -8,13 +8,18 @@ needed("sklearn", by="pairstep.svm")
 from .classification import SVC, NuSVC
 from .export import to_sklearn
 from .files import load, save
+from .hyperparameter_gradient import (
+    Tuned,
+    ValidationGradient,
+    tune_by_gradient,
+    validation_gradient,
+)
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .plan import Optimality
 from .regression import SVR, NuSVR
 from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
-from .validation_gradient import Tuned, ValidationGradient, tune_by_gradient, validation_gradient
 
 __all__ = [
     "SVC", "SVCCV", "SVR", "SVRCV", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
