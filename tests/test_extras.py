@@ -125,3 +125,9 @@ def test_estimators_and_plots_name_the_missing_package(bare):
         "Smooth needs jax: pip install 'pairstep[jax]'",
         "Smooth needs torch: pip install 'pairstep[torch]'",
     ]
+
+
+def test_submodules_are_loaded_on_first_use():
+    script = "import pairstep; print(pairstep.svm.SVC.__name__, pairstep.theory.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "SVC pairstep.theory\n", done.stderr
