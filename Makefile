@@ -122,7 +122,8 @@ test-threads: $(VENV)-threads/.installed
 	LD_PRELOAD="$(call runtime,libtsan.so)" \
 	TSAN_OPTIONS=suppressions=tests/tsan.supp \
 	$(VENV)-threads/bin/python -m pytest -m "not slow and not unsanitized" -p no:cacheprovider \
-	  --capture=sys tests/test_races.py tests/cpp/core/test_thread_pool.py tests/svm/test_search.py
+	  --capture=sys tests/test_races.py tests/cpp/core/test_thread_pool.py tests/svm/test_search.py \
+	  tests/solve/test_qps.py tests/solve/test_derivatives.py
 
 # The runtime of a sanitizer must be loaded before Python starts.
 runtime = $(shell $(CXX) -print-file-name=$(1))
