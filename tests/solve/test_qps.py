@@ -133,9 +133,10 @@ def test_factors():
         {"constraint": SumBox(1.0, -1.0, 2.0, coefficients=[1.0, 2.0, 1.0, 0.5])},
         {"l1": 0.1, "center": [0.25] * 4},
         {"total": (0.5, 1.5)},
+        {"groups": [0, 0, 1, 1], "total": np.array([0.4, 0.8])},
         {"max_iter": 3, "l1": (0.1, 0.2)},
     ],
-    ids=["groups", "constraint", "l1", "range", "max_iter"],
+    ids=["groups", "constraint", "l1", "range", "totals", "max_iter"],
 )
 def test_what_all_problems_share(shared):
     arguments = {name: problems(3, 4)[name] for name in ("Q", "c")}

@@ -73,7 +73,8 @@ def solve_qps(
     c : array_like of shape (count, n) or (n,), or list, optional
         The linear terms. A DataFrame has one row per problem.
     total : float, pair of floats or array_like of shape (count,)
-        The sums. A tuple of two numbers is a range, as in `SumBox`.
+        The sums. A tuple of two numbers is a range, as in `SumBox`. With groups, an array of shape
+        (n_groups,) has the totals of the groups, for all problems.
     lower, upper : float or array_like of shape (count, n) or (n,), or list
         The bounds.
     coefficients, groups, group_total, group_lower, group_upper, constraint
@@ -155,20 +156,20 @@ class Problems:
         variables, names = Axis(), Axis()
         items: dict[str, Any] = {}
         common = dict(shared)
+        # With groups, the total may be an array with an entry per group.
+        dimensions = SHARED_DIMENSIONS | {"total": int("groups" in shared)}
         for name, value in arguments.items():
             if name == "Q" and isinstance(value, tuple):
                 parts = dict(zip("FD", value, strict=True)) if len(value) == 2 else {"Q": value}
             else:
                 parts = {name: value}
             for part, given in parts.items():
-                own, per_problem = _own(part, given, variables, names)
+                own, per_problem = _own(part, given, dimensions[part], variables, names)
                 (items if per_problem else common)[part] = own
         counts = {name: len(value) for name, value in items.items()}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{count} for {name}" for name, count in counts.items())
             raise ValueError(f"arguments have different numbers of problems: {found}")
-        if "total" in items and "groups" in common and len(items["total"]) != max(counts.values()):
-            common["total"] = items.pop("total")
         if not items:
             raise ValueError(
                 "no argument has an item per problem, such as Q of shape (count, n, n) or c of "
@@ -228,15 +229,17 @@ class Problems:
             yield np.flatnonzero(sizes == n), int(n)
 
 
-def _own(part: str, given: Any, variables: Axis, names: Axis) -> tuple[Any, bool]:
-    """Return an argument without its labels, and whether it has an item per problem."""
+def _own(part: str, given: Any, shared: int, variables: Axis, names: Axis) -> tuple[Any, bool]:
+    """Return an argument without its labels, and whether it has an item per problem.
+
+    `shared` is the number of dimensions if all problems share it.
+    """
     if given is None or (isinstance(given, str) and given == PREVIOUS and part == "x0"):
         return given, False
     if isinstance(given, tuple) and part in ("total", "l1"):
         return given, False
     if isinstance(given, list) and _is_ragged(given):
         return given, True
-    shared = SHARED_DIMENSIONS[part]
     dimensions = np.ndim(given)
     if dimensions > shared + 1:
         raise ValueError(
