@@ -143,7 +143,7 @@ axes[0].set(xlabel="step", ylabel="risk minus return", title="descent from least
 axes[0].legend()
 bars = axes[1].bar(["two steps", "decision-focused"], [usual, focused], color=["C7", "C0"])
 axes[1].bar_label(bars, fmt="%.0f %%")
-axes[1].set(ylabel="part of the possible gain, %", title="new data", ylim=(0, 100))
+axes[1].set(ylabel="part of the possible gain, %", title="new data", ylim=(0, 108))
 
 parser = argparse.ArgumentParser(description="Train a forecast through portfolios.")
 parser.add_argument("--out", default="decision_focused.png", help="figure to write")
