@@ -31,6 +31,19 @@ def test_a_batch_of_any_shape():
     np.testing.assert_allclose(found["Q"][1, 2], one["Q"], atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["one-sided", "smoothed"])
+def test_a_vertex(kind):
+    """All variables are at bounds, so no free variable gives the multiplier."""
+    Q, c, upper = np.diag([1.0, 2.0, 3.0]), np.array([-3.0, 0.5, 1.0]), np.full(3, 1.0)
+    given = {"Q": Q, "c": c, "total": np.array(1.0), "lower": np.zeros(3), "upper": upper}
+    x, v = layers.solve(given, 1e-8), np.array([1.0, -2.0, 0.5])
+    assert x.tolist() == [1.0, 0.0, 0.0]
+    found = layers.derivatives(given, x, v, kind)
+    expected = pairstep.solve_qp(Q, c, upper=upper).vjp(v, derivative=kind)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-12, err_msg=name)
+
+
 def test_failures_are_named():
     Q, c = problem((3,), 2)
     given = {

@@ -64,7 +64,10 @@ def solve_qp(
     """
     Q = jnp.asarray(Q)
     n = Q.shape[-1]
-    given = [Q, *(jnp.asarray(value, Q.dtype) for value in (c, total, lower, layers.bounds(upper)))]
+    given = [
+        Q,
+        *(jnp.asarray(value, Q.dtype) for value in (c, total, lower, layers.upper_bound(upper))),
+    ]
     for k in (3, 4):
         given[k] = jnp.broadcast_to(given[k], (n,)) if given[k].ndim == 0 else given[k]
     return _solve(float(tol), derivative, *given)
@@ -127,7 +130,7 @@ def project(y: Any, *, total: float = 1.0, lower: float = 0.0, upper: float | No
     >>> pairstep.jax.project(jax.numpy.array([1.0, 0.5, -1.0]))
     Array([0.75, 0.25, 0.  ], dtype=float32)
     """
-    return _project(float(total), float(lower), float(layers.bounds(upper)), jnp.asarray(y))
+    return _project(float(total), float(lower), float(layers.upper_bound(upper)), jnp.asarray(y))
 
 
 def _arrays(arrays: Any) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from .solve.derivatives import DenseHessians, Kind, KktPoint
 
 # Number of axes of one problem's argument.
 AXES = {"Q": 2, "c": 1, "total": 0, "lower": 1, "upper": 1}
-# Multipliers of bounds up to this fraction of the size of the gradient's terms count as 0.
-TOLERANCE = 1e-8
+# Multipliers of bounds up to this fraction of the size of the gradient's terms count as 0, as with
+# the default tolerance of a solve.
+NEGLIGIBLE_MULTIPLIER = 1e-8
 
 
 def broadcast(arguments: dict[str, Array]) -> tuple[tuple[int, ...], dict[str, Array]]:
@@ -86,18 +87,22 @@ def derivatives(arguments: dict[str, Array], x: Array, v: Array, kind: Kind) -> 
     batch, flat = broadcast(arguments)
     n = x.shape[-1]
     points, given = x.reshape(-1, n), np.ascontiguousarray(v.reshape(-1, n), float)
-    count = len(points)
     matrices = flat["Q"] if flat["Q"].ndim == 3 else flat["Q"][None]
     lower, upper = np.atleast_2d(flat["lower"]), np.atleast_2d(flat["upper"])
     hessians = DenseHessians(matrices)
     products = hessians.times(points)
     gradient = products + flat["c"]
-    inside = (points > lower) & (points < upper)
-    sums = np.where(inside, gradient, 0.0).sum(axis=1, keepdims=True)
-    slope = gradient - sums / np.maximum(inside.sum(axis=1, keepdims=True), 1)
+    slope = gradient - _multipliers(points, gradient, lower, upper)
     size = np.maximum(np.abs(products), np.abs(flat["c"])).max(axis=1)
     point = KktPoint(
-        points, slope, lower, upper, hessians, np.ones((1, 1, n)), TOLERANCE * size, kind
+        points,
+        slope,
+        lower,
+        upper,
+        hessians,
+        np.ones((1, 1, n)),
+        NEGLIGIBLE_MULTIPLIER * size,
+        kind,
     )
     adjoint = point.adjoint(given)
     found = {
@@ -108,14 +113,25 @@ def derivatives(arguments: dict[str, Array], x: Array, v: Array, kind: Kind) -> 
     def shaped(name: str, values: Array) -> Array:
         """Sum over the axes along which the argument was broadcast."""
         shape = arguments[name].shape
-        wide = values.reshape(*batch, *values.shape[1:])
+        wide = values.reshape((*batch, *values.shape[1:]))
         extra = wide.ndim - len(shape)
         wide = wide.sum(axis=tuple(range(extra))) if extra else wide
         repeated = tuple(i for i, size in enumerate(shape) if size == 1 and wide.shape[i] != 1)
         return np.asarray(wide.sum(axis=repeated, keepdims=True) if repeated else wide)
 
-    assert count == math.prod(batch)
     return {name: shaped(name, values) for name, values in found.items()}
+
+
+def _multipliers(x: Array, gradient: Array, lower: Array, upper: Array) -> Array:
+    """Return the multiplier of each sum: the middle of its interval, or the end that is finite.
+
+    It is at least every derivative of a variable that can decrease, and at most every derivative of
+    one that can increase.
+    """
+    left = np.where(x > lower, gradient, -np.inf).max(axis=1, keepdims=True)
+    right = np.where(x < upper, gradient, np.inf).min(axis=1, keepdims=True)
+    left, right = np.where(np.isinf(left), right, left), np.where(np.isinf(right), left, right)
+    return np.asarray(left / 2 + right / 2)
 
 
 def project(y: Array, total: float, lower: float, upper: float) -> Array:
@@ -136,6 +152,6 @@ def project_derivative(x: Array, v: Array, lower: float, upper: float) -> Array:
     return np.where(free, v - mean, 0.0)
 
 
-def bounds(upper: Any) -> Any:
+def upper_bound(upper: Any) -> Any:
     """Return the upper bound, infinite if None."""
     return math.inf if upper is None else upper

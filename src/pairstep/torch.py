@@ -61,7 +61,7 @@ def solve_qp(
     """
     tensors = [
         torch.as_tensor(value, dtype=torch.float64, device=Q.device)
-        for value in (Q, c, total, lower, layers.bounds(upper))
+        for value in (Q, c, total, lower, layers.upper_bound(upper))
     ]
     return _Solve.apply(*tensors, tol, derivative).to(Q.dtype)
 
@@ -125,7 +125,7 @@ def project(y: Any, *, total: float = 1.0, lower: float = 0.0, upper: float | No
     >>> pairstep.torch.project(torch.tensor([1.0, 0.5, -1.0]))
     tensor([0.7500, 0.2500, 0.0000])
     """
-    return _Project.apply(y, float(total), float(lower), float(layers.bounds(upper)))
+    return _Project.apply(y, float(total), float(lower), float(layers.upper_bound(upper)))
 
 
 NAMES = tuple(layers.AXES)
