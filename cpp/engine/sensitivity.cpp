@@ -58,8 +58,8 @@ class Factor {
 class KktSystem {
  public:
   // Solve system k. The Hessian need not be positive definite on F, only on the steps that the
-  // constraints allow. Adding multiples of a a' for each row a of A makes it positive definite
-  // without changing the solution, if A'A s is added to r as well.
+  // constraints allow. Adding a multiple of a a' for each row a of A makes it positive definite. It
+  // does not change the solution w if the same multiple of a (a'w), which is known, is added to r.
   void solve(const KktSystems& systems, Index k) {
     const Index n = systems.n;
     const double *hessian = systems.hessian[k], *diagonal = systems.diagonal[k];

@@ -342,7 +342,8 @@ class BatchResult:
     gradient : ndarray of shape (count, n)
         The gradients at x (`solve_qps`).
     sum_multiplier, tolerance : ndarray of shape (count,)
-        As in `Result` (`solve_qps`).
+        As in `Result` (`solve_qps`). Multipliers have the shape (count, n_groups) if each group has
+        its own total.
     """
 
     x: Any

@@ -32,6 +32,10 @@ def test_one_right_hand_side_for_all_matrices():
     np.testing.assert_allclose(batch.x[3], simplex_lstsq(A[3], B[0]).x, atol=1e-8)
 
 
+def test_matrices_as_lists():
+    np.testing.assert_array_equal(simplex_lstsq(A.tolist(), B.tolist()).x, simplex_lstsq(A, B).x)
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match=r"b must have the shape \(30, 12\)"):
         simplex_lstsq(A, B[:5])

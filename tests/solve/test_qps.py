@@ -144,6 +144,7 @@ def test_what_all_problems_share(shared):
     for k in range(3):
         single = solve_qp(arguments["Q"][k], arguments["c"][k], **shared)
         np.testing.assert_array_equal(batch.x[k], single.x)
+        np.testing.assert_array_equal(batch.sum_multiplier[k], single.sum_multiplier)
         assert batch.status[k] == single.status
 
 

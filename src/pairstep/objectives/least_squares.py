@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -181,6 +182,24 @@ class LeastSquares(Fixed):
             native(columns), self.b, self.ridge, self.c, point, workers, self.weight
         )
 
+    def argument_derivatives(self, x: Array, w: Array) -> dict[str, Callable[[], Any]]:
+        """Return the derivatives of ``-w'gradient(x)`` with respect to A, b and the ridge."""
+        A, b = self.A, self.b
+        return {
+            "A": lambda: -(np.outer(A @ x - b, w) + np.outer(A @ w, x)),
+            "b": lambda: A @ w,
+            "ridge": lambda: float(-w @ x),
+        }
+
+    def gradient_change(self, x: Array, name: str, change: Any) -> Array | None:
+        """Return the change of the gradient at x if A, b or the ridge changes."""
+        given = np.asarray(change, float)
+        if name == "A":
+            return np.asarray(given.T @ (self.A @ x - self.b) + self.A.T @ (given @ x))
+        if name == "b":
+            return np.asarray(-(self.A.T @ given))
+        return given * x if name == "ridge" else None
+
     def with_linear(self, c: ArrayLike) -> LeastSquares:
         """Return the function with the linear term ``c'x`` in place of its own."""
         other = object.__new__(type(self))
@@ -308,6 +327,17 @@ class FactorModel(LeastSquares):
 
     def __repr__(self) -> str:
         return described("FactorModel", F=self.A, D=self.ridge, c=self.c)
+
+    def argument_derivatives(self, x: Array, w: Array) -> dict[str, Callable[[], Any]]:
+        """Return the derivatives of ``-w'gradient(x)`` with respect to F, D and c."""
+        of_factors = super().argument_derivatives(x, w)["A"]
+        return {"F": of_factors, "D": lambda: -w * x, "c": lambda: -w}
+
+    def gradient_change(self, x: Array, name: str, change: Any) -> Array | None:
+        """Return the change of the gradient at x if F, D or c changes."""
+        if name == "c":
+            return np.asarray(change, float)
+        return super().gradient_change(x, {"F": "A", "D": "ridge"}.get(name, ""), change)
 
     @property
     def prefers_blocks(self) -> bool:

@@ -9,6 +9,7 @@ the objective has none.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -144,6 +145,15 @@ class OptionalMembers(Protocol):
     def oracle(self, point: Any) -> Any:
         """Return a native oracle for the block solver, or None."""
 
+    def argument_derivatives(self, x: Array, w: Array) -> dict[str, Callable[[], Any]]:
+        """Return the derivatives of ``-w'gradient(x)`` with respect to the arguments of f, by name.
+
+        Each is computed when its function is called.
+        """
+
+    def gradient_change(self, x: Array, name: str, change: Any) -> Array | None:
+        """Return the change of the gradient at x if an argument of f changes, None if unknown."""
+
 
 def value_and_gradient(objective: Objective, x: Array) -> tuple[float, Array]:
     """Return f(x) and the gradient at x."""
@@ -229,6 +239,24 @@ def native_oracle(objective: Objective, point: Any) -> Any:
     """Return the native oracle of an objective for the block solver, or None."""
     known = getattr(objective, "oracle", None)
     return None if known is None else known(point)
+
+
+def argument_derivatives(objective: Objective, x: Array, w: Array) -> dict[str, Callable[[], Any]]:
+    """Return the derivatives of ``-w'gradient(x)`` by argument name.
+
+    By default, only that with respect to a linear term that could be added to f.
+    """
+    known = getattr(objective, "argument_derivatives", None)
+    return {"c": lambda: -w} if known is None else known(x, w)
+
+
+def gradient_change(objective: Objective, x: Array, name: str, change: Any) -> Array | None:
+    """Return the change of the gradient at x if an argument changes, None if it is unknown."""
+    known = getattr(objective, "gradient_change", None)
+    if known is not None:
+        found: Array | None = known(x, name, change)
+        return found
+    return np.asarray(change, float) if name == "c" else None
 
 
 class Fixed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,17 @@ class Quadratic(Fixed):
         entries = self.Q.nnz if scipy.sparse.issparse(self.Q) else self.Q.size
         workers = threads.for_work(PASSES_OF_BLOCK_SOLVER * entries)
         return _core.matrix_oracle(native(self.Q), self.c, point, workers)
+
+    def argument_derivatives(self, x: Array, w: Array) -> dict[str, Callable[[], Any]]:
+        """Return the derivatives of ``-w'gradient(x)`` with respect to Q and c."""
+        return {"c": lambda: -w, "Q": lambda: -(np.outer(w, x) + np.outer(x, w)) / 2}
+
+    def gradient_change(self, x: Array, name: str, change: Any) -> Array | None:
+        """Return the change of the gradient at x if Q or c changes."""
+        given = np.asarray(change, float)
+        if name == "c":
+            return given
+        return np.asarray(given @ x) if name == "Q" else None
 
     def with_linear(self, c: ArrayLike) -> Quadratic:
         """Return the function with another linear term; Q is not checked again."""

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array, finite_number
+from .._validation import finite_number
 from ..result import BatchResult
 from .qps import solve_qps
 
 
-def solve_different(A: Array, b: Any, ridge: float, **options: Any) -> BatchResult:
+def solve_different(A: Any, b: Any, ridge: float, **options: Any) -> BatchResult:
     """Minimize ``|A_k x - b_k|^2 / 2 + ridge |x|^2 / 2`` for each matrix ``A_k``.
 
     The Gram matrices are formed, so that accuracy is lost if the columns of a matrix are nearly
     dependent. `fun` is computed from the residuals.
     """
-    right = np.asarray(b, float)
+    A, right = np.asarray(A, float), np.asarray(b, float)
     count, m, n = A.shape
     if right.shape not in ((m,), (count, m)):
         raise ValueError(
@@ -32,20 +32,16 @@ def solve_different(A: Array, b: Any, ridge: float, **options: Any) -> BatchResu
     gram = np.matmul(transposed, A)
     gram = (gram + gram.transpose(0, 2, 1)) / 2  # exactly symmetric
     gram[:, np.arange(n), np.arange(n)] += ridge
+    linear = -np.matmul(transposed, right[:, :, None])[:, :, 0]
     given = {name: value for name, value in options.items() if value is not None}
-    batch = solve_qps(gram, -np.matmul(transposed, right[:, :, None])[:, :, 0], **given)
+    batch = solve_qps(gram, linear, **given)
     residual = np.matmul(A, batch.x[:, :, None])[:, :, 0] - right
     squares = np.einsum("bi,bi->b", residual, residual)
     values = (squares + ridge * np.einsum("bi,bi->b", batch.x, batch.x)) / 2
     if options.get("l1") is not None:
-        values = values + (batch.fun - _quadratic_value(gram, batch, transposed, right))
+        products = np.matmul(gram, batch.x[:, :, None])[:, :, 0]
+        quadratic = np.einsum("bi,bi->b", batch.x, products / 2 + linear)
+        values = values + (batch.fun - quadratic)  # the L1 terms
     result = replace(batch, fun=values)
     object.__setattr__(result, "_problems", batch._problems)
     return result
-
-
-def _quadratic_value(gram: Array, batch: BatchResult, transposed: Array, right: Array) -> Array:
-    """Return the objective of the quadratic programs without L1 terms."""
-    linear = np.matmul(transposed, right[:, :, None])[:, :, 0]
-    products = np.matmul(gram, batch.x[:, :, None])[:, :, 0]
-    return np.asarray(np.einsum("bi,bi->b", batch.x, products / 2 - linear))

@@ -223,8 +223,8 @@ def simplex_lstsq(
         "groups": groups, "group_total": group_total, "group_lower": group_lower,
         "group_upper": group_upper,
     }  # fmt: skip
-    if isinstance(A, np.ndarray) and A.ndim == 3:
-        from .least_squares_batch import solve_different
+    if np.ndim(A) == 3:
+        from .least_squares_batch import solve_different  # it uses `solve_qp`
 
         if callback is not None:
             raise ValueError(f"callback needs one problem, but A has {len(A)} matrices")

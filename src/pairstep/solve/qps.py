@@ -217,6 +217,21 @@ class Problems:
             return None
         return np.ascontiguousarray(array) if array.shape[1:] == shape else None
 
+    def size(self, k: int) -> int:
+        """Return the number of variables of problem k."""
+        Q = self.one(k)["Q"]
+        return int(np.shape(Q[0] if isinstance(Q, tuple) else Q)[-1])
+
+    def unknown_points(self) -> Any:
+        """Return NaN for each variable: an array, or a list if the problems differ in size."""
+        stacked = self.get("F") if "F" in (*self.items, *self.common) else self.get("Q")
+        if not isinstance(stacked, list):
+            return np.full((self.count, np.shape(stacked)[-1]), np.nan)
+        sizes = [self.size(k) for k in range(self.count)]
+        if len(set(sizes)) == 1:
+            return np.full((self.count, sizes[0]), np.nan)
+        return [np.full(n, np.nan) for n in sizes]
+
     def by_size(self) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Yield the problems with a dense matrix of float64 numbers, and their size n."""
         Q = self.get("Q")
@@ -280,17 +295,19 @@ def _is_square(q: Any) -> bool:
 
 
 class _Collected:
-    """The solutions found so far."""
+    """The solutions found so far; NaN where there is none."""
 
     def __init__(self, problems: Problems, deadline: float | None, verbose: bool):
         count = problems.count
         self.problems, self.deadline, self.verbose = problems, deadline, verbose
-        self.x: list[Array | None] | Array = [None] * count
-        self.gradient: list[Array | None] | Array = [None] * count
+        self.x: Any = problems.unknown_points()
+        self.gradient: Any = problems.unknown_points()
         self.numbers = {
             name: np.full(count, np.nan)
-            for name in ("fun", "kkt_violation", "suboptimality_bound", "tolerance", "multiplier")
-        }
+            for name in (
+                "fun", "kkt_violation", "suboptimality_bound", "tolerance", "sum_multiplier",
+            )
+        }  # fmt: skip
         self.n_iter = np.zeros(count, np.int64)
         self.status = np.full(count, Status.TIME_LIMIT.value, "<U10")
         self.solved = np.zeros(count, bool)
@@ -306,9 +323,11 @@ class _Collected:
     def take(self, k: int, result: Result) -> None:
         """Store the result of a single solve."""
         self.x[k], self.gradient[k] = result.x, result.gradient
-        for name in ("fun", "kkt_violation", "suboptimality_bound", "tolerance"):
-            self.numbers[name][k] = getattr(result, name)
-        self.numbers["multiplier"][k] = np.mean(result.sum_multiplier)
+        several = np.shape(result.sum_multiplier)
+        if several and self.numbers["sum_multiplier"].ndim == 1:  # one per group
+            self.numbers["sum_multiplier"] = np.full((len(self.solved), *several), np.nan)
+        for name, values in self.numbers.items():
+            values[k] = getattr(result, name)
         self.n_iter[k], self.status[k], self.solved[k] = result.n_iter, result.status, True
         self.report()
 
@@ -319,60 +338,27 @@ class _Collected:
             log.write(f"{self.solved.sum()} of {len(self.solved)} problems solved", self.verbose)
 
     def result(self, began: float) -> BatchResult:
-        if (
-            self.errors
-            and len(self.errors) == len(self.solved)
-            and len(set(self.errors.values())) == 1
-        ):
-            raise ValueError(self.errors[0])
-        problems = self.problems
-        sizes = (
-            [_size(problems, k) for k in range(problems.count)] if isinstance(self.x, list) else []
-        )
-        if isinstance(self.x, list):
-            x: Any = [
-                np.full(n, np.nan) if v is None else v for v, n in zip(self.x, sizes, strict=True)
-            ]
-            gradient: Any = [
-                np.full(n, np.nan) if v is None else v
-                for v, n in zip(self.gradient, sizes, strict=True)
-            ]
-            if len(set(sizes)) == 1:
-                x, gradient = np.array(x), np.array(gradient)
-        else:
-            x, gradient = self.x, self.gradient
+        reasons = set(self.errors.values())
+        if len(reasons) == 1 and len(self.errors) == len(self.solved):
+            raise ValueError(reasons.pop())  # the problems share what is wrong
         elapsed = time.perf_counter() - began
         result = BatchResult(
-            x=x,
-            fun=self.numbers["fun"],
+            x=self.x,
             status=self.status,
             n_iter=self.n_iter,
-            kkt_violation=self.numbers["kkt_violation"],
-            suboptimality_bound=self.numbers["suboptimality_bound"],
             setup_time=0.0,
             solve_time=elapsed,
-            variables=problems.variables,
-            items=problems.names,
+            variables=self.problems.variables,
+            items=self.problems.names,
             errors=self.errors,
-            gradient=gradient,
-            sum_multiplier=self.numbers["multiplier"],
-            tolerance=self.numbers["tolerance"],
+            gradient=self.gradient,
+            **self.numbers,
         )
-        object.__setattr__(result, "_problems", problems)
+        object.__setattr__(result, "_problems", self.problems)
         if log.is_enabled(self.verbose):
-            solved = f"{result.success.sum()} of {problems.count}"
+            solved = f"{result.success.sum()} of {len(self.solved)}"
             log.write(f"{solved} problems optimal after {elapsed:.3g} s", self.verbose)
         return result
-
-
-def _size(problems: Problems, k: int) -> int:
-    """Return the number of variables of problem k, as far as it is known."""
-    Q = problems.get("Q")
-    if Q is None:
-        F = problems.items["F"][k] if "F" in problems.items else problems.common["F"]
-        return int(np.shape(F)[-1])
-    one = Q if "Q" in problems.common else Q[k]
-    return int(np.shape(one[0] if isinstance(one, tuple) else one)[-1])
 
 
 def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
@@ -398,7 +384,7 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
         x[~solved] = gradient[~solved] = np.nan
         found = {
             "fun": value, "kkt_violation": violation, "suboptimality_bound": bound,
-            "tolerance": tolerance, "multiplier": multiplier,
+            "tolerance": tolerance, "sum_multiplier": multiplier,
         }  # fmt: skip
         for name, of_members in found.items():
             of_members[~solved] = np.nan
@@ -438,7 +424,7 @@ def _solve_others(problems: Problems, collected: _Collected) -> None:
 def _near_previous(problems: Problems, collected: _Collected, k: int) -> Array | None:
     """Return the feasible point of problem k that is nearest to the previous solution."""
     previous = collected.x[k - 1] if k > 0 and collected.solved[k - 1] else None
-    if previous is None or len(previous) != _size(problems, k):
+    if previous is None or len(previous) != problems.size(k):
         return None
     given = problems.one(k)
     constraint = given.get("constraint")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,8 +11,8 @@ import numpy as np
 from .._validation import Array
 from ..constraints import Layout, SumBox
 from ..constraints.layout import SUM_ROUNDING
-from ..objectives import FactorModel, LeastSquares, Quadratic
-from ..objectives.objective import second_order
+from ..objectives import L1Penalized, Quadratic
+from ..objectives.objective import argument_derivatives, gradient_change, second_order
 from ..result import BatchResult, Result, Status
 from .derivatives import (
     DenseHessians,
@@ -30,12 +29,10 @@ def vjp(result: Result, v: Any, kind: Kind) -> Derivatives:
     one = _Solved(result, kind)
     adjoint = one.point.adjoint(loss_derivative(v, result.x.shape)[None])
     w = adjoint.w[0]
-    entries = one.objective_entries(w)
-    entries |= one.total_entries(adjoint.m[0])
+    entries = argument_derivatives(one.objective, result.x, w) | one.total_entries(adjoint.m[0])
     entries |= {"lower": lambda: adjoint.lower()[0], "upper": lambda: adjoint.upper()[0]}
     if result.l1_terms is not None:
-        sign = np.where(one.point.at_center[0], 0.0, np.sign(result.x - result.l1_terms[1]))
-        entries |= {"l1": lambda: -w * sign, "center": lambda: adjoint.center()[0]}
+        entries |= {"l1": lambda: -w * one.l1_signs, "center": lambda: adjoint.center()[0]}
     return Derivatives(entries, bool(one.point.degenerate[0]))
 
 
@@ -49,8 +46,7 @@ def jvp(result: Result, changes: dict[str, Any], kind: Kind) -> Array:
         if name in ("lower", "upper") or (name == "center" and result.l1_terms is not None):
             bounds[name] = np.broadcast_to(np.asarray(change, float), n)[None]
         elif name == "l1" and result.l1_terms is not None:
-            sign = np.where(one.point.at_center[0], 0.0, np.sign(result.x - result.l1_terms[1]))
-            gradient = gradient + sign * np.asarray(change, float)
+            gradient = gradient + one.l1_signs * np.asarray(change, float)
         elif name in ("total", "group_total"):
             totals += one.change_of_totals(name, change)
         else:
@@ -73,17 +69,17 @@ class _Solved:
         self.objective, self.constraint = _problem(result)
         self.x = x = result.x
         n = len(x)
-        self.sums = _active_sums(self.constraint._layout(n), self.constraint, x)
+        self.sums = _active_sums(self.constraint._layout(n), x)
         rows = np.array([row for _, row in self.sums]).reshape(1, -1, n)
         slope = result.gradient - result.pull
+        lower, upper = (np.broadcast_to(np.asarray(b, float), n)[None] for b in result.bounds)
         at_center = None
         if result.l1_terms is not None:
             weight, center = result.l1_terms
-            at_center = ((x == center) & (weight > 0))[None]
-            slope = slope + np.where(x == center, 0.0, np.sign(x - center) * weight)
-        lower, upper = (np.broadcast_to(np.asarray(b, float), n)[None] for b in result.bounds)
-        if at_center is not None:  # a variable at a bound and a center is at the bound
-            at_center &= (x != lower) & (x != upper)
+            self.l1_signs = np.sign(x - center)
+            slope = slope + self.l1_signs * weight
+            # A variable that is at a bound and at a center counts as at the bound.
+            at_center = (x == center) & (weight > 0) & (x != lower) & (x != upper)
         self.point = KktPoint(
             x[None], slope[None], lower, upper, self._hessian(), rows,
             np.array([result.tolerance]), kind, at_center,
@@ -97,48 +93,14 @@ class _Solved:
                 raise ValueError("derivatives need a Hessian, and this objective has none")
         return ModelHessian(smooth)
 
-    def objective_entries(self, w: Array) -> dict[str, Callable[[], Any]]:
-        """The derivatives with respect to the numbers of the objective."""
-        f, x = self.objective, self.x
-        linear: dict[str, Callable[[], Any]] = {"c": lambda: -w}
-        if isinstance(f, FactorModel):
-            F = f.A
-            return linear | {
-                "F": lambda: -(np.outer(F @ w, x) + np.outer(F @ x, w)),
-                "D": lambda: -w * x,
-            }
-        if isinstance(f, LeastSquares):
-            A = f.A
-
-            def of_A() -> Array:
-                return -(np.outer(A @ x - f.b, w) + np.outer(A @ w, x))
-
-            return {"A": of_A, "b": lambda: A @ w, "ridge": lambda: float(-w @ x)}
-        if isinstance(f, Quadratic):
-            return linear | {"Q": lambda: -(np.outer(w, x) + np.outer(x, w)) / 2}
-        return linear
-
     def change_of_gradient(self, name: str, change: Any) -> Array:
-        """Return the change of the gradient at x if a number of the objective changes."""
-        f, x = self.objective, self.x
-        if name == "c" and not (isinstance(f, LeastSquares) and not isinstance(f, FactorModel)):
-            return np.asarray(change, float)
-        if name == "Q" and isinstance(f, Quadratic):
-            return np.asarray(np.asarray(change, float) @ x)
-        if isinstance(f, FactorModel) and name == "F":
-            dF = np.asarray(change, float)
-            return np.asarray(dF.T @ (f.A @ x) + f.A.T @ (dF @ x))
-        if isinstance(f, FactorModel) and name == "D":
-            return np.asarray(change, float) * x
-        if type(f) is LeastSquares and name == "A":
-            dA = np.asarray(change, float)
-            return np.asarray(dA.T @ (f.A @ x - f.b) + f.A.T @ (dA @ x))
-        if type(f) is LeastSquares and name == "b":
-            return np.asarray(-(f.A.T @ np.asarray(change, float)))
-        if type(f) is LeastSquares and name == "ridge":
-            return float(change) * x
-        known = [*self.objective_entries(x), "total", "lower", "upper"]
-        raise ValueError(f"{name} is not an argument of this problem; it has {', '.join(known)}")
+        """Return the change of the gradient at x if an argument of the objective changes."""
+        found = gradient_change(self.objective, self.x, name, change)
+        if found is None:
+            of_objective = argument_derivatives(self.objective, self.x, self.x)
+            known = ", ".join([*of_objective, "total", "lower", "upper"])
+            raise ValueError(f"{name} is not an argument of this problem; it has {known}")
+        return found
 
     def total_entries(self, m: Array) -> dict[str, Callable[[], Any]]:
         """The derivatives with respect to the totals and to the limits of groups."""
@@ -176,12 +138,12 @@ def _problem(result: Result) -> tuple[Any, SumBox]:
         Q, c, total, lower, upper = given
         return Quadratic(Q, c), SumBox(total, lower, upper)
     objective, constraint = given
-    while hasattr(objective, "objective"):  # L1Penalized
+    while isinstance(objective, L1Penalized):
         objective = objective.objective
     return objective, constraint
 
 
-def _active_sums(layout: Layout, constraint: SumBox, x: Array) -> list[tuple[Any, Array]]:
+def _active_sums(layout: Layout, x: Array) -> list[tuple[Any, Array]]:
     """Return the sums that are fixed at x: ("total", number) or ("group", label), and the row."""
     z = layout.to_layout(x)
     source = np.arange(layout.n) if layout.source is None else layout.source
@@ -284,18 +246,12 @@ def _batch_point(result: BatchResult, kind: Kind) -> tuple[KktPoint, Any]:
             f"derivatives need optimal solutions, and the status of problem {k} is "
             f"{result.status[k]}"
         )
-    n = result.x.shape[1]
-
-    def numbers(name: str, default: float, dimensions: int) -> Array:
-        value = problems.get(name)
-        array = np.asarray(default if value is None else value, float)
-        if name in problems.items:
-            return array
-        return np.broadcast_to(array, (n,) * dimensions)[None]
-
-    slope = result.gradient - result.sum_multiplier[:, None]
+    count, n = result.x.shape
+    everything = np.arange(count)
+    lower, upper = (problems.numbers(name, everything, (n,)) for name in ("lower", "upper"))
+    hessians = DenseHessians(problems.numbers("Q", everything, (n, n)))
     point = KktPoint(
-        result.x, slope, numbers("lower", 0.0, 1), numbers("upper", math.inf, 1),
-        DenseHessians(numbers("Q", 0.0, 2)), np.ones((1, 1, n)), result.tolerance, kind,
+        result.x, result.gradient - result.sum_multiplier[:, None], lower, upper, hessians,
+        np.ones((1, 1, n)), result.tolerance, kind,
     )  # fmt: skip
     return point, problems
