@@ -7,11 +7,28 @@
 
 namespace pairstep {
 
-void Reduced::build(const double* hessian, Index n, const std::vector<Index>& member,
-                    const std::vector<Index>& first) {
-  size_ = Index(member.size());
-  largest_ = 0.0;
-  matrix_.resize(std::size_t(size_ * size_));
+namespace {
+
+// The Hessian reduced to the steps e_member[a] - e_first[a], which leave all sums unchanged.
+class Reduced {
+ public:
+  // Entries of `first` that are equal must be adjacent.
+  Reduced(const double* hessian, Index n, const std::vector<Index>& member,
+          const std::vector<Index>& first);
+  bool is_zero() const;
+  // Whether the matrix is positive definite after adding `ridge` times the largest curvature of a
+  // coordinate to its diagonal.
+  bool is_definite(double ridge) const;
+
+ private:
+  Index size_;
+  double largest_ = 0.0;
+  std::vector<double> matrix_;  // lower triangle, stored by columns
+};
+
+Reduced::Reduced(const double* hessian, Index n, const std::vector<Index>& member,
+                 const std::vector<Index>& first)
+    : size_(Index(member.size())), matrix_(std::size_t(size_ * size_)) {
   // Columns with the same reference coordinate are contiguous; `run_end` is where their run ends.
   std::vector<Index> run_end(member.size());
   for (Index b = size_; b-- > 0;)
@@ -37,32 +54,13 @@ bool Reduced::is_zero() const {
   return true;
 }
 
-bool Reduced::factorize(double ridge) {
-  factor_ = matrix_;
-  for (Index a = 0; a < size_; ++a) factor_[a * (size_ + 1)] += ridge * largest_;
-  return isa().cholesky(factor_.data(), size_, size_);
+bool Reduced::is_definite(double ridge) const {
+  std::vector<double> factor = matrix_;
+  for (Index a = 0; a < size_; ++a) factor[a * (size_ + 1)] += ridge * largest_;
+  return isa().cholesky(factor.data(), size_, size_);
 }
 
-void Reduced::solve(double* b) const {
-  // Invert the diagonal first: divisions inside the loops would wait for each other. The backward
-  // substitution keeps four partial sums for the same reason.
-  std::vector<double> inverse(size_);
-  for (Index c = 0; c < size_; ++c) inverse[c] = 1.0 / factor_[c * (size_ + 1)];
-  for (Index c = 0; c < size_; ++c) {
-    const double* column = factor_.data() + c * size_;
-    const double solved = b[c] *= inverse[c];
-    for (Index r = c + 1; r < size_; ++r) b[r] -= solved * column[r];
-  }
-  for (Index c = size_; c-- > 0;) {
-    const double* column = factor_.data() + c * size_;
-    double parts[4] = {};
-    Index r = c + 1;
-    for (; r + 4 <= size_; r += 4)
-      for (Index k = 0; k < 4; ++k) parts[k] += b[r + k] * column[r + k];
-    for (; r < size_; ++r) parts[0] += b[r] * column[r];
-    b[c] = (b[c] - ((parts[0] + parts[2]) + (parts[1] + parts[3]))) * inverse[c];
-  }
-}
+}  // namespace
 
 Convex convex_along(const double* hessian, Index n, const std::vector<Index>& index,
                     const Index* starts) {
@@ -78,10 +76,10 @@ Convex convex_along(const double* hessian, Index n, const std::vector<Index>& in
     member.push_back(i);
     first.push_back(reference);
   }
-  Reduced reduced;
-  reduced.build(hessian, n, member, first);
-  if (reduced.is_zero() || reduced.factorize(ConvexitySettings::rounding)) return Convex::yes;
-  return reduced.factorize(ConvexitySettings::max_rounding) ? Convex::but_for_rounding : Convex::no;
+  const Reduced reduced(hessian, n, member, first);
+  if (reduced.is_zero() || reduced.is_definite(ConvexitySettings::rounding)) return Convex::yes;
+  return reduced.is_definite(ConvexitySettings::max_rounding) ? Convex::but_for_rounding
+                                                              : Convex::no;
 }
 
 }  // namespace pairstep

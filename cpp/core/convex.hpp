@@ -1,5 +1,5 @@
-// Convexity of a quadratic on the subspace of steps that keep the sums, and its minimum there. Both
-// come from a Cholesky factorization of the Hessian reduced to that subspace.
+// Convexity of a quadratic on the subspace of steps that keep the sums, from a Cholesky
+// factorization of the Hessian reduced to that subspace.
 #pragma once
 
 #include <vector>
@@ -7,25 +7,6 @@
 #include "types.hpp"
 
 namespace pairstep {
-
-// The Hessian reduced to the steps e_member[a] - e_first[a], which leave all sums unchanged.
-class Reduced {
- public:
-  // Entries of `first` that are equal must be adjacent.
-  void build(const double* hessian, Index n, const std::vector<Index>& member,
-             const std::vector<Index>& first);
-  bool is_zero() const;
-  // Factorize the matrix after adding `ridge` times the largest curvature of a coordinate to its
-  // diagonal. Return false if it is not positive definite.
-  bool factorize(double ridge);
-  // b := matrix^-1 b.
-  void solve(double* b) const;
-
- private:
-  Index size_ = 0;
-  double largest_ = 0.0;
-  std::vector<double> matrix_, factor_;  // lower triangles, stored by columns
-};
 
 // The reduced curvatures are differences of Hessian entries, so a curvature of 0 may come out
 // slightly negative. The values are relative to the largest curvature of a coordinate.

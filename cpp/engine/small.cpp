@@ -59,8 +59,8 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
   const Point point{
       n,       1,      starts, gradient.data(), answer.x.data(), problem.lower, problem.upper,
       nullptr, nullptr};
-  if (!start(problem, point.x)) return {};
   const std::vector<SharedCost> shared = shared_costs(point, problem.linear);
+  if (!start(problem, shared[0], point.x)) return {};
   const auto is_restored_and_optimal = [&] {
     restore_sums(point.x, problem.lower, problem.upper, sums);
     answer.value = evaluate(problem, point);

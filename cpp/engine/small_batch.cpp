@@ -8,8 +8,9 @@
 namespace pairstep {
 
 void solve_small_batch(const SmallBatch& batch, InterruptCheck& interrupt) {
-  // A solve of a few variables takes a microsecond, about as long as handing out ten jobs.
-  constexpr Index PROBLEMS_PER_JOB = 16;
+  // A solve of a few variables takes a microsecond, about as long as handing out ten jobs. Larger
+  // jobs would leave one thread without work at the end.
+  constexpr Index PROBLEMS_PER_JOB = 4;
   const Index n = batch.n, jobs = (batch.count + PROBLEMS_PER_JOB - 1) / PROBLEMS_PER_JOB;
   ThreadPool pool(int(std::min<Index>(batch.threads, jobs)), interrupt);
   pool.run(jobs, [&](Index job) {

@@ -149,16 +149,25 @@ inline bool factorize(const Lower& lower) {
   return true;
 }
 
-// The same without strips, for small matrices.
-inline bool factorize_small(double* matrix, Index n, Index stride) {
+// The same without strips, for small matrices. The columns are padded to whole vectors with finite
+// numbers, and `stride`, a multiple of WIDTH, apart. In the factor, the numbers above the diagonal
+// that share a vector with it are 0.
+inline bool factorize_small(double* matrix, Index n, Index stride, double* inverse) {
+  const Index end = whole_vectors(n);
   for (Index c = 0; c < n; ++c) {
-    double* column = matrix + c * stride;
+    double* const column = matrix + c * stride;
+    const Index first = c / WIDTH * WIDTH;
     if (!(column[c] > 0 && column[c] < INFINITY)) return false;
-    column[c] = std::sqrt(column[c]);
-    const double inverse = 1.0 / column[c];
-    for (Index r = c + 1; r < n; ++r) column[r] *= inverse;
-    for (Index p = c + 1; p < n; ++p)
-      for (Index r = p; r < n; ++r) matrix[p * stride + r] -= column[p] * column[r];
+    inverse[c] = 1.0 / std::sqrt(column[c]);
+    for (Index r = first; r < c; ++r) column[r] = 0.0;
+    for (Index r = first; r < end; r += WIDTH)
+      store(column + r, load<Lanes>(column + r) * inverse[c]);
+    for (Index p = c + 1; p < n; ++p) {
+      const Lanes factor = all<Lanes>(column[p]);
+      double* const to = matrix + p * stride;
+      for (Index r = p / WIDTH * WIDTH; r < end; r += WIDTH)
+        store(to + r, multiply_subtract(factor, load<Lanes>(column + r), load<Lanes>(to + r)));
+    }
   }
   return true;
 }
@@ -167,7 +176,19 @@ inline bool factorize_small(double* matrix, Index n, Index stride) {
 // becomes the factor; entries above the diagonal are neither read nor changed. False if the matrix
 // is not positive definite or not finite; its content is undefined then.
 inline bool cholesky(double* matrix, Index n, Index stride, Scratch& scratch) {
-  if (n <= MAX_UNBLOCKED_CHOLESKY) return factorize_small(matrix, n, stride);
+  if (n <= MAX_UNBLOCKED_CHOLESKY) {
+    const Index padded = whole_vectors(n);
+    scratch.fit(padded * (n + 1));
+    double *const columns = scratch.data() + padded, *const inverse = scratch.data();
+    for (Index c = 0; c < n; ++c) {
+      std::fill_n(columns + c * padded, padded, 0.0);
+      std::copy(matrix + c * stride + c, matrix + c * stride + n, columns + c * padded + c);
+    }
+    if (!factorize_small(columns, n, padded, inverse)) return false;
+    for (Index c = 0; c < n; ++c)
+      std::copy_n(columns + c * padded + c, n - c, matrix + c * stride + c);
+    return true;
+  }
   const Index strips = (n + STRIP - 1) / STRIP, padded = strips * STRIP;
   scratch.fit(padded * (padded + STRIP) / 2 + padded);
   const Lower lower{scratch.data() + padded, scratch.data(), n};

@@ -28,6 +28,9 @@ struct FewColumns;
 struct Columns;
 struct DerivativeSizes;
 struct RowSum;
+struct SharedCost;
+struct Small;
+enum class Pivoted;
 
 // Matrix products work on blocks of BLOCK_COLUMNS columns and BLOCK_DEPTH rows, the inner dimension
 // of the product. A packed block (192 KiB) stays in the second-level cache while other blocks are
@@ -84,6 +87,8 @@ struct InstructionSet {
   void (*multiply)(const BlockProduct&);
   bool (*cholesky)(double* matrix, Index n, Index stride);
   void (*cholesky_solve)(const double* factor, Index n, Index stride, double* b, Index count);
+  // See engine/start.hpp.
+  Pivoted (*pivot)(const Small&, const SharedCost& shared, double* x);
   TileKernels<float> for_float;
   TileKernels<double> for_double;
 

@@ -76,9 +76,12 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
     for (Index column = row; column < n; column += SYMMETRY_BLOCK) {
       const Index rows = std::min(SYMMETRY_BLOCK, end - row),
                   columns = std::min(SYMMETRY_BLOCK, n - column);
+      // Of a block on the diagonal, the vectors that contain or follow the diagonal suffice.
+      const bool on_diagonal = column == row;
       for (Index c = 0; c < columns; ++c) {
         own[c] = Real(diagonal[column + c]);
-        for (Index r = 0; r < rows; ++r)
+        const Index last = on_diagonal ? std::min(rows, (c / width + 1) * width) : rows;
+        for (Index r = 0; r < last; ++r)
           mirrored[r * SYMMETRY_BLOCK + c] = matrix[(column + c) * n + row + r];
       }
       Real difference = 0, largest = 0, least = 0;
@@ -86,7 +89,7 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
       for (Index r = 0; r < rows; ++r) {
         const Real *above = matrix + (row + r) * n + column, *below = mirrored + r * SYMMETRY_BLOCK;
         const Real row_diagonal = Real(diagonal[row + r]);
-        Index c = 0;
+        Index c = on_diagonal ? r / width * width : 0;
         for (; c + width <= columns; c += width) {
           const V a = load_as<V>(above + c), b = load_as<V>(below + c), gap = a - b, zero{};
           apart = maximum(apart, maximum(gap, -gap));
@@ -112,7 +115,7 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
       if (!(difference > result.difference)) continue;
       result.difference = difference;
       for (Index r = rows; r-- > 0;)
-        for (Index c = columns; c-- > 0;)
+        for (Index c = columns; c-- > (on_diagonal ? r : 0);)
           if (std::abs(matrix[(row + r) * n + column + c] - mirrored[r * SYMMETRY_BLOCK + c]) ==
               difference) {
             result.i = row + r;
@@ -126,22 +129,33 @@ Asymmetry asymmetry(const Real* matrix, Index n, const double* diagonal, Index b
 
 // Product of a symmetric matrix with a vector, by rows; entries of x that are 0 are skipped.
 inline void times(const double* matrix, const double* x, Index n, double* product) {
-  Index first = -1;
-  double by_first = 0.0;
+  // Rows that are added at once, so that `product` is read and written less often.
+  constexpr Index TOGETHER = 4;
+  // Entries of x that are searched at once for those that are not 0. Without a branch per entry:
+  // the CPU could not predict it.
+  constexpr Index SEARCHED = 64;
   std::fill_n(product, n, 0.0);
-  for (Index i = 0; i < n; ++i) {
-    if (x[i] == 0.0) continue;
-    if (first < 0) {  // two rows at a time halve the accesses to `product`
-      first = i;
-      by_first = x[i];
-      continue;
+  Index nonzero[SEARCHED];
+  for (Index begin = 0; begin < n; begin += SEARCHED) {
+    Index count = 0;
+    for (Index i = begin; i < std::min(begin + SEARCHED, n); ++i) {
+      nonzero[count] = i;
+      count += x[i] != 0.0;
     }
-    const double *a = matrix + first * n, *b = matrix + i * n, by_second = x[i];
-    for (Index p = 0; p < n; ++p) product[p] += by_first * a[p] + by_second * b[p];
-    first = -1;
+    Index k = 0;
+    for (; k + TOGETHER <= count; k += TOGETHER) {
+      const Index* const i = nonzero + k;
+      const double *const a = matrix + i[0] * n, *const b = matrix + i[1] * n,
+                          *const c = matrix + i[2] * n, *const d = matrix + i[3] * n;
+      const double by_a = x[i[0]], by_b = x[i[1]], by_c = x[i[2]], by_d = x[i[3]];
+      for (Index p = 0; p < n; ++p)
+        product[p] += (by_a * a[p] + by_b * b[p]) + (by_c * c[p] + by_d * d[p]);
+    }
+    for (; k < count; ++k) {
+      const double *const row = matrix + nonzero[k] * n, by = x[nonzero[k]];
+      for (Index p = 0; p < n; ++p) product[p] += by * row[p];
+    }
   }
-  if (first >= 0)
-    for (Index p = 0; p < n; ++p) product[p] += by_first * matrix[first * n + p];
 }
 
 // The largest sum across the arrays, without the last few elements if n is not a multiple of

@@ -12,6 +12,9 @@
 constexpr Index WIDTH = PAIRSTEP_BYTES / sizeof(double);
 typedef double Lanes __attribute__((vector_size(PAIRSTEP_BYTES)));
 
+// The smallest multiple of WIDTH that is at least n.
+inline Index whole_vectors(Index n) { return (n + WIDTH - 1) / WIDTH * WIDTH; }
+
 template <class T>
 inline T load(const double* p) {
   T value;
@@ -151,6 +154,20 @@ inline double largest_lane(Lanes v) {
     double best = maximum(half[0], half[1]);
     for (Index k = 2; k < WIDTH / 2; ++k) best = maximum(half[k], best);
     return best;
+  }
+}
+
+inline double sum_of_lanes(Lanes v) {
+  if constexpr (WIDTH == 2) {
+    return v[0] + v[1];
+  } else {
+    HalfLanes low, high;
+    std::memcpy(&low, &v, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
+    const HalfLanes half = low + high;
+    double sum = half[0] + half[1];
+    for (Index k = 2; k < WIDTH / 2; k += 2) sum += half[k] + half[k + 1];
+    return sum;
   }
 }
 

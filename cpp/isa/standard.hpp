@@ -27,6 +27,7 @@
 #endif
 
 #include "../core/certify.hpp"
+#include "../core/convex.hpp"
 #include "../core/worker_group.hpp"
 #include "../core/feasible.hpp"
 #include "../core/inner.hpp"
@@ -35,5 +36,6 @@
 #include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
+#include "../engine/start.hpp"
 #include "../oracles/points.hpp"
 #include "dispatch.hpp"

@@ -342,7 +342,10 @@ nb::object small_start(const Matrix& hessian, const In& linear, const In& lower,
   bool found = false;
   {
     const WithoutGil without;
-    found = start(problem, x.data());
+    const Index starts[] = {0, Index(n)};
+    const Point point{Index(n),     1,       starts, nullptr, nullptr, lower.data(),
+                      upper.data(), nullptr, nullptr};
+    found = start(problem, shared_costs(point, problem.linear)[0], x.data());
   }
   return found ? to_numpy(std::move(x)) : nb::none();
 }
