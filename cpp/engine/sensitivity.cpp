@@ -144,7 +144,7 @@ class KktSystem {
 }  // namespace
 
 void solve_kkt_systems(const KktSystems& systems, InterruptCheck& interrupt) {
-  constexpr Index SYSTEMS_PER_JOB = 16;  // as in `solve_small_batch`
+  constexpr Index SYSTEMS_PER_JOB = 4;  // as in `solve_small_batch`
   const Index jobs = (systems.count + SYSTEMS_PER_JOB - 1) / SYSTEMS_PER_JOB;
   ThreadPool pool(int(std::min<Index>(systems.threads, jobs)), interrupt);
   pool.run(jobs, [&](Index job) {

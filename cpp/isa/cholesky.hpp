@@ -215,9 +215,30 @@ bool cholesky(double* matrix, Index n, Index stride) {
   return cholesky(matrix, n, stride, scratch);
 }
 
+// b := (L L')^-1 b, for one short vector.
+inline void substitute(const double* factor, Index n, Index stride, double* b) {
+  double inverse[MAX_UNBLOCKED_CHOLESKY];  // a division in the loops would delay the next step
+  for (Index c = 0; c < n; ++c) inverse[c] = 1.0 / factor[c * (stride + 1)];
+  for (Index c = 0; c < n; ++c) {
+    const double* const column = factor + c * stride;
+    const double solved = b[c] *= inverse[c];
+    for (Index r = c + 1; r < n; ++r) b[r] -= solved * column[r];
+  }
+  for (Index c = n; c-- > 0;) {
+    const double* const column = factor + c * stride;
+    double sum = 0.0;
+    for (Index r = c + 1; r < n; ++r) sum += b[r] * column[r];
+    b[c] = (b[c] - sum) * inverse[c];
+  }
+}
+
 // b := (L L')^-1 b, for `count` vectors of length n that follow each other in memory. The columns
 // of L are `stride` apart. The vectors are copied to strips, one vector per column of a strip.
 void cholesky_solve(const double* factor, Index n, Index stride, double* b, Index count) {
+  if (n <= MAX_UNBLOCKED_CHOLESKY && count < WIDTH) {  // most of a strip would be padding
+    for (Index j = 0; j < count; ++j) substitute(factor, n, stride, b + j * n);
+    return;
+  }
   const Index padded = (n + GROUP - 1) / GROUP * GROUP, strips = (count + STRIP - 1) / STRIP;
   Aligned columns(strips * padded * STRIP), lines(padded * GROUP);
   std::fill_n(columns.data(), strips * padded * STRIP, 0.0);

@@ -104,8 +104,7 @@ nb::object matrix_derivatives_(const Matrix& w, const Matrix& x, int threads) {
 }  // namespace
 
 void register_small_batches(nb::module_& m) {
-  m.attr("NOT_REACHED") = int(SmallBatch::not_reached);
-  m.attr("DECLINED") = int(SmallBatch::declined);
+  m.attr("SOLVED") = int(SmallBatch::optimal);
   m.def("small_batch", &small_batch, "hessian"_a, "linear"_a, "total"_a, "lower"_a, "upper"_a,
         nb::kw_only(), "count"_a, "tol"_a, "seconds"_a, "threads"_a,
         "Solve `count` problems as `small` does. Each argument has one item per problem or one for "

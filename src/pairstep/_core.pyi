@@ -331,8 +331,7 @@ def kkt_systems(
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 def matrix_derivatives(w: Array, x: Array, *, threads: int) -> Array: ...
 
-NOT_REACHED: int
-DECLINED: int
+SOLVED: int
 MAX_FEW_COLUMNS: int
 UNSOLVED: int
 INVALID: int

@@ -32,6 +32,8 @@ SHARED_DIMENSIONS = {
 }  # fmt: skip
 DEFAULTS = {"c": 0.0, "upper": math.inf}
 PREVIOUS = "previous"  # value of x0
+# Attributes of `Result` that are one number for each problem, or one for each of its sums.
+NUMBERS = "fun", "kkt_violation", "suboptimality_bound", "tolerance", "sum_multiplier"
 
 
 def solve_qps(
@@ -210,9 +212,11 @@ class Problems:
         if per_problem and not (len(members) == self.count and isinstance(value, np.ndarray)):
             value = [value[k] for k in members]
         try:
-            array = np.asarray(value, float)
             if not per_problem:
-                array = np.broadcast_to(array, shape)[None]
+                array = np.empty((1, *shape))
+                array[0] = value
+                return array
+            array = np.asarray(value, float)
         except (TypeError, ValueError):
             return None
         return np.ascontiguousarray(array) if array.shape[1:] == shape else None
@@ -298,21 +302,22 @@ class _Collected:
     """The solutions found so far; NaN where there is none."""
 
     def __init__(self, problems: Problems, deadline: float | None, verbose: bool):
-        count = problems.count
         self.problems, self.deadline, self.verbose = problems, deadline, verbose
-        self.x: Any = problems.unknown_points()
-        self.gradient: Any = problems.unknown_points()
-        self.numbers = {
-            name: np.full(count, np.nan)
-            for name in (
-                "fun", "kkt_violation", "suboptimality_bound", "tolerance", "sum_multiplier",
-            )
-        }  # fmt: skip
-        self.n_iter = np.zeros(count, np.int64)
-        self.status = np.full(count, Status.TIME_LIMIT.value, "<U10")
-        self.solved = np.zeros(count, bool)
+        self.x: Any = None  # until `take` or `take_batch`
+        self.gradient: Any = None
+        self.numbers: dict[str, Array] = {}
+        self.n_iter = np.zeros(problems.count, np.int64)
+        self.solved = np.zeros(problems.count, bool)
+        self.status = np.full(problems.count, Status.TIME_LIMIT.value, "<U10")
         self.errors: dict[int, str] = {}
         self.reported = time.perf_counter()
+
+    def fill(self) -> None:
+        """Set everything to NaN, unless there are solutions."""
+        if self.x is not None:
+            return
+        self.x, self.gradient = self.problems.unknown_points(), self.problems.unknown_points()
+        self.numbers = {name: np.full(self.problems.count, np.nan) for name in NUMBERS}
 
     @property
     def seconds_left(self) -> float:
@@ -322,6 +327,7 @@ class _Collected:
 
     def take(self, k: int, result: Result) -> None:
         """Store the result of a single solve."""
+        self.fill()
         self.x[k], self.gradient[k] = result.x, result.gradient
         several = np.shape(result.sum_multiplier)
         if several and self.numbers["sum_multiplier"].ndim == 1:  # one per group
@@ -331,6 +337,30 @@ class _Collected:
         self.n_iter[k], self.status[k], self.solved[k] = result.n_iter, result.status, True
         self.report()
 
+    def take_batch(
+        self,
+        members: NDArray[np.int64],
+        solved: NDArray[np.bool_],
+        x: Array,
+        gradient: Array,
+        n_iter: NDArray[np.int64],
+        numbers: dict[str, Array],
+    ) -> None:
+        """Store the results of several solves, where `solved`."""
+        if not solved.all():
+            for values in (x, gradient, *numbers.values()):
+                values[~solved] = np.nan
+        self.status[members[solved]] = Status.OPTIMAL.value
+        self.solved[members], self.n_iter[members] = solved, n_iter
+        if len(members) == self.problems.count:
+            self.x, self.gradient, self.numbers = x, gradient, numbers
+            return
+        self.fill()
+        for row, k in enumerate(members):
+            self.x[k], self.gradient[k] = x[row], gradient[row]
+        for name, values in numbers.items():
+            self.numbers[name][members] = values
+
     def report(self) -> None:
         now = time.perf_counter()
         if log.is_enabled(self.verbose) and now > self.reported + PROGRESS_SECONDS:
@@ -338,6 +368,7 @@ class _Collected:
             log.write(f"{self.solved.sum()} of {len(self.solved)} problems solved", self.verbose)
 
     def result(self, began: float) -> BatchResult:
+        self.fill()
         reasons = set(self.errors.values())
         if len(reasons) == 1 and len(self.errors) == len(self.solved):
             raise ValueError(reasons.pop())  # the problems share what is wrong
@@ -366,7 +397,6 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
     for members, n in problems.by_size():
         if n > _core.MAX_SMALL_VARIABLES or n < 1:
             continue
-        whole = len(members) == problems.count
         hessian = problems.numbers("Q", members, (n, n))
         linear = problems.numbers("c", members, (n,))
         low, high = (problems.numbers(name, members, (n,)) for name in ("lower", "upper"))
@@ -380,23 +410,8 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
                 threads=threads.count(None) if len(members) * n**3 > MIN_WORK_FOR_THREADS else 1,
             )
         )  # fmt: skip
-        solved = (state != _core.DECLINED) & (state != _core.NOT_REACHED)
-        x[~solved] = gradient[~solved] = np.nan
-        found = {
-            "fun": value, "kkt_violation": violation, "suboptimality_bound": bound,
-            "tolerance": tolerance, "sum_multiplier": multiplier,
-        }  # fmt: skip
-        for name, of_members in found.items():
-            of_members[~solved] = np.nan
-            collected.numbers[name][members] = of_members
-        collected.n_iter[members] = n_iter
-        collected.status[members[solved]] = Status.OPTIMAL.value
-        collected.solved[members] = solved
-        if whole:
-            collected.x, collected.gradient = x, gradient
-        else:
-            for row, k in enumerate(members):
-                collected.x[k], collected.gradient[k] = x[row], gradient[row]
+        numbers = dict(zip(NUMBERS, (value, violation, bound, tolerance, multiplier), strict=True))
+        collected.take_batch(members, state == _core.SOLVED, x, gradient, n_iter, numbers)
 
 
 def _solve_others(problems: Problems, collected: _Collected) -> None:
