@@ -361,6 +361,7 @@ class BatchResult:
     sum_multiplier: Any = None
     tolerance: Any = None
     _problems = None  # type: Any # as `Result._problem`
+    _results = None  # type: Any # the results of problems that were solved one by one, by number
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -377,12 +378,12 @@ class BatchResult:
         """The solutions with their labels."""
         return labeled(self.x, self.variables, self.items)
 
-    def vjp(self, v: ArrayLike, *, derivative: Kind = "one-sided") -> Derivatives:
-        """Return the derivatives of a loss with respect to the arguments of `solve_qps`.
+    def vjp(self, v: Any, *, derivative: Kind = "one-sided") -> Derivatives:
+        """Return the derivatives of a loss with respect to the arguments of the batch.
 
         Parameters
         ----------
-        v : array_like of shape (count, n)
+        v : array_like of shape (count, n), or list
             The derivative of the loss with respect to x.
         derivative : {"one-sided", "smoothed"}
             As in `Result.vjp`.
@@ -390,9 +391,8 @@ class BatchResult:
         Returns
         -------
         Derivatives
-            A mapping, as in `Result.vjp`, with ``"Q"``, ``"c"``, ``"total"``, ``"lower"`` and
-            ``"upper"``. A derivative has an item per problem if the argument has; if all problems
-            share the argument, it is the sum over the problems.
+            A mapping, as in `Result.vjp`. A derivative has an item per problem if the argument has;
+            if all problems share the argument, it is the sum over the problems.
 
         Examples
         --------
@@ -406,7 +406,7 @@ class BatchResult:
 
         return batch_vjp(self, v, derivative)
 
-    def jvp(self, *, derivative: Kind = "one-sided", **changes: ArrayLike) -> Array:
+    def jvp(self, *, derivative: Kind = "one-sided", **changes: Any) -> Any:
         """Return the derivatives of the solutions along changes of the arguments.
 
         Parameters
@@ -414,11 +414,11 @@ class BatchResult:
         derivative : {"one-sided", "smoothed"}
             As in `Result.vjp`.
         **changes
-            Changes of Q, c, total, lower or upper.
+            Changes of the arguments, with an item per problem if the argument has.
 
         Returns
         -------
-        ndarray of shape (count, n)
+        ndarray of shape (count, n), or list
             The derivative of each solution.
         """
         from .solve.result_derivatives import batch_jvp
@@ -426,7 +426,8 @@ class BatchResult:
         return batch_jvp(self, changes, derivative)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_problems"}
+        unpickled = ("_problems", "_results")
+        return {name: value for name, value in self.__dict__.items() if name not in unpickled}
 
     def __repr__(self) -> str:
         count = len(self.x)

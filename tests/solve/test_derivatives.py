@@ -354,3 +354,79 @@ def test_batches_with_failures_have_no_derivatives():
     Q = np.array([np.eye(2), np.full((2, 2), np.nan)])
     with pytest.raises(ValueError, match="problem 1 is invalid"):
         solve_qps(Q).vjp(np.zeros((2, 2)))
+
+
+def sampled_batch(rng, count=4, n=6):
+    F = rng.normal(size=(count, 3, n))
+    return {"Q": (F, np.full(n, 0.2)), "c": 0.3 * rng.normal(size=(count, n))}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"l1": 0.1, "center": 0.15},
+        {"groups": list("aabbcc"), "group_upper": {"a": 0.2, "c": 0.3}},
+        {"groups": list("aabbcc"), "total": np.array([0.2, 0.3, 0.5])},
+        {"coefficients": [1.0, 2.0, 1.0, 0.5, 1.0, 1.0]},
+        {"total": (0.5, 0.9)},
+    ],
+    ids=["factors", "l1", "group limits", "group totals", "coefficients", "range"],
+)
+def test_batches_beyond_one_sum_have_the_derivatives_of_their_problems(options):
+    rng = np.random.default_rng(5)
+    given = sampled_batch(rng)
+    batch = solve_qps(**given, **options)
+    v = rng.normal(size=batch.x.shape)
+    derivatives = batch.vjp(v)
+    singles = [
+        solve_qp((given["Q"][0][k], given["Q"][1]), given["c"][k], **options).vjp(v[k])
+        for k in range(4)
+    ]
+    for name in ("F", "c"):
+        np.testing.assert_array_equal(derivatives[name], [single[name] for single in singles])
+    for name in set(derivatives) - {"F", "c", "group_total"}:  # shared by all problems
+        np.testing.assert_allclose(derivatives[name], sum(single[name] for single in singles))
+    change = {"c": rng.normal(size=v.shape), "F": rng.normal(size=given["Q"][0].shape)}
+    along = batch.jvp(**change)
+    expected = sum(np.sum(derivatives[name] * change[name]) for name in change)
+    assert np.sum(along * v) == pytest.approx(expected)
+
+
+def test_limits_of_groups_that_are_active_in_some_problems():
+    limits = {"a": (0.0, 0.9), "b": (0.0, 0.4)}
+    costs = [[0.0, 0.0, 5.0], [5.0, 5.0, 0.0]]  # a is at its limit in one problem, b in the other
+    batch = solve_qps(np.eye(3), costs, groups=["a", "a", "b"], group_total=limits)
+    derivatives = batch.vjp([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]])
+    assert derivatives["group_total"] == pytest.approx({"a": -1.5, "b": -0.5})
+    assert derivatives["total"] == pytest.approx(5.5)
+
+
+def test_matrices_of_different_sizes_have_derivatives():
+    rng = np.random.default_rng(6)
+    matrices = [np.diag(rng.uniform(1, 2, n)) for n in (3, 5)]
+    batch = solve_qps(matrices)
+    v = [rng.normal(size=n) for n in (3, 5)]
+    derivatives = batch.vjp(v)
+    for k, Q in enumerate(matrices):
+        np.testing.assert_allclose(derivatives["Q"][k], solve_qp(Q).vjp(v[k])["Q"])
+    along = batch.jvp(Q=matrices)
+    assert [len(x) for x in along] == [3, 5]
+
+
+@pytest.mark.parametrize("options", [{}, {"l1": 0.05, "center": 0.1}])
+def test_least_squares_batches(options):
+    rng = np.random.default_rng(7)
+    A, b = rng.random((3, 12, 5)), rng.random((3, 12))
+    batch = pairstep.simplex_lstsq(A, b, ridge=0.1, **options)
+    v = rng.normal(size=batch.x.shape)
+    derivatives = batch.vjp(v)
+    for k in range(3):
+        single = pairstep.simplex_lstsq(A[k], b[k], ridge=0.1, **options).vjp(v[k])
+        np.testing.assert_allclose(derivatives["A"][k], single["A"], atol=1e-9)
+        np.testing.assert_allclose(derivatives["b"][k], single["b"], atol=1e-9)
+    change = {"A": rng.normal(size=A.shape), "b": rng.normal(size=b.shape), "ridge": 0.4}
+    expected = sum(np.sum(derivatives[name] * change[name]) for name in change)
+    assert np.sum(batch.jvp(**change) * v) == pytest.approx(expected)
+    shared = pairstep.simplex_lstsq(A, b[0], **options).vjp(v)
+    assert shared["b"].shape == (12,)

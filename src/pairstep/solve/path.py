@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import Array
 from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox, Total
-from ..labels import Axis, aligned, labeled
+from ..labels import Axis
 from ..objectives import Objective
 from ..result import Result
 from .constraint_keywords import constraint_from, require_defaults
 from .minimize import minimize
+from .near_solution import near_solution
 
 
 def path(
@@ -110,7 +110,7 @@ def _results(
         here = here.along(variables)
         if last is not None:
             before, there = last
-            x = before.weights if here is there else _carried(before, here, variables)
+            x = before.weights if here is there else near_solution(before, here, variables)
         result = minimize(function, here, x0=x, **options)
         last = _own(result), here
         yield result
@@ -120,16 +120,3 @@ def _own(result: Result) -> Result:
     """Return a copy, because the receiver of a result may change its arrays."""
     lower, upper = result.bounds
     return replace(result, x=result.x.copy(), bounds=(np.copy(lower), np.copy(upper)))
-
-
-def _carried(before: Result, after: SumBox, variables: Axis) -> Array:
-    """Return a feasible point of another constraint near the previous solution.
-
-    Variables at their bounds stay there: they are moved far beyond their bounds before the
-    projection, so that only the free variables absorb a change of the sum. The nearest point would
-    not be sparse, but solutions are.
-    """
-    x, (lower, upper) = before.x, before.bounds
-    side = (x >= upper).astype(float) - (x <= lower)
-    beyond = labeled(x + np.abs(x).max() * side, before.variables)
-    return after.project(aligned("x0", beyond, variables))

@@ -11,17 +11,18 @@ from typing import Any, Never
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _core, log, threads
+from .. import _core, threads
 from .._validation import Array, unexpected_keywords
 from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox
 from ..labels import Axis, aligned
 from ..objectives import Slopes
-from ..result import BatchResult, Result, Status
+from ..result import BatchResult, Result
+from .collected import NUMBERS, Collected
+from .derivatives import Derivatives
 from .minimize import not_negative
+from .near_solution import near_solution
 from .qp import solve_qp
 
-# Seconds between two lines of progress.
-PROGRESS_SECONDS = 1.0
 # Multiplications of a batch, counted as n^3 for each problem, from which a second thread saves more
 # than the 20 to 50 microseconds that starting it takes.
 MIN_WORK_FOR_THREADS = 2e5
@@ -32,8 +33,6 @@ SHARED_DIMENSIONS = {
 }  # fmt: skip
 DEFAULTS = {"c": 0.0, "upper": math.inf}
 PREVIOUS = "previous"  # value of x0
-# Attributes of `Result` that are one number for each problem, or one for each of its sums.
-NUMBERS = "fun", "kkt_violation", "suboptimality_bound", "tolerance", "sum_multiplier"
 
 
 def solve_qps(
@@ -84,9 +83,9 @@ def solve_qps(
     l1, center : float or array_like of shape (count, n) or (n,), or list, optional
         The L1 terms, as in `solve_qp`. A tuple of two is ``(down, up)``, shared by all problems.
     x0 : array_like of shape (count, n) or (n,), or "previous", optional
-        Feasible starting points. With "previous", each problem starts from the feasible point that
-        is nearest to the previous solution, so the problems are solved one after the other.
-        Problems that are small and dense are solved directly, which is faster than any start.
+        Feasible starting points. With "previous", each problem starts near the previous solution,
+        as in `path`, so the problems are solved one after the other. Problems that are small and
+        dense are solved directly, which is faster than any start.
     tol, max_iter
         As in `solve_qp`, for each problem.
     time_limit : float, optional
@@ -133,12 +132,18 @@ def solve_qps(
         "center": center, "x0": x0,
     }  # fmt: skip
     problems = Problems.of(arguments, {k: v for k, v in shared.items() if v is not None}, tol)
-    collected = _Collected(problems, deadline, verbose)
+    collected = Collected(
+        problems.count,
+        problems.unknown_points,
+        (problems.names, problems.variables),
+        deadline,
+        verbose,
+    )
     with threads.at_most(n_jobs):
         if problems.are_plain:
             _solve_small_ones(problems, collected)
         _solve_others(problems, collected)
-    return collected.result(began)
+    return collected.batch_result(began, problems)
 
 
 @dataclass(frozen=True)
@@ -187,6 +192,18 @@ class Problems:
         extra = given - {"Q", "c", "total", "lower", "upper", "center", "x0"}
         return not extra and "Q" in given and not total_is_a_range
 
+    def is_per_problem(self, name: str) -> bool:
+        """Return whether an argument has an item per problem."""
+        return name in self.items
+
+    def derivatives(self, found: Derivatives, x: Any) -> Derivatives:
+        """Return derivatives by the names of the arguments that the caller gave."""
+        return found
+
+    def changes(self, given: dict[str, Any], x: Any) -> dict[str, Any]:
+        """Return changes of the arguments that the caller gave as changes of these."""
+        return given
+
     def get(self, name: str) -> Any:
         """Return an argument, with all its items."""
         return self.items[name] if name in self.items else self.common.get(name)
@@ -197,6 +214,10 @@ class Problems:
         if "F" in given:
             given["Q"] = given.pop("F"), given.pop("D")
         return given | {"tol": self.tol}
+
+    def solve(self, k: int, **options: Any) -> Result:
+        """Solve problem k."""
+        return solve_qp(**(self.one(k) | options))
 
     def numbers(
         self, name: str, members: NDArray[np.int64], shape: tuple[int, ...]
@@ -298,101 +319,7 @@ def _is_square(q: Any) -> bool:
     )
 
 
-class _Collected:
-    """The solutions found so far; NaN where there is none."""
-
-    def __init__(self, problems: Problems, deadline: float | None, verbose: bool):
-        self.problems, self.deadline, self.verbose = problems, deadline, verbose
-        self.x: Any = None  # until `take` or `take_batch`
-        self.gradient: Any = None
-        self.numbers: dict[str, Array] = {}
-        self.n_iter = np.zeros(problems.count, np.int64)
-        self.solved = np.zeros(problems.count, bool)
-        self.status = np.full(problems.count, Status.TIME_LIMIT.value, "<U10")
-        self.errors: dict[int, str] = {}
-        self.reported = time.perf_counter()
-
-    def fill(self) -> None:
-        """Set everything to NaN, unless there are solutions."""
-        if self.x is not None:
-            return
-        self.x, self.gradient = self.problems.unknown_points(), self.problems.unknown_points()
-        self.numbers = {name: np.full(self.problems.count, np.nan) for name in NUMBERS}
-
-    @property
-    def seconds_left(self) -> float:
-        if self.deadline is None:
-            return math.inf
-        return max(self.deadline - time.perf_counter(), 0.0)
-
-    def take(self, k: int, result: Result) -> None:
-        """Store the result of a single solve."""
-        self.fill()
-        self.x[k], self.gradient[k] = result.x, result.gradient
-        several = np.shape(result.sum_multiplier)
-        if several and self.numbers["sum_multiplier"].ndim == 1:  # one per group
-            self.numbers["sum_multiplier"] = np.full((len(self.solved), *several), np.nan)
-        for name, values in self.numbers.items():
-            values[k] = getattr(result, name)
-        self.n_iter[k], self.status[k], self.solved[k] = result.n_iter, result.status, True
-        self.report()
-
-    def take_batch(
-        self,
-        members: NDArray[np.int64],
-        solved: NDArray[np.bool_],
-        x: Array,
-        gradient: Array,
-        n_iter: NDArray[np.int64],
-        numbers: dict[str, Array],
-    ) -> None:
-        """Store the results of several solves, where `solved`."""
-        if not solved.all():
-            for values in (x, gradient, *numbers.values()):
-                values[~solved] = np.nan
-        self.status[members[solved]] = Status.OPTIMAL.value
-        self.solved[members], self.n_iter[members] = solved, n_iter
-        if len(members) == self.problems.count:
-            self.x, self.gradient, self.numbers = x, gradient, numbers
-            return
-        self.fill()
-        for row, k in enumerate(members):
-            self.x[k], self.gradient[k] = x[row], gradient[row]
-        for name, values in numbers.items():
-            self.numbers[name][members] = values
-
-    def report(self) -> None:
-        now = time.perf_counter()
-        if log.is_enabled(self.verbose) and now > self.reported + PROGRESS_SECONDS:
-            self.reported = now
-            log.write(f"{self.solved.sum()} of {len(self.solved)} problems solved", self.verbose)
-
-    def result(self, began: float) -> BatchResult:
-        self.fill()
-        reasons = set(self.errors.values())
-        if len(reasons) == 1 and len(self.errors) == len(self.solved):
-            raise ValueError(reasons.pop())  # the problems share what is wrong
-        elapsed = time.perf_counter() - began
-        result = BatchResult(
-            x=self.x,
-            status=self.status,
-            n_iter=self.n_iter,
-            setup_time=0.0,
-            solve_time=elapsed,
-            variables=self.problems.variables,
-            items=self.problems.names,
-            errors=self.errors,
-            gradient=self.gradient,
-            **self.numbers,
-        )
-        object.__setattr__(result, "_problems", self.problems)
-        if log.is_enabled(self.verbose):
-            solved = f"{result.success.sum()} of {len(self.solved)}"
-            log.write(f"{solved} problems optimal after {elapsed:.3g} s", self.verbose)
-        return result
-
-
-def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
+def _solve_small_ones(problems: Problems, collected: Collected) -> None:
     """Solve the small dense problems in one native call for each number of variables."""
     for members, n in problems.by_size():
         if n > _core.MAX_SMALL_VARIABLES or n < 1:
@@ -414,7 +341,7 @@ def _solve_small_ones(problems: Problems, collected: _Collected) -> None:
         collected.take_batch(members, state == _core.SOLVED, x, gradient, n_iter, numbers)
 
 
-def _solve_others(problems: Problems, collected: _Collected) -> None:
+def _solve_others(problems: Problems, collected: Collected) -> None:
     """Solve the remaining problems one after the other, each with all threads.
 
     Python threads would not help: a solve of a few hundred variables spends half of its time in
@@ -422,24 +349,20 @@ def _solve_others(problems: Problems, collected: _Collected) -> None:
     """
     from_previous = isinstance(problems.get("x0"), str)
     for k in np.flatnonzero(~collected.solved).tolist():
-        seconds = collected.seconds_left
-        if seconds <= 0:
+        if collected.seconds_left <= 0:
             return
-        given = problems.one(k)
-        if from_previous:
-            given["x0"] = _near_previous(problems, collected, k)
-        try:
-            limit = None if math.isinf(seconds) else seconds
-            collected.take(k, solve_qp(**given, time_limit=limit))
-        except (ValueError, TypeError) as error:
-            collected.errors[k] = str(error)
-            collected.status[k] = Status.INVALID.value
+
+        def single_solve(time_limit: float | None, k: int = k) -> Result:
+            start = {"x0": _near_previous(problems, collected, k)} if from_previous else {}
+            return problems.solve(k, time_limit=time_limit, **start)
+
+        collected.solve(k, single_solve)
 
 
-def _near_previous(problems: Problems, collected: _Collected, k: int) -> Array | None:
-    """Return the feasible point of problem k that is nearest to the previous solution."""
-    previous = collected.x[k - 1] if k > 0 and collected.solved[k - 1] else None
-    if previous is None or len(previous) != problems.size(k):
+def _near_previous(problems: Problems, collected: Collected, k: int) -> Array | None:
+    """Return a feasible point of problem k near the previous solution."""
+    before = collected.results.get(k - 1)
+    if before is None or len(before.x) != problems.size(k):
         return None
     given = problems.one(k)
     constraint = given.get("constraint")
@@ -447,4 +370,4 @@ def _near_previous(problems: Problems, collected: _Collected, k: int) -> Array |
         names = ("total", "lower", "upper", "coefficients", "groups", "group_total", "group_lower",
                  "group_upper")  # fmt: skip
         constraint = SumBox(**{name: given[name] for name in names if given.get(name) is not None})
-    return constraint.project(previous)
+    return near_solution(before, constraint, Axis())

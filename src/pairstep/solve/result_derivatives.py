@@ -187,14 +187,23 @@ def batch_vjp(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
 
     An argument that all problems share has the sum of the derivatives of all problems.
     """
-    point, problems = _batch_point(result, kind)
+    _require_optimal(result)
+    found = (_vjp_stacked if _is_stacked(result) else _vjp_one_by_one)(result, v, kind)
+    by_name: Derivatives = result._problems.derivatives(found, result.x)
+    return by_name
+
+
+def _vjp_stacked(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
+    problems, point = result._problems, _stacked_point(result, kind)
     adjoint = point.adjoint(loss_derivative(v, point.x.shape))
 
     def shaped(name: str, values: Array) -> Array:
-        return values if name in problems.items else np.asarray(values.sum(axis=0))
+        return values if problems.is_per_problem(name) else np.asarray(values.sum(axis=0))
+
+    of_shared_matrix = partial(_of_shared_matrix, adjoint.w, point.x)
 
     entries: dict[str, Callable[[], Any]] = {
-        "Q": adjoint.Q if "Q" in problems.items else partial(_of_shared_matrix, adjoint.w, point.x),
+        "Q": adjoint.Q if problems.is_per_problem("Q") else of_shared_matrix,
         "c": lambda: shaped("c", -adjoint.w),
         "total": lambda: shaped("total", adjoint.m[:, 0]),
         "lower": lambda: shaped("lower", adjoint.lower()),
@@ -209,9 +218,15 @@ def _of_shared_matrix(w: Array, x: Array) -> Array:
     return np.asarray(outer + outer.T)
 
 
-def batch_jvp(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Array:
+def batch_jvp(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Any:
     """Return the derivatives of the solutions of a batch along changes of the arguments."""
-    point, _ = _batch_point(result, kind)
+    _require_optimal(result)
+    changes = result._problems.changes(changes, result.x)
+    return (_jvp_stacked if _is_stacked(result) else _jvp_one_by_one)(result, changes, kind)
+
+
+def _jvp_stacked(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Array:
+    point = _stacked_point(result, kind)
     count, n = point.x.shape
     gradient, totals = np.zeros((count, n)), np.zeros((count, 1))
     bounds: dict[str, Any] = {}
@@ -232,13 +247,9 @@ def batch_jvp(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Array
     return point.change(gradient, totals, **bounds)
 
 
-def _batch_point(result: BatchResult, kind: Kind) -> tuple[KktPoint, Any]:
-    problems = result._problems
-    if problems is None or not problems.are_plain or not isinstance(result.x, np.ndarray):
-        raise ValueError(
-            "derivatives of a batch need dense matrices Q of one size and one sum, without groups, "
-            "coefficients or L1 terms: solve the problems with solve_qp"
-        )
+def _require_optimal(result: BatchResult) -> None:
+    if result._problems is None:
+        raise ValueError("this result does not know its problems, as after pickling: solve again")
     failed = np.flatnonzero(~result.success)
     if len(failed):
         k = int(failed[0])
@@ -246,12 +257,60 @@ def _batch_point(result: BatchResult, kind: Kind) -> tuple[KktPoint, Any]:
             f"derivatives need optimal solutions, and the status of problem {k} is "
             f"{result.status[k]}"
         )
+
+
+def _is_stacked(result: BatchResult) -> bool:
+    """Return whether all problems have dense matrices of one size, one sum and no L1 terms."""
+    return result._problems.are_plain and isinstance(result.x, np.ndarray)
+
+
+def _stacked_point(result: BatchResult, kind: Kind) -> KktPoint:
+    problems = result._problems
     count, n = result.x.shape
     everything = np.arange(count)
     lower, upper = (problems.numbers(name, everything, (n,)) for name in ("lower", "upper"))
     hessians = DenseHessians(problems.numbers("Q", everything, (n, n)))
-    point = KktPoint(
+    return KktPoint(
         result.x, result.gradient - result.sum_multiplier[:, None], lower, upper, hessians,
         np.ones((1, 1, n)), result.tolerance, kind,
     )  # fmt: skip
-    return point, problems
+
+
+def _single_results(result: BatchResult) -> list[Result]:
+    """Return the result of each problem; small ones are solved again, which takes microseconds."""
+    kept = result._results
+    return [kept[k] if k in kept else result._problems.solve(k) for k in range(len(result.x))]
+
+
+def _vjp_one_by_one(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
+    if len(v) != len(result.x):
+        raise ValueError(f"v must have {len(result.x)} items, one per problem, got {len(v)}")
+    singles = [
+        vjp(single, own, kind) for single, own in zip(_single_results(result), v, strict=True)
+    ]
+
+    def together(name: str) -> Any:
+        found = [single[name] for single in singles]
+        if result._problems.is_per_problem(name):
+            same = len({np.shape(value) for value in found}) == 1
+            return np.array(found) if same else found
+        if isinstance(found[0], dict):  # derivatives with respect to the limits of groups
+            active = dict.fromkeys(key for value in found for key in value)
+            return {key: sum(value.get(key, 0.0) for value in found) for key in active}
+        return np.sum(found, axis=0)
+
+    degenerate = np.array([single.degenerate for single in singles])
+    return Derivatives({name: partial(together, name) for name in singles[0]}, degenerate)
+
+
+def _jvp_one_by_one(result: BatchResult, changes: dict[str, Any], kind: Kind) -> Any:
+    is_per_problem = result._problems.is_per_problem
+
+    def own(name: str, k: int) -> Any:
+        return changes[name][k] if is_per_problem(name) else changes[name]
+
+    found = [
+        jvp(single, {name: own(name, k) for name in changes}, kind)
+        for k, single in enumerate(_single_results(result))
+    ]
+    return found if isinstance(result.x, list) else np.array(found)
