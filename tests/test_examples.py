@@ -173,7 +173,16 @@ def check_feature_scales(printed: str, real: bool) -> None:
     assert scales > grid + (3 if real else 5)
 
 
+def check_simplex_attention(printed: str, real: bool) -> None:
+    softmax, simplex = values(printed, "test error ")
+    assert simplex < 0.1 * softmax
+    everything, few = values(printed, r"(?:softmax|each): (?=\d+ of)")
+    assert everything == 32
+    assert few <= 6
+
+
 CHECKS = {
+    "simplex_attention": check_simplex_attention,
     "feature_scales": check_feature_scales,
     "decision_focused": check_decision_focused,
     "risk_parity": check_risk_parity,
@@ -193,7 +202,7 @@ CHECKS = {
 }
 NEEDS_NO_DATA = {
     "stacking", "mixture_proportions", "optimal_design", "log_loss", "photon_counts",
-    "decision_focused",
+    "decision_focused", "simplex_attention",
 }  # fmt: skip
 
 

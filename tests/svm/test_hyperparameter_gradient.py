@@ -51,6 +51,57 @@ def test_derivatives_are_those_of_fits(model, loss):
         assert found.scales[k] == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+def span_loss(model, factors=None, **changed):
+    scaled = X[:80] if factors is None else X[:80] * factors
+    y = (TARGETS if isinstance(model, SVR) else CLASSES)[:80]
+    fitted = type(model)(**model.get_params() | changed).fit(scaled, y)
+    return validation_gradient(fitted, scaled, y, "span")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_derivatives_of_the_span_loss(model):
+    found = span_loss(model)
+
+    def difference(change):
+        ahead, behind = (span_loss(model, **change(sign * STEP)).loss for sign in (1, -1))
+        return (ahead - behind) / (2 * STEP)
+
+    assert pytest.approx(difference(lambda t: {"C": model.C + t}), rel=1e-3, abs=1e-6) == found.C
+    if model.kernel != "linear":
+        expected = difference(lambda t: {"gamma": model.gamma + t})
+        assert found.gamma == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    for k in range(3):
+        expected = difference(lambda t, k=k: {"factors": 1 + t * np.eye(3)[k]})
+        assert found.scales[k] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_spans_predict_fits_without_a_sample():
+    model = SVC(C=2.0, gamma=0.4, tol=1e-10)
+    predicted = span_loss(model).decisions
+    samples, y = X[:80], CLASSES[:80]
+    exact = np.array([
+        SVC(**model.get_params())
+        .fit(np.delete(samples, p, axis=0), np.delete(y, p))
+        .decision_function(samples[p : p + 1])[0]
+        for p in range(80)
+    ])  # fmt: skip
+    training = model.fit(samples, y).decision_function(samples)
+    assert np.mean(np.abs(predicted - exact) < 1e-6) > 0.5  # the free vectors stayed free
+    assert np.abs(predicted - exact).mean() < 0.5 * np.abs(training - exact).mean()
+
+
+def test_spans_need_the_training_samples():
+    model = SVC().fit(X[:80], CLASSES[:80])
+    with pytest.raises(ValueError, match="in the same order"):
+        validation_gradient(model, X[80:], CLASSES[80:], "span")
+
+
+def test_tuning_with_spans_needs_one_fit_for_each_evaluation():
+    tuned = tune_by_gradient(SVC(gamma=0.3), X, CLASSES, loss="span", max_iter=5)
+    assert tuned.loss < tuned.history[0]
+    assert tuned.model.score(X, CLASSES) > 0.85
+
+
 def test_decisions_are_those_of_the_model():
     model = SVC().fit(X, CLASSES)
     found = validation_gradient(model, X, CLASSES)

@@ -28,6 +28,7 @@ from .._validation import Array
 from ..solve.derivatives import DenseHessians
 from .classification import SVC
 from .regression import SVR
+from .span import Spans
 
 # A coefficient of at least this fraction of C is at its bound.
 AT_BOUND = 1.0 - 1e-9
@@ -50,7 +51,8 @@ class ValidationGradient:
         Derivatives with respect to factors by which the features of all samples are multiplied, at
         1. For the RBF kernel, a factor is the inverse of a length scale.
     decisions : ndarray of shape (n_samples,)
-        The decisions for the validation samples.
+        The decisions for the validation samples; with ``loss="span"``, those that a model fitted
+        without the sample would have.
     degenerate : bool
         Whether no support vector is between its bounds, or the linear system is singular, so that
         the derivatives are not reliable.
@@ -79,6 +81,8 @@ LOSSES: dict[str, Callable[[Array, Array], tuple[float, Array]]] = {
     "squared": _squared, "logistic": _logistic,
 }  # fmt: skip
 
+SPAN = "span"  # the default loss of the model, for leave-one-out decisions
+
 
 def validation_gradient(
     model: SVC | SVR, X: ArrayLike, y: ArrayLike, loss: str | None = None
@@ -94,9 +98,13 @@ def validation_gradient(
         Validation samples, dense.
     y : array_like of shape (n_samples,)
         Their classes or targets.
-    loss : {"logistic", "squared"}, optional
+    loss : {"logistic", "squared", "span"}, optional
         "logistic" is ``log(1 + exp(-margin))``, the default for SVC. "squared" is the squared
-        difference of the decisions from the targets, or from -1 and 1 for SVC.
+        difference of the decisions from the targets, or from -1 and 1 for SVC. "span" is the
+        default loss of the leave-one-out decisions, which are predicted from the span of the
+        support vectors (Vapnik and Chapelle 2000); X and y must then be the training samples. The
+        prediction is exact for samples whose removal does not change which support vectors are
+        free.
 
     Returns
     -------
@@ -121,24 +129,53 @@ def validation_gradient(
     kernel = _Kernel(model)
     to_samples = kernel.values(samples, vectors)
     decisions = to_samples @ coefficients + float(model.intercept_[0])
-    value, slopes = smooth(decisions, targets)
     free = np.abs(coefficients) < AT_BOUND * model.C
+    count = int(free.sum())
+    # What the loss depends on besides the decisions: the coefficients and, with spans, the kernel
+    # values of support vectors.
+    by_coefficients = np.zeros(len(vectors))
+    by_spans = np.zeros(samples.shape[1])
+    if loss == SPAN and count:
+        rows = _training_rows(model, samples)
+        spans = Spans(kernel.values(vectors, vectors), free)
+        decisions[rows] -= coefficients * spans.squared
+        value, slopes = smooth(decisions, targets)
+        by_coefficients = -slopes[rows] * spans.squared
+        weights, own = spans.kernel_weights(-slopes[rows] * coefficients)
+        values = to_samples[rows][free]
+        by_spans = kernel.derivative(vectors[free], vectors, weights, values)
+        by_spans += kernel.own_derivative(vectors[~free], own)
+    else:
+        value, slopes = smooth(decisions, targets)
     bounded = np.where(free, 0.0, coefficients)
     between = kernel.values(vectors[free], vectors)
-    count = int(free.sum())
     adjoint, multiplier, singular = DenseHessians(between[:, free][None]).solve(
         np.ones((1, 1, count)), np.zeros((1, count)), np.ones((1, count), bool),
-        (slopes @ to_samples[:, free])[None], np.array([[slopes.sum()]]),
+        (slopes @ to_samples[:, free] + by_coefficients[free])[None], np.array([[slopes.sum()]]),
     )  # fmt: skip
     p, q = adjoint[0], float(multiplier[0, 0])
     by_C = slopes @ (to_samples @ bounded) - p @ (between @ bounded) - q * bounded.sum()
+    by_C += by_coefficients @ bounded
     by_scales = kernel.derivative(samples, vectors, np.outer(slopes, coefficients), to_samples)
     by_scales -= kernel.derivative(vectors[free], vectors, np.outer(p, coefficients), between)
+    by_scales += by_spans
     by_gamma = 0.0 if kernel.name == "linear" else float(by_scales.sum()) / (2 * kernel.gamma)
     degenerate = count == 0 or bool(singular[0])
     return ValidationGradient(
         value, float(by_C) / model.C, by_gamma, by_scales, decisions, degenerate
     )
+
+
+def _training_rows(model: Any, samples: Array) -> Any:
+    """Return the rows of the support vectors in the training samples."""
+    rows = np.asarray(model.support_)
+    if len(samples) != model.shape_fit_[0] or not np.array_equal(
+        samples[rows], model.support_vectors_
+    ):
+        raise ValueError(
+            'loss="span" needs the samples that the model was fitted to, in the same order'
+        )
+    return rows
 
 
 def _targets(model: Any, y: Any, loss: str | None) -> tuple[Array, Callable[..., Any]]:
@@ -154,9 +191,10 @@ def _targets(model: Any, y: Any, loss: str | None) -> tuple[Array, Callable[...,
         raise ValueError("the samples must be dense: use X.toarray()")
     if getattr(model, "class_weight", None) is not None:
         raise ValueError("class_weight must be None: bounds that differ are not supported")
-    name = ("squared" if type(model) is SVR else "logistic") if loss is None else loss
+    default = "squared" if type(model) is SVR else "logistic"
+    name = default if loss is None or loss == SPAN else loss
     if name not in LOSSES or (name == "logistic" and type(model) is SVR):
-        raise ValueError(f'loss must be "logistic" (SVC only) or "squared", got {loss!r}')
+        raise ValueError(f'loss must be "logistic" (SVC only), "squared" or "span", got {loss!r}')
     if type(model) is SVR:
         return np.asarray(y, float), LOSSES[name]
     if len(model.classes_) != 2:
@@ -196,6 +234,16 @@ class _Kernel:
             base = self.gamma * (a @ b.T) + self.coef0
             w = w * self.gamma * self.degree * base ** (self.degree - 1)
         return np.asarray(np.einsum("id,id->d", a, w @ b))
+
+    def own_derivative(self, a: Array, weights: Array) -> Array:
+        """Return the derivative of ``sum_i weights_i k(s a_i, s a_i)`` at s = 1, by feature."""
+        if self.name == "rbf":
+            return np.zeros(a.shape[1])
+        w = 2 * weights
+        if self.name == "poly":
+            base = self.gamma * (a**2).sum(axis=1) + self.coef0
+            w = w * self.gamma * self.degree * base ** (self.degree - 1)
+        return np.asarray(w @ a**2)
 
 
 @dataclass(frozen=True)
@@ -251,10 +299,11 @@ def tune_by_gradient(
     y : array_like of shape (n_samples,)
         Their classes or targets.
     cv : int or splitter
-        The folds, as in scikit-learn.
+        The folds, as in scikit-learn. They are not used with ``loss="span"``, which needs one fit
+        instead of one for each fold.
     scales : bool
         Whether to choose a scale for each feature. Otherwise only C and gamma.
-    loss : {"logistic", "squared"}, optional
+    loss : {"logistic", "squared", "span"}, optional
         As in `validation_gradient`.
     penalty : float
         Weight of the mean squared logarithm of the scales, relative to the loss at the start. It
@@ -273,7 +322,11 @@ def tune_by_gradient(
     start = clone(model).fit(samples, labels)
     _targets(start, labels, loss)
     width = samples.shape[1]
-    folds = list(check_cv(cv, labels, classifier=isinstance(model, SVC)).split(samples, labels))
+    if loss == SPAN:
+        everything = np.arange(len(samples))
+        folds = [(everything, everything)]
+    else:
+        folds = list(check_cv(cv, labels, classifier=isinstance(model, SVC)).split(samples, labels))
     sizes = {"C": 1, "gamma": 0 if model.kernel == "linear" else 1, "scales": width * bool(scales)}
     history: list[float] = []
     first: list[float] = []
