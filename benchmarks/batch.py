@@ -10,7 +10,8 @@ batch, accelerated projected gradient with restarts and ADMM (SUnSAL), which dro
 The violation is the Frank-Wolfe bound on the suboptimality relative to ``|b|^2 / 2`` of the pixel,
 recomputed from A and the pixels for every method; the largest of all pixels counts. Iterative
 methods run until it is below 1e-8 or their time is up; in the latter case the ratio is a lower
-bound. Unmixing a synthetic scene with 2 to 33 endmembers is compared with reading its data once.
+bound. Batches in which every problem has its own matrix are in `benchmarks.qp_batches`. Unmixing a
+synthetic scene with 2 to 33 endmembers is compared with reading its data once.
 """
 
 from __future__ import annotations

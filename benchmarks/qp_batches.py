@@ -1,10 +1,11 @@
-"""Batches of different quadratic programs, and derivatives of their solutions.
+"""Batches of different quadratic programs.
 
-    PAIRSTEP_DATA=... python -m benchmarks.qp_batches [--gradients] [--quick] [--only NAME]
+    PAIRSTEP_DATA=... python -m benchmarks.qp_batches [--quick] [--only NAME]
 
 Problems: random portfolios of several sizes (covariances of 2n random returns, means, a cap of 10%
-or 3/n); a backtest over 1000 dates of 36 NYSE stocks with a window of 250 days; a placebo test of a
-synthetic control, with every state and every year as if it had been treated (least squares, as
+or 3/n); backtests with real returns: 1000 dates of 36 NYSE stocks with windows of 250 days, and 238
+weeks of 100 stocks of two indices with windows of 52 weeks and a shrunk covariance; a placebo test
+of a synthetic control, with every state and every year as if it had been treated (least squares, as
 quadratic programs); and stacking weights of bootstrap samples. All have x >= 0 and sum(x) = 1.
 
 Peers: Moreau's compiled batch solver (active set and interior point), ProxQP's parallel batch, and
@@ -13,10 +14,6 @@ data for a solver, except for what a solver must repeat when the matrices change
 several calls counts. Every solver must reach the objective of the best within 1e-7 of the
 improvement over equal weights, and feasibility within 1e-7; it is run with its loosest tolerance of
 a ladder that does so.
-
-With `--gradients`, the derivative of a random linear function of the solutions with respect to all
-Q and c is computed too, by Moreau, by cvxpylayers (part of the batch, extrapolated) and by
-pairstep; gradients with respect to c must agree within 1e-4 of their size in the median.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ import pandas as pd
 
 import pairstep
 
-from .qp_problems import data_folder
+from .qp_problems import data_folder, index_tracking
 
 SECONDS = 1.0  # a call is repeated for this long
 MAX_CALLS = 30
@@ -76,6 +73,16 @@ def backtest(folder: Path) -> Batch:
     )
 
 
+def weekly_backtest(folder: Path) -> Batch:
+    returns = np.hstack([index_tracking(folder, k).A for k in (2, 3)])[:, :100]
+    windows = np.lib.stride_tricks.sliding_window_view(returns, 52, axis=0)
+    Q = np.array([np.cov(window) for window in windows])
+    variance = np.trace(Q, axis1=1, axis2=2) / Q.shape[1]
+    Q = 0.8 * Q + 0.2 * variance[:, None, None] * np.eye(Q.shape[1])
+    name = f"weekly backtest {len(Q)} x {Q.shape[1]}"
+    return Batch(name, Q, -0.2 * windows.mean(axis=2), np.full(Q.shape[1], 0.1))
+
+
 def placebos(folder: Path) -> Batch:
     table = pd.read_csv(folder / "synthetic_control" / "california_prop99.csv", sep=";")
     packs = table.pivot(index="Year", columns="State", values="PacksPerCapita").to_numpy(float)
@@ -105,6 +112,7 @@ def batches(quick: bool) -> Iterator[Batch]:
     folder = data_folder()
     if folder is not None:
         yield backtest(folder)
+        yield weekly_backtest(folder)
         yield placebos(folder)
     yield stacking()
 
@@ -282,81 +290,14 @@ def compare(p: Batch) -> None:
         print(f"  the best peer, {name}, takes {peers[name] / found['pairstep']:.1f} times as long")
 
 
-def compare_gradients(p: Batch) -> None:
-    count, n = p.shape
-    v = np.random.default_rng(0).normal(size=(count, n))
-    print(f"\n{p.name}, with derivatives")
-    _, forward, result = best_time(lambda: pairstep.solve_qps(p.Q, p.c, upper=p.upper))
-
-    def backward() -> tuple[np.ndarray, np.ndarray]:
-        derivatives = result.vjp(v)
-        return derivatives["c"], derivatives["Q"]
-
-    _, back, (expected, _) = best_time(backward)
-    show = "  {:24} {:9.2f} + {:.2f} ms forward and backward  {:8.1f}x{}"
-    print(show.format("pairstep", forward * 1e3, back * 1e3, 1.0, ""))
-    for kind in ("active_set", "ipm"):
-        try:
-            solver, matrices, vectors = moreau_solver(p, kind, 1e-8, gradients=True)
-
-            def solve(solver=solver, matrices=matrices, vectors=vectors) -> object:
-                solver.setup(*matrices)
-                return solver.solve(*vectors)
-
-            _, theirs, _ = best_time(solve)
-            _, theirs_back, found = best_time(lambda solver=solver: solver.backward(v))
-            gradient = np.asarray(found["dq"])
-        except Exception as error:
-            print(f"  moreau, {kind:16} {type(error).__name__}: {str(error)[:90]}")
-            continue
-        ratio = (theirs + theirs_back) / (forward + back)
-        apart = np.abs(gradient - expected).max(axis=1) / np.abs(expected).max(axis=1).clip(1e-300)
-        differs = f"   gradients differ by {np.median(apart):.0e}"
-        row = show.format(f"moreau, {kind}", theirs * 1e3, theirs_back * 1e3, ratio, differs)
-        print(row, flush=True)
-    compare_layers(p, v, expected, forward + back, show)
-
-
-def compare_layers(p: Batch, v: np.ndarray, expected: np.ndarray, ours: float, show: str) -> None:
-    """cvxpylayers, on a part of the batch."""
-    try:
-        import cvxpy as cp
-        import torch
-        from cvxpylayers.torch import CvxpyLayer
-    except ImportError as error:
-        print(f"  cvxpylayers: {error}")
-        return
-    count, n = min(p.shape[0], 16), p.shape[1]
-    root, linear, x = cp.Parameter((n, n)), cp.Parameter(n), cp.Variable(n)
-    limits = [cp.sum(x) == 1, x >= 0] + ([] if p.upper is None else [x <= p.upper])
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(root @ x) / 2 + linear @ x), limits)
-    layer = CvxpyLayer(problem, parameters=[root, linear], variables=[x])
-    roots = torch.tensor(
-        np.linalg.cholesky(p.Q[:count]).transpose(0, 2, 1).copy(), requires_grad=True
-    )
-    linears = torch.tensor(p.c[:count], requires_grad=True)
-    _, theirs, (found,) = best_time(lambda: layer(roots, linears))
-    began = time.perf_counter()
-    (found * torch.tensor(v[:count])).sum().backward()
-    back = time.perf_counter() - began
-    factor = p.shape[0] / count
-    gradient = linears.grad.numpy()
-    scale = np.abs(expected[:count]).max(axis=1).clip(1e-300)
-    apart = np.abs(gradient - expected[:count]).max(axis=1) / scale
-    differs = f"   from {count} problems, gradients differ by {np.median(apart):.0e}"
-    ratio = (theirs + back) * factor / ours
-    print(show.format("cvxpylayers", theirs * factor * 1e3, back * factor * 1e3, ratio, differs))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gradients", action="store_true", help="with derivatives")
     parser.add_argument("--quick", action="store_true", help="without the largest batches")
     parser.add_argument("--only", default="", help="part of a name")
     options = parser.parse_args()
-    for p in batches(options.quick or options.gradients):
+    for p in batches(options.quick):
         if options.only in p.name:
-            (compare_gradients if options.gradients else compare)(p)
+            compare(p)
 
 
 if __name__ == "__main__":

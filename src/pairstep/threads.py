@@ -20,6 +20,9 @@ from pathlib import Path
 # Number of multiplications per thread below which starting the thread would take longer than the
 # work.
 MULTIPLICATIONS_PER_START = 2**21
+# Microseconds of work from which a second thread saves more than the 20 to 100 microseconds that it
+# takes to start and to end.
+MICROSECONDS_PER_START = 300.0
 
 _limit: int | None = None  # set by threadpoolctl
 _requested: ContextVar[int | None] = ContextVar("n_jobs", default=None)  # set by `at_most`
@@ -90,6 +93,11 @@ def for_work(multiplications: float) -> int:
     return min(
         int(max(multiplications / MULTIPLICATIONS_PER_START, 1)), count(None, multiplications)
     )
+
+
+def for_microseconds(work: float) -> int:
+    """Return the number of threads for work that takes this long in one thread."""
+    return count(None) if work > MICROSECONDS_PER_START else 1
 
 
 def _configured() -> int | None:

@@ -99,12 +99,12 @@ class DenseHessians:
     def solve(
         self, rows: Array, added: Array, free: NDArray[np.bool_], r: Array, s: Array
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Solve the systems of all problems in native threads."""
+        """Solve all systems; each takes about ``0.7 + n^2 / 1000`` microseconds in one thread."""
         count, n = r.shape
         w, m, singular = _core.kkt_systems(
             self.matrices, np.ascontiguousarray(rows), np.ascontiguousarray(added),
             np.ascontiguousarray(free).view(np.uint8), np.ascontiguousarray(r),
-            np.ascontiguousarray(s), threads=threads.count(None, count * float(n) ** 3),
+            np.ascontiguousarray(s), threads=threads.for_microseconds(count * (0.7 + n**2 / 1000)),
         )  # fmt: skip
         return w, m, singular != 0
 

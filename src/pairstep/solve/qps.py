@@ -23,9 +23,6 @@ from .minimize import not_negative
 from .near_solution import near_solution
 from .qp import solve_qp
 
-# Multiplications of a batch, counted as n^3 for each problem, from which a second thread saves more
-# than the 20 to 50 microseconds that starting it takes.
-MIN_WORK_FOR_THREADS = 2e5
 # Dimensions of an argument that all problems share. With one more, it has an item per problem.
 SHARED_DIMENSIONS = {
     "Q": 2, "F": 2, "D": 1, "c": 1, "total": 0, "lower": 1, "upper": 1, "l1": 1, "center": 1,
@@ -320,7 +317,10 @@ def _is_square(q: Any) -> bool:
 
 
 def _solve_small_ones(problems: Problems, collected: Collected) -> None:
-    """Solve the small dense problems in one native call for each number of variables."""
+    """Solve the small dense problems in one native call for each number of variables.
+
+    A solve takes about ``1 + n^2 / 125`` microseconds on a CPU of 2024.
+    """
     for members, n in problems.by_size():
         if n > _core.MAX_SMALL_VARIABLES or n < 1:
             continue
@@ -334,7 +334,7 @@ def _solve_small_ones(problems: Problems, collected: Collected) -> None:
             _core.small_batch(
                 hessian, linear, total, low, high, count=len(members), tol=float(problems.tol),
                 seconds=collected.seconds_left,
-                threads=threads.count(None) if len(members) * n**3 > MIN_WORK_FOR_THREADS else 1,
+                threads=threads.for_microseconds(len(members) * (1.0 + n**2 / 125)),
             )
         )  # fmt: skip
         numbers = dict(zip(NUMBERS, (value, violation, bound, tolerance, multiplier), strict=True))
