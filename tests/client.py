@@ -105,6 +105,8 @@ def batch(A: Array) -> pairstep.BatchResult:
     """Many right-hand sides."""
     batch = pairstep.solve_qps(np.array([np.eye(3), np.eye(3)]), total=[1.0, 2.0], n_jobs=2)
     assert batch.vjp(np.ones((2, 3)))["total"].shape == batch.jvp(total=1.0).sum(axis=1).shape
+    limited = pairstep.solve_qp(np.eye(3), rows=np.eye(3)[:1], rows_lower=0.5, rows_upper=0.6)
+    assert limited.row_multipliers is not None
     several = pairstep.minimize_batch([pairstep.Quadratic(np.eye(3))] * 2, pairstep.Simplex())
     assert several.success.all()
     result = pairstep.simplex_lstsq(A, A[:, :2], upper=1.0, ridge=0.1, n_jobs=2, verbose=False)

@@ -28,6 +28,8 @@ struct FewColumns;
 struct Columns;
 struct DerivativeSizes;
 struct RowSum;
+struct RowsAnswer;
+struct RowsProblem;
 struct SharedCost;
 struct Small;
 enum class Pivoted;
@@ -89,6 +91,9 @@ struct InstructionSet {
   void (*cholesky_solve)(const double* factor, Index n, Index stride, double* b, Index count);
   // See engine/start.hpp.
   Pivoted (*pivot)(const Small&, const SharedCost& shared, double* x);
+  // See engine/rows.hpp.
+  RowsAnswer (*follow_rows)(const RowsProblem&, const double* start, const bool* holds,
+                            unsigned seed, InterruptCheck&);
   TileKernels<float> for_float;
   TileKernels<double> for_double;
 

@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <random>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -36,6 +37,7 @@
 #include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
+#include "../engine/rows.hpp"
 #include "../engine/start.hpp"
 #include "../oracles/points.hpp"
 #include "dispatch.hpp"

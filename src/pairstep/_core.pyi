@@ -330,6 +330,24 @@ def kkt_systems(
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 def matrix_derivatives(w: Array, x: Array, *, threads: int) -> Array: ...
+def rows(
+    hessian: Array | None,
+    factors: Array | None,
+    diagonal: Array | None,
+    linear: Array,
+    lower: Array,
+    upper: Array,
+    l1: Array | None,
+    center: Array | None,
+    matrix: Array,
+    low: Array,
+    high: Array,
+    start: Array,
+    holds: Array,
+    *,
+    seed: int,
+    seconds: float,
+) -> tuple[int, Array, Array, int]: ...
 
 SOLVED: int
 MAX_FEW_COLUMNS: int

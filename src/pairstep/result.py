@@ -151,6 +151,10 @@ class Result:
         With groups, the multiplier of each group's sum. If all groups also share a total, it is
         what the group's limits add to `sum_multiplier`: 0 if the sum is between its limits,
         negative at the upper limit, positive at the lower limit.
+    row_multipliers : dict or None
+        With rows, the multiplier of each row, by its label or number: the derivative of the optimal
+        value with respect to the row's limit. It is at least 0 at the lower limit, at most 0 at the
+        upper limit, and 0 in between.
     direction : ndarray or None
         If the status is `unbounded`: a direction in which every point is feasible and along which
         the objective falls without bound from x.
@@ -192,6 +196,7 @@ class Result:
     l1_terms: tuple[Array, Array] | None = None
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
+    row_multipliers: dict[Hashable, float] | None = None
     # The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
     # memory as long as the result does. It is not pickled.
     _problem = None  # type: Any # not annotated, so that it is no field
@@ -249,7 +254,8 @@ class Result:
         Derivatives
             A mapping from the name of an argument to the derivative with respect to it, such as
             ``"c"``, ``"Q"``, ``"total"``, ``"lower"``, ``"upper"``, ``"l1"``, ``"center"``; ``"F"``
-            and ``"D"`` of a factor model; ``"A"``, ``"b"`` and ``"ridge"`` of least squares. For
+            and ``"D"`` of a factor model; ``"A"``, ``"b"`` and ``"ridge"`` of least squares;
+            ``"rows_lower"`` and ``"rows_upper"`` with rows. For
             other objectives, ``"c"`` is a linear term that could be added. The derivative with
             respect to a range is that of the end that is reached. Each is computed when it is read.
             Its attribute `degenerate` says whether the derivative is only one-sided.

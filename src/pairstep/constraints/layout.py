@@ -212,6 +212,10 @@ class Layout:
             slack = np.flatnonzero(~self.held)
             sums = np.add.reduceat(z, self.sharing[:-1])
             z[slack] = (self.totals - sums)[self._sum_of(slack)]
+            # A sum that differs from an end of its range by rounding errors is at that end.
+            near = SUM_ROUNDING * max(float(np.abs(z).max()), float(np.abs(self.totals).max()))
+            for end in (self.lower, self.upper):
+                z[slack] = np.where(np.abs(z[slack] - end[slack]) <= near, end[slack], z[slack])
         return self._clipped(z)
 
     def _sum_of(self, coordinates: Indices) -> Indices:

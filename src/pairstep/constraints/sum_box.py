@@ -78,8 +78,9 @@ class SumBox:
 
     Notes
     -----
-    Other linear constraints belong in the objective: use `pairstep.efficient_frontier` for a target
-    return, and `pairstep.L1Penalized` for turnover costs.
+    Other linear constraints are the argument `rows` of `pairstep.solve_qp` and
+    `pairstep.simplex_lstsq`. Use `pairstep.efficient_frontier` for target returns, and
+    `pairstep.L1Penalized` for turnover costs.
 
     Examples
     --------
@@ -307,9 +308,9 @@ def _own_coefficients(coefficients: ArrayLike) -> Array:
     if np.ndim(coefficients) > 1:
         raise ValueError(
             "coefficients must be one row, with a number for each variable, got shape "
-            f"{np.shape(coefficients)}: a second linear constraint belongs in the objective; see "
-            "efficient_frontier for target returns, L1Penalized for turnover costs, and groups "
-            "with group_total for sums of parts"
+            f"{np.shape(coefficients)}: further linear constraints are the argument rows of "
+            "solve_qp and simplex_lstsq; see also efficient_frontier for target returns, "
+            "L1Penalized for turnover costs, and groups with group_total for sums of parts"
         )
     own = frozen(vector("coefficients", coefficients, limit=LARGE_FACTOR))
     i = int(np.argmin(np.abs(own))) if len(own) else 0

@@ -352,7 +352,7 @@ def _start(
 ) -> Array:
     """Return the starting point in the variables of the layout."""
     if x0 is not None:
-        return _given_start(layout, x0)
+        return _given_start(layout, x0, problem.l1_terms)
     if not automatic:
         return layout.project(np.zeros(layout.n))
     z = None
@@ -361,7 +361,7 @@ def _start(
     return _sparse_start(problem, layout) if z is None else z
 
 
-def _given_start(layout: Layout, x0: ArrayLike) -> Array:
+def _given_start(layout: Layout, x0: ArrayLike, l1_terms: tuple[Array, Array] | None) -> Array:
     low, high = layout.bounds
     x = vector("x0", x0, len(low), limit=LARGE)
     inside = np.minimum(np.maximum(x, low), high)
@@ -376,7 +376,7 @@ def _given_start(layout: Layout, x0: ArrayLike) -> Array:
         )
     z = layout.to_layout(inside)
     layout.require_sums("x0", z)
-    layout.restore_sums(z)
+    layout.restore_sums(z, None if l1_terms is None else l1_terms[1])
     return z
 
 

@@ -17,6 +17,7 @@ from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
 from .constraint_keywords import constraint_from
 from .minimize import Options, minimize, solve_general
+from .rows import require_rows, rows_of, solve_with_rows
 from .small import Declined, solve_small
 from .task import Callback
 
@@ -34,6 +35,9 @@ def solve_qp(
     group_lower: GroupLimit | None = None,
     group_upper: GroupLimit | None = None,
     constraint: SumBox | None = None,
+    rows: Any = None,
+    rows_lower: ArrayLike | None = None,
+    rows_upper: ArrayLike | None = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
     x0: ArrayLike | None = None,
@@ -61,6 +65,11 @@ def solve_qp(
         such as ``{"tech": 0.4}`` is an equality.
     constraint : SumBox, optional
         The constraint as an object, in place of the arguments above.
+    rows : array_like, DataFrame or scipy.sparse array of shape (k, n), optional
+        Further linear constraints ``rows_lower <= rows @ x <= rows_upper``: factor exposures, beta,
+        groups that overlap. At most a few hundred rows.
+    rows_lower, rows_upper : float, array_like or Series of shape (k,), optional
+        The limits of the rows. Equal limits are equations; an infinite limit is none.
     l1 : float or array_like, or a pair of them, optional
         Weights of the L1 terms: trading costs, turnover, sparsity. A tuple ``(down, up)`` has
         different costs below and above the center.
@@ -108,8 +117,8 @@ def solve_qp(
     plain = (
         constraint is None and coefficients is None and groups is None and group_total is None
         and group_lower is None and group_upper is None and l1 is None and x0 is None
-        and max_iter is None and time_limit is None and callback is None
-        and not log.is_enabled(verbose)
+        and max_iter is None and time_limit is None and callback is None and rows is None
+        and rows_lower is None and rows_upper is None and not log.is_enabled(verbose)
     )  # fmt: skip
     small: Result | Declined | None = None
     if plain:
@@ -130,6 +139,13 @@ def solve_qp(
         coefficients=coefficients, groups=groups, group_total=group_total,
         group_lower=group_lower, group_upper=group_upper,
     )  # fmt: skip
+    if rows is not None:
+        own = rows_of(objective, rows, rows_lower, rows_upper)
+        return solve_with_rows(
+            objective, constraint, own, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
+            callback=callback, verbose=verbose,
+        )  # fmt: skip
+    require_rows(rows_lower, rows_upper)
     if small is Declined.NOT_SIMPLE:  # `minimize` would only try the same again
         return solve_general(objective, constraint, Options(tol=tol, verbose=verbose))
     return minimize(
@@ -151,6 +167,9 @@ def simplex_lstsq(
     group_lower: GroupLimit | None = None,
     group_upper: GroupLimit | None = None,
     constraint: SumBox | None = None,
+    rows: Any = None,
+    rows_lower: ArrayLike | None = None,
+    rows_upper: ArrayLike | None = None,
     ridge: float = 0.0,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
@@ -181,6 +200,8 @@ def simplex_lstsq(
         such as ``{"tech": 0.4}`` is an equality.
     constraint : SumBox, optional
         The constraint as an object, in place of the arguments above.
+    rows, rows_lower, rows_upper
+        Further linear constraints, as in `solve_qp`; for one right-hand side only.
     ridge : float
         Weight of the squared norm of x.
     l1, center
@@ -226,8 +247,9 @@ def simplex_lstsq(
     if np.ndim(A) == 3:
         from .least_squares_batch import solve_different  # it uses `solve_qp`
 
-        if callback is not None:
-            raise ValueError(f"callback needs one problem, but A has {len(A)} matrices")
+        for name, value in (("callback", callback), ("rows", rows)):
+            if value is not None:
+                raise ValueError(f"{name} needs one problem, but A has {len(A)} matrices")
         return solve_different(
             A, b, ridge, constraint=constraint, **given, l1=l1, center=center, x0=x0, tol=tol,
             max_iter=max_iter, time_limit=time_limit, n_jobs=n_jobs, verbose=verbose,
@@ -236,11 +258,17 @@ def simplex_lstsq(
         objective: Objective = LeastSquares(A, b, ridge)
         if l1 is not None:
             objective = L1Penalized(objective, l1, center)
-        return minimize(
-            objective, constraint_from(Axis.of(objective), constraint, **given), x0=x0, tol=tol,
-            max_iter=max_iter, time_limit=time_limit, callback=callback, verbose=verbose,
-        )  # fmt: skip
-    for name, value in (("x0", x0), ("l1", l1), ("callback", callback)):
+        constraint = constraint_from(Axis.of(objective), constraint, **given)
+        options: dict[str, Any] = {
+            "x0": x0, "tol": tol, "max_iter": max_iter, "time_limit": time_limit,
+            "callback": callback, "verbose": verbose,
+        }  # fmt: skip
+        if rows is not None:
+            own = rows_of(objective, rows, rows_lower, rows_upper)
+            return solve_with_rows(objective, constraint, own, **options)
+        require_rows(rows_lower, rows_upper)
+        return minimize(objective, constraint, **options)
+    for name, value in (("x0", x0), ("l1", l1), ("callback", callback), ("rows", rows)):
         if value is not None:
             raise ValueError(
                 f"{name} needs one right-hand side, but b has {np.shape(b)[1]} columns"

@@ -23,6 +23,8 @@ from .derivatives import (
     loss_derivative,
 )
 
+ROW_LIMITS = "rows_lower", "rows_upper"
+
 
 def vjp(result: Result, v: Any, kind: Kind) -> Derivatives:
     """Return the derivatives of a loss whose derivative with respect to x is v."""
@@ -47,7 +49,7 @@ def jvp(result: Result, changes: dict[str, Any], kind: Kind) -> Array:
             bounds[name] = np.broadcast_to(np.asarray(change, float), n)[None]
         elif name == "l1" and result.l1_terms is not None:
             gradient = gradient + one.l1_signs * np.asarray(change, float)
-        elif name in ("total", "group_total"):
+        elif name in ("total", "group_total", *ROW_LIMITS):
             totals += one.change_of_totals(name, change)
         else:
             gradient = gradient + one.change_of_gradient(name, change)
@@ -66,10 +68,10 @@ class _Solved:
             raise ValueError(
                 f"derivatives need an optimal solution, and the status is {result.status}"
             )
-        self.objective, self.constraint = _problem(result)
+        self.objective, self.constraint, active, self.n_rows = _problem(result)
         self.x = x = result.x
         n = len(x)
-        self.sums = _active_sums(self.constraint._layout(n), x)
+        self.sums = [*_active_sums(self.constraint._layout(n), x), *active]
         rows = np.array([row for _, row in self.sums]).reshape(1, -1, n)
         slope = result.gradient - result.pull
         lower, upper = (np.broadcast_to(np.asarray(b, float), n)[None] for b in result.bounds)
@@ -119,10 +121,18 @@ class _Solved:
         if self.constraint.group_total is not None:
             groups = {name[1]: value for name, value in by_name.items() if name[0] == "group"}
             entries["group_total"] = partial(dict, groups)
+        for name in ROW_LIMITS if self.n_rows else ():
+            entries[name] = partial(self._row_entries, name, by_name)
         return entries
+
+    def _row_entries(self, name: str, by_name: dict[Any, float]) -> Array:
+        return np.array([by_name.get((name, r), 0.0) for r in range(self.n_rows)])
 
     def change_of_totals(self, name: str, change: Any) -> Array:
         """Return the change of each active sum."""
+        if name in ROW_LIMITS:
+            moved = np.broadcast_to(np.asarray(change, float), self.n_rows)
+            return np.array([moved[k] if of == name else 0.0 for (of, k), _ in self.sums])
         if name == "total":
             given = np.atleast_1d(np.asarray(change, float))
             return np.array([given[k] if of == "total" else 0.0 for (of, k), _ in self.sums])
@@ -131,16 +141,16 @@ class _Solved:
         )
 
 
-def _problem(result: Result) -> tuple[Any, SumBox]:
-    """Return the objective, without L1 terms, and the constraint."""
+def _problem(result: Result) -> tuple[Any, SumBox, list[tuple[Any, Array]], int]:
+    """Return the objective, without L1 terms, the constraint, the active rows, and their number."""
     given: Any = result._problem
     if len(given) == 5:  # the arguments of the small-problem solver
         Q, c, total, lower, upper = given
-        return Quadratic(Q, c), SumBox(total, lower, upper)
-    objective, constraint = given
+        return Quadratic(Q, c), SumBox(total, lower, upper), [], 0
+    objective, constraint, *rows = given
     while isinstance(objective, L1Penalized):
         objective = objective.objective
-    return objective, constraint
+    return objective, constraint, *(rows or ([], 0))
 
 
 def _active_sums(layout: Layout, x: Array) -> list[tuple[Any, Array]]:
