@@ -4,15 +4,16 @@
 
 The problems of `benchmarks.qp_batches` without the largest. The derivative of a random linear
 function of the solutions with respect to all Q and c is computed by pairstep, by Moreau with
-`enable_grad` (active set and interior point), by cvxpylayers and by qpth (both on a part of the
-batch, extrapolated). The last column is the median distance of a peer's derivatives with respect to
+`enable_grad` (active set and interior point), by qpth, and by cvxpylayers (on a part of the batch,
+extrapolated). The last column is the median distance of a peer's derivatives with respect to
 c from those of pairstep, relative to their size.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -61,63 +62,70 @@ def compare(p: Batch) -> None:
         differs = f"   gradients differ by {distance(gradient, expected):.0e}"
         row = show.format(f"moreau, {kind}", theirs * 1e3, theirs_back * 1e3, ratio, differs)
         print(row, flush=True)
-    compare_layers(p, v, expected, forward + back, show)
-    compare_qpth(p, v, expected, forward + back, show)
+    for name, build in LAYERS.items():
+        try:
+            count, forward_pass, linear = build(p)
+        except ImportError as error:
+            print(f"  {name}: {error}")
+            continue
+        theirs, theirs_back, gradient = timed_layer(forward_pass, linear, v[:count])
+        factor = p.shape[0] / count
+        ratio = (theirs + theirs_back) * factor / (forward + back)
+        differs = f"   gradients differ by {distance(gradient, expected[:count]):.0e}"
+        if count < p.shape[0]:
+            differs += f", from {count} problems"
+        row = show.format(name, theirs * factor * 1e3, theirs_back * factor * 1e3, ratio, differs)
+        print(row, flush=True)
 
 
-def compare_layers(p: Batch, v: np.ndarray, expected: np.ndarray, ours: float, show: str) -> None:
-    """cvxpylayers, on a part of the batch."""
-    try:
-        import cvxpy as cp
-        import torch
-        from cvxpylayers.torch import CvxpyLayer
-    except ImportError as error:
-        print(f"  cvxpylayers: {error}")
-        return
+def timed_layer(forward_pass: Callable, linear: Any, v: np.ndarray) -> tuple:
+    """Return the times of both passes of a layer of PyTorch, and its derivative."""
+    import torch
+
+    _, forward, found = best_time(forward_pass)
+    loss = (found * torch.tensor(v)).sum()
+
+    def backward() -> np.ndarray:
+        linear.grad = None
+        loss.backward(retain_graph=True)
+        return linear.grad.numpy()
+
+    _, back, gradient = best_time(backward)
+    return forward, back, gradient
+
+
+def cvxpylayer(p: Batch) -> tuple[int, Callable, Any]:
+    """A part of the batch: the layer solves one problem after the other."""
+    import cvxpy as cp
+    import torch
+    from cvxpylayers.torch import CvxpyLayer
+
     count, n = min(p.shape[0], PART), p.shape[1]
     root, linear, x = cp.Parameter((n, n)), cp.Parameter(n), cp.Variable(n)
     limits = [cp.sum(x) == 1, x >= 0] + ([] if p.upper is None else [x <= p.upper])
     problem = cp.Problem(cp.Minimize(cp.sum_squares(root @ x) / 2 + linear @ x), limits)
     layer = CvxpyLayer(problem, parameters=[root, linear], variables=[x])
-    roots = torch.tensor(
-        np.linalg.cholesky(p.Q[:count]).transpose(0, 2, 1).copy(), requires_grad=True
-    )
+    factors = np.linalg.cholesky(p.Q[:count]).transpose(0, 2, 1).copy()
+    roots = torch.tensor(factors, requires_grad=True)
     linears = torch.tensor(p.c[:count], requires_grad=True)
-    _, theirs, (found,) = best_time(lambda: layer(roots, linears))
-    began = time.perf_counter()
-    (found * torch.tensor(v[:count])).sum().backward()
-    back = time.perf_counter() - began
-    factor = p.shape[0] / count
-    apart = distance(linears.grad.numpy(), expected[:count])
-    differs = f"   from {count} problems, gradients differ by {apart:.0e}"
-    ratio = (theirs + back) * factor / ours
-    print(show.format("cvxpylayers", theirs * factor * 1e3, back * factor * 1e3, ratio, differs))
+    return count, lambda: layer(roots, linears)[0], linears
 
 
-def compare_qpth(p: Batch, v: np.ndarray, expected: np.ndarray, ours: float, show: str) -> None:
-    """qpth, which solves a batch with an interior-point method, on a part of the batch."""
-    try:
-        import torch
-        from qpth.qp import QPFunction
-    except ImportError as error:
-        print(f"  qpth: {error}")
-        return
-    count, n = min(p.shape[0], PART), p.shape[1]
-    eye = np.eye(n)
-    G = -eye if p.upper is None else np.vstack([-eye, eye])
+def qpth_layer(p: Batch) -> tuple[int, Callable, Any]:
+    """The whole batch, by an interior-point method."""
+    import torch
+    from qpth.qp import QPFunction
+
+    count, n = p.shape
+    G = -np.eye(n) if p.upper is None else np.vstack([-np.eye(n), np.eye(n)])
     h = np.zeros(n) if p.upper is None else np.r_[np.zeros(n), p.upper]
-    Q, c = (torch.tensor(values[:count].copy(), requires_grad=True) for values in (p.Q, p.c))
+    Q, c = (torch.tensor(values, requires_grad=True) for values in (p.Q, p.c))
     shared = [torch.tensor(a) for a in (G, h, np.ones((1, n)), np.ones(1))]
     layer = QPFunction(verbose=-1)
-    _, theirs, found = best_time(lambda: layer(Q, c, *shared))
-    began = time.perf_counter()
-    (found * torch.tensor(v[:count])).sum().backward()
-    back = time.perf_counter() - began
-    apart = distance(c.grad.numpy(), expected[:count])
-    differs = f"   from {count} problems, gradients differ by {apart:.0e}"
-    factor = p.shape[0] / count
-    ratio = (theirs + back) * factor / ours
-    print(show.format("qpth", theirs * factor * 1e3, back * factor * 1e3, ratio, differs))
+    return count, lambda: layer(Q, c, *shared), c
+
+
+LAYERS = {"cvxpylayers": cvxpylayer, "qpth": qpth_layer}
 
 
 def main() -> None:

@@ -55,74 +55,21 @@ class Path {
         low_shift_(k_),
         high_shift_(k_),
         variables_(n_),
-        row_(k_) {
+        row_(k_),
+        weight_(k_),
+        width_(whole_vectors(k_)) {
     std::mt19937_64 random(seed);
-    std::uniform_real_distribution<double> between(1.0, 2.0);
-    for (Index i = 0; i < n_; ++i) variables_[i] = state_at(i, x_[i]);
-    activities_ = times_rows(x_);
-    double largest = 0.0;
-    for (const double value : x_) largest = std::max(largest, std::abs(value));
-    for (Index r = 0; r < k_; ++r) {
-      const double low = p_.low[r], high = p_.high[r];
-      if (holds[r] && low == high) {
-        row_[r] = Row::equal;
-        continue;
-      }
-      // Rows that the start violates or that are at a limit get a distance from the limit.
-      double terms = 0.0;
-      for (Index i = 0; i < n_; ++i)
-        terms = std::max(terms, std::abs(row(r)[i]) *
-                                    std::max(std::abs(x_[i]), RowsSettings::least_term * largest));
-      const auto shift = [&](double beyond) {
-        const double apart = RowsSettings::margin * terms * between(random);
-        const double relaxed = std::max(beyond, 0.0) * RowsSettings::relaxation * between(random);
-        return beyond > -apart ? beyond + relaxed + apart : 0.0;
-      };
-      low_shift_[r] = shift(low - activities_[r]);
-      high_shift_[r] = shift(activities_[r] - high);
+    for (Index i = 0; i < n_; ++i) {
+      variables_[i] = state_at(i, x_[i]);
+      if (is_free(i)) free_.push_back(i);
     }
     product_ = times_hessian(x_);
-    width_ = whole_vectors(k_);
-    weight_.assign(k_, 0.0);
-    for (Index i = 0; i < n_; ++i) {
-      if (is_free(i)) free_.push_back(i);
-      double own = 0.0;
-      if (p_.hessian) own = p_.hessian[i * (n_ + 1)];
-      else {
-        own = p_.diagonal[i];
-        for (Index f = 0; f < p_.m; ++f) own += p_.factors[f * n_ + i] * p_.factors[f * n_ + i];
-      }
-      largest_ = std::max(largest_, own);
-    }
-    if (!(largest_ > 0)) largest_ = 1.0;
-    for (Index r = 0; r < k_; ++r) {
-      double squares = 0.0;
-      for (Index i = 0; i < n_; ++i) squares = std::max(squares, row(r)[i] * row(r)[i]);
-      weight_[r] = squares > 0 ? largest_ / squares : 1.0;
-    }
-    // Multipliers of the equal rows: least squares over the free variables. Then shift the linear
-    // term such that the start is optimal.
+    activities_ = times_rows(x_);
+    relax_limits(holds, random);
+    weigh_rows();
     while (factorize() == Factorized::dependent) drop_equal_row();
     fit_multipliers();
-    const std::vector<double> z = reduced();
-    double size = 0.0;
-    for (Index i = 0; i < n_; ++i)
-      size = std::max({size, std::abs(product_[i]), std::abs(p_.linear[i])});
-    for (Index i = 0; i < n_; ++i) {
-      if (is_free(i)) {
-        c_shift_[i] = -(z[i] + variables_[i].slope);
-        continue;
-      }
-      if (is_fixed(i)) continue;
-      const double margin = RowsSettings::margin * size * between(random);
-      const auto [least, most] = allowed(i);
-      const double wanted = std::isinf(least)  ? std::min(z[i], most - margin)
-                            : std::isinf(most) ? std::max(z[i], least + margin)
-                            : most - least > 2 * margin
-                                ? std::clamp(z[i], least + margin, most - margin)
-                                : 0.5 * (least + most);
-      c_shift_[i] = wanted - z[i];
-    }
+    shift_linear_term(random);
   }
 
   RowsAnswer run(InterruptCheck& interrupt) {
@@ -218,23 +165,21 @@ class Path {
     for (Index i = 0; i < n_; ++i) product[i] = p_.diagonal[i] * x[i];
     for (Index f = 0; f < p_.m; ++f) {
       const double* const factor = p_.factors + f * n_;
-      const double sum = inner(factor, x.data(), n_);
+      const double sum = dot(factor, x.data(), n_);
       for (Index i = 0; i < n_; ++i) product[i] += sum * factor[i];
     }
     return product;
   }
   std::vector<double> times_rows(const std::vector<double>& x) const {
     std::vector<double> product(k_);
-    for (Index r = 0; r < k_; ++r) {
-      product[r] = inner(row(r), x.data(), n_);
-    }
+    for (Index r = 0; r < k_; ++r) product[r] = dot(row(r), x.data(), n_);
     return product;
   }
   // vector - sum_r weights_r row_r
   void subtract_rows(const std::vector<double>& weights, std::vector<double>& vector) const {
     for (Index r = 0; r < k_; ++r) {
       if (weights[r] == 0.0) continue;
-      for (Index i = 0; i < n_; ++i) vector[i] -= weights[r] * row(r)[i];
+      add_multiple(-weights[r], row(r), vector.data(), n_);
     }
   }
   // Qx + c - G'v
@@ -243,6 +188,72 @@ class Path {
     for (Index i = 0; i < n_; ++i) z[i] += linear(i);
     subtract_rows(v_, z);
     return z;
+  }
+
+  // Relax the limits of rows that the start violates or that are at a limit.
+  void relax_limits(const bool* holds, std::mt19937_64& random) {
+    std::uniform_real_distribution<double> between(1.0, 2.0);
+    double largest = 0.0;
+    for (const double value : x_) largest = std::max(largest, std::abs(value));
+    for (Index r = 0; r < k_; ++r) {
+      if (holds[r] && p_.low[r] == p_.high[r]) {
+        row_[r] = Row::equal;
+        continue;
+      }
+      double terms = 0.0;
+      for (Index i = 0; i < n_; ++i)
+        terms = std::max(terms, std::abs(row(r)[i]) *
+                                    std::max(std::abs(x_[i]), RowsSettings::least_term * largest));
+      const auto shift = [&](double beyond) {
+        const double apart = RowsSettings::margin * terms * between(random);
+        const double relaxed = std::max(beyond, 0.0) * RowsSettings::relaxation * between(random);
+        return beyond > -apart ? beyond + relaxed + apart : 0.0;
+      };
+      low_shift_[r] = shift(p_.low[r] - activities_[r]);
+      high_shift_[r] = shift(activities_[r] - p_.high[r]);
+    }
+  }
+
+  // Set the multiples of a a' for rows a that may be added to the Hessian, so that they are about
+  // as large as its diagonal.
+  void weigh_rows() {
+    for (Index i = 0; i < n_; ++i) largest_ = std::max(largest_, hessian_diagonal(i));
+    if (!(largest_ > 0)) largest_ = 1.0;
+    for (Index r = 0; r < k_; ++r) {
+      double square = 0.0;
+      for (Index i = 0; i < n_; ++i) square = std::max(square, row(r)[i] * row(r)[i]);
+      weight_[r] = square > 0 ? largest_ / square : 1.0;
+    }
+  }
+  double hessian_diagonal(Index i) const {
+    if (p_.hessian) return p_.hessian[i * (n_ + 1)];
+    double sum = p_.diagonal[i];
+    for (Index f = 0; f < p_.m; ++f) sum += p_.factors[f * n_ + i] * p_.factors[f * n_ + i];
+    return sum;
+  }
+
+  // Shift the linear term such that the start is optimal.
+  void shift_linear_term(std::mt19937_64& random) {
+    std::uniform_real_distribution<double> between(1.0, 2.0);
+    const std::vector<double> z = reduced();
+    double size = 0.0;
+    for (Index i = 0; i < n_; ++i)
+      size = std::max({size, std::abs(product_[i]), std::abs(p_.linear[i])});
+    for (Index i = 0; i < n_; ++i) {
+      if (is_free(i)) {
+        c_shift_[i] = -(z[i] + variables_[i].slope);
+        continue;
+      }
+      if (is_fixed(i)) continue;
+      const double margin = RowsSettings::margin * size * between(random);
+      const auto [least, most] = allowed(i);
+      const double wanted = std::isinf(least)  ? std::min(z[i], most - margin)
+                            : std::isinf(most) ? std::max(z[i], least + margin)
+                            : most - least > 2 * margin
+                                ? std::clamp(z[i], least + margin, most - margin)
+                                : 0.5 * (least + most);
+      c_shift_[i] = wanted - z[i];
+    }
   }
 
   // List the active rows. The row that was added last comes last, so that a dependency is
@@ -406,9 +417,9 @@ class Path {
       const double before = own[c];
       for (Index d = 0; d < c; ++d) {
         const double* const other = schur_.data() + d * wide;
-        own[d] = (own[d] - inner(own, other, d)) / other[d];
+        own[d] = (own[d] - dot(own, other, d)) / other[d];
       }
-      const double rest = before - inner(own, own, c);
+      const double rest = before - dot(own, own, c);
       const double smallest = RowsSettings::zero / weight_[active_[c]];
       if (!(rest > RowsSettings::dependent * before) || !(before > smallest)) {
         find_dependency(c);
@@ -431,18 +442,6 @@ class Path {
     for (Index d = 0; d < c; ++d) dependency_[active_[d]] = -w[d];
   }
 
-  static double inner(const double* a, const double* b, Index size) {
-    Lanes sums[2] = {};
-    Index i = 0;
-    for (; i + 2 * WIDTH <= size; i += 2 * WIDTH)
-      for (Index k = 0; k < 2; ++k)
-        sums[k] =
-            multiply_add(load<Lanes>(a + i + k * WIDTH), load<Lanes>(b + i + k * WIDTH), sums[k]);
-    double sum = sum_of_lanes(sums[0] + sums[1]);
-    for (; i < size; ++i) sum += a[i] * b[i];
-    return sum;
-  }
-
   // Solve  H dx - A'dv = r,  A dx = e  over the free variables and active rows.
   void solve_system(std::vector<double> r, const std::vector<double>& e, std::vector<double>& dx,
                     std::vector<double>& dv) const {
@@ -462,17 +461,17 @@ class Path {
       for (Index c = 0; c < count; ++c) y[c] -= r[a] * compact_[a * wide_ + c];
     for (Index c = 0; c < count; ++c) {
       const double* const own = schur_.data() + c * wide_;
-      y[c] = (y[c] - inner(own, y.data(), c)) / own[c];
+      y[c] = (y[c] - dot(own, y.data(), c)) / own[c];
     }
     for (Index c = count; c-- > 0;) {
       const double* const own = schur_.data() + c * wide_;
       y[c] /= own[c];
       for (Index d = 0; d < c; ++d) y[d] -= own[d] * y[c];
     }
-    for (Index a = 0; a < size; ++a) r[a] += inner(compact_.data() + a * wide_, y.data(), count);
+    for (Index a = 0; a < size; ++a) r[a] += dot(compact_.data() + a * wide_, y.data(), count);
     for (Index c = size; c-- > 0;) {
       const double* const column = factor_.data() + c * stride_;
-      r[c] = (r[c] - inner(column + c + 1, r.data() + c + 1, size - c - 1)) / column[c];
+      r[c] = (r[c] - dot(column + c + 1, r.data() + c + 1, size - c - 1)) / column[c];
     }
     dx.assign(n_, 0.0);
     dv.assign(k_, 0.0);
@@ -480,26 +479,27 @@ class Path {
     for (Index c = 0; c < count; ++c) dv[active_[c]] = y[c];
   }
 
-  void fit_multipliers() {
+  // What is missing in the derivatives of the free variables.
+  std::vector<double> missing_derivatives() const {
     const std::vector<double> z = reduced();
-    std::vector<double> r(free_.size()), dx, dv;
-    for (std::size_t a = 0; a < free_.size(); ++a)
-      r[a] = -(z[free_[a]] + variables_[free_[a]].slope);
-    solve_system(r, std::vector<double>(active_.size()), dx, dv);
-    v_ = dv;
+    std::vector<double> missing;
+    for (const Index i : free_) missing.push_back(-(z[i] + variables_[i].slope));
+    return missing;
+  }
+
+  // Set the multipliers of the equal rows by least squares over the free variables.
+  void fit_multipliers() {
+    std::vector<double> dx;
+    solve_system(missing_derivatives(), std::vector<double>(active_.size()), dx, v_);
   }
 
   // Remove the errors that rounding and the ridge have left.
   void correct() {
-    const std::vector<double> z = reduced();
-    std::vector<double> r(free_.size()), e(active_.size()), dx, dv;
-    for (std::size_t a = 0; a < free_.size(); ++a)
-      r[a] = -(z[free_[a]] + variables_[free_[a]].slope);
-    for (std::size_t c = 0; c < active_.size(); ++c)
-      e[c] = limit(active_[c]) - inner(row(active_[c]), x_.data(), n_);
-    solve_system(std::move(r), e, dx, dv);
+    std::vector<double> missing, dx, dv;
+    for (const Index r : active_) missing.push_back(limit(r) - dot(row(r), x_.data(), n_));
+    solve_system(missing_derivatives(), missing, dx, dv);
     for (Index i = 0; i < n_; ++i) x_[i] += dx[i];
-    for (Index r2 = 0; r2 < k_; ++r2) v_[r2] += dv[r2];
+    for (Index r = 0; r < k_; ++r) v_[r] += dv[r];
     product_ = times_hessian(x_);
     activities_ = times_rows(x_);
   }
@@ -517,11 +517,19 @@ class Path {
     }
   };
 
+  // Include where the derivative z of a held variable, which changes by dz, frees it.
+  void include_release(Index i, double z, double dz, Event& next) const {
+    const auto [least, most] = allowed(i);
+    if (dz < 0 && std::isfinite(least)) next.include(Event::free_up, i, (least - z) / dz);
+    if (dz > 0 && std::isfinite(most)) next.include(Event::free_down, i, (most - z) / dz);
+  }
+
+  // Follow the path to the next change of the active set, and make it.
   void step() {
-    std::vector<double> r(free_.size()), e(active_.size()), dx, dv;
-    for (std::size_t a = 0; a < free_.size(); ++a) r[a] = c_shift_[free_[a]];
-    for (std::size_t c = 0; c < active_.size(); ++c) e[c] = limit_slope(active_[c]);
-    solve_system(std::move(r), e, dx, dv);
+    std::vector<double> of_linear, of_limits, dx, dv;
+    for (const Index i : free_) of_linear.push_back(c_shift_[i]);
+    for (const Index r : active_) of_limits.push_back(limit_slope(r));
+    solve_system(of_linear, of_limits, dx, dv);
     const std::vector<double> dproduct = times_hessian(dx), dactivity = times_rows(dx),
                               z = reduced();
     std::vector<double> dz = dproduct;
@@ -533,37 +541,32 @@ class Path {
       if (is_free(i)) {
         if (dx[i] < 0) next.include(Event::hold, i, (variables_[i].least - x_[i]) / dx[i]);
         if (dx[i] > 0) next.include(Event::hold, i, (variables_[i].most - x_[i]) / dx[i]);
-      } else if (!is_fixed(i)) {
-        const auto [least, most] = allowed(i);
-        if (dz[i] < 0 && std::isfinite(least))
-          next.include(Event::free_up, i, (least - z[i]) / dz[i]);
-        if (dz[i] > 0 && std::isfinite(most))
-          next.include(Event::free_down, i, (most - z[i]) / dz[i]);
+      } else {
+        include_release(i, z[i], dz[i], next);
       }
     }
-    for (Index r2 = 0; r2 < k_; ++r2) {
+    for (Index r = 0; r < k_; ++r) {
       // Limits that move together with the row, up to rounding errors, are not reached.
-      const double to_low = low_shift_[r2] - dactivity[r2],
-                   to_high = dactivity[r2] + high_shift_[r2],
-                   apart = RowsSettings::parallel * std::abs(dactivity[r2]);
-      if (row_[r2] == Row::inactive) {
-        if (to_low > apart && std::isfinite(p_.low[r2]))
-          next.include(Event::activate_low, r2, (activities_[r2] - low(r2)) / to_low);
-        if (to_high > apart && std::isfinite(p_.high[r2]))
-          next.include(Event::activate_high, r2, (high(r2) - activities_[r2]) / to_high);
-      } else if (row_[r2] == Row::at_low && dv[r2] < 0) {
-        next.include(Event::deactivate, r2, -v_[r2] / dv[r2]);
-      } else if (row_[r2] == Row::at_high && dv[r2] > 0) {
-        next.include(Event::deactivate, r2, -v_[r2] / dv[r2]);
+      const double to_low = low_shift_[r] - dactivity[r], to_high = dactivity[r] + high_shift_[r],
+                   apart = RowsSettings::parallel * std::abs(dactivity[r]);
+      if (row_[r] == Row::inactive) {
+        if (to_low > apart && std::isfinite(p_.low[r]))
+          next.include(Event::activate_low, r, (activities_[r] - low(r)) / to_low);
+        if (to_high > apart && std::isfinite(p_.high[r]))
+          next.include(Event::activate_high, r, (high(r) - activities_[r]) / to_high);
+      } else if (row_[r] == Row::at_low && dv[r] < 0) {
+        next.include(Event::deactivate, r, -v_[r] / dv[r]);
+      } else if (row_[r] == Row::at_high && dv[r] > 0) {
+        next.include(Event::deactivate, r, -v_[r] / dv[r]);
       }
     }
     for (Index i = 0; i < n_; ++i) {
       x_[i] += next.at * dx[i];
       product_[i] += next.at * dproduct[i];
     }
-    for (Index r2 = 0; r2 < k_; ++r2) {
-      v_[r2] += next.at * dv[r2];
-      activities_[r2] += next.at * dactivity[r2];
+    for (Index r = 0; r < k_; ++r) {
+      v_[r] += next.at * dv[r];
+      activities_[r] += next.at * dactivity[r];
     }
     t_ = next.what == Event::none ? 1.0 : t_ + next.at;
     const Index which = next.which;
@@ -638,13 +641,8 @@ class Path {
     for (const double value : dz) scale = std::max(scale, std::abs(value));
     Event next;
     for (Index i = 0; i < n_; ++i) {
-      if (is_free(i) || is_fixed(i)) continue;
-      if (std::abs(dz[i]) <= RowsSettings::negligible * scale) continue;
-      const auto [least, most] = allowed(i);
-      if (dz[i] < 0 && std::isfinite(least))
-        next.include(Event::free_up, i, (least - z[i]) / dz[i]);
-      if (dz[i] > 0 && std::isfinite(most))
-        next.include(Event::free_down, i, (most - z[i]) / dz[i]);
+      if (is_free(i) || std::abs(dz[i]) <= RowsSettings::negligible * scale) continue;
+      include_release(i, z[i], dz[i], next);
     }
     for (Index r = 0; r < k_; ++r) {
       if (r == added_row_) continue;
@@ -686,9 +684,9 @@ class Path {
   // rows (one line per free variable), and of the active rows; the factor of the Schur complement.
   std::vector<double> factor_, rows_, compact_, schur_, dependency_;
   std::vector<double> weight_;  // of row a in the multiples of a a' that are added to the Hessian
-  Index stride_ = 0, width_ = 0, wide_ = 0;
-  double largest_ = 0.0;  // entry of the diagonal of Q
-  bool is_stale_ = true;  // whether the factor must be computed from scratch
+  Index width_, stride_ = 0, wide_ = 0;  // lengths of lines of `rows_`, `factor_` and `compact_`
+  double largest_ = 0.0;                 // entry of the diagonal of Q
+  bool is_stale_ = true;                 // whether the factor must be computed from scratch
   bool is_singular_ = false;
   Scratch scratch_;
   // The constraint that was added last.

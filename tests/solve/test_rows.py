@@ -131,6 +131,7 @@ def test_sums_of_every_kind(constraint):
                       **constraint)  # fmt: skip
     assert result.success, result
     check_rows(result.x, rows, np.array([-np.inf, 0.5]), np.array([0.45, np.inf]))
+    # A start that does not satisfy the sums would be refused.
     pairstep.minimize(pairstep.Quadratic(RISK), pairstep.SumBox(**constraint), x0=result.x)
 
 
@@ -181,9 +182,9 @@ def test_infeasible_rows_are_named(rows, low, high, names):
 
 def test_contradictions_are_proven_in_fractions():
     matrix, limits = np.array([[0.1, 0.2], [0.3, 0.1]]), np.array([0.5, -np.inf])
-    none = contradiction(np.array([1.0, 0.0]), matrix, limits, np.full(2, np.inf),
+    proof = contradiction(np.array([1.0, 0.0]), matrix, limits, np.full(2, np.inf),
                          np.zeros(2), np.ones(2))  # fmt: skip
-    assert none == (Fraction(0.5), Fraction(0.1) + Fraction(0.2))
+    assert proof == (Fraction(0.5), Fraction(0.1) + Fraction(0.2))
     assert contradiction(np.array([1.0, 0.0]), matrix, limits, np.full(2, np.inf), np.zeros(2),
                          np.full(2, 2.0)) is None  # fmt: skip
 

@@ -16,6 +16,9 @@ from ..labels import Axis, aligned
 from .groups import limits, per_group
 from .sum_box import SumBox
 
+# Relative distance by which implied bounds are moved outward; far above rounding errors.
+OUTWARD = 1e-9
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -109,9 +112,8 @@ def implied_bounds(
     They are rounded outward, so every x that satisfies the rows and the bounds satisfies them.
     """
     least, most = lower.copy(), upper.copy()
-    for row, limit in [(a, h) for a, h in zip(matrix, high, strict=True)] + [
-        (-a, -l) for a, l in zip(matrix, low, strict=True)
-    ]:
+    upper_limits = [*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)]
+    for row, limit in upper_limits:
         if not math.isfinite(limit):
             continue
         # row @ x <= limit: each term is at most the limit minus the least values of the others.
@@ -124,7 +126,7 @@ def implied_bounds(
                 continue
             others = math.fsum(terms[k] for k in range(len(row)) if k != i and row[k])
             room = (limit - others) / row[i]
-            room += 1e-9 * (abs(limit) + np.abs(np.delete(terms, i)).sum()) / row[i]
+            room += OUTWARD * (abs(limit) + np.abs(np.delete(terms, i)).sum()) / row[i]
             if row[i] > 0 and math.isinf(most[i]):
                 most[i] = room
             elif row[i] < 0 and math.isinf(least[i]):

@@ -26,6 +26,16 @@ NUMBERS: tuple[str, ...] = (
 )
 
 
+def unknown_points(sizes: list[int]) -> Any:
+    """Return NaN for each variable: an array, or a list if the problems differ in size.
+
+    A size of 0 means that it is not known.
+    """
+    if len(set(sizes)) == 1 and sizes[0] > 0:
+        return np.full((len(sizes), sizes[0]), np.nan)
+    return [np.full(n, np.nan) for n in sizes]
+
+
 class Collected:
     """The solutions found so far; NaN where there is none.
 
@@ -33,9 +43,8 @@ class Collected:
     ----------
     count : int
         Number of problems.
-    unknown_points : callable
-        Returns NaN for each variable of each problem: an array, or a list if the problems differ in
-        size.
+    points : callable
+        Returns the `unknown_points` of the problems.
     labels : tuple of Axis
         The labels of the problems and of the variables.
     deadline : float, optional
@@ -47,12 +56,12 @@ class Collected:
     def __init__(
         self,
         count: int,
-        unknown_points: Callable[[], Any],
+        points: Callable[[], Any],
         labels: tuple[Axis, Axis],
         deadline: float | None,
         verbose: bool,
     ):
-        self.count, self.unknown_points, self.labels = count, unknown_points, labels
+        self.count, self.points, self.labels = count, points, labels
         self.deadline, self.verbose = deadline, verbose
         self.x: Any = None  # until `take` or `take_batch`
         self.gradient: Any = None
@@ -123,7 +132,7 @@ class Collected:
         """Set everything to NaN, unless there are solutions."""
         if self.x is not None:
             return
-        self.x, self.gradient = self.unknown_points(), self.unknown_points()
+        self.x, self.gradient = self.points(), self.points()
         self.numbers = {name: np.full(self.count, np.nan) for name in NUMBERS}
 
     def batch_result(self, began: float, problems: Any) -> BatchResult:

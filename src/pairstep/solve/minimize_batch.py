@@ -15,7 +15,7 @@ from ..constraints import SumBox
 from ..labels import Axis
 from ..objectives import Objective
 from ..result import BatchResult, Result
-from .collected import Collected
+from .collected import Collected, unknown_points
 from .derivatives import Derivatives
 from .minimize import SIMPLEX, minimize, not_negative
 from .near_solution import near_solution
@@ -163,11 +163,8 @@ class Objectives:
         return given
 
     def unknown_points(self) -> Any:
-        """Return NaN for each variable: an array, or a list if the problems differ in size."""
-        sizes = [self.size(k) for k in range(len(self.objectives))]
-        if len(set(sizes)) == 1 and sizes[0] > 0:
-            return np.full((len(sizes), sizes[0]), np.nan)
-        return [np.full(n, np.nan) for n in sizes]
+        """Return NaN for each variable."""
+        return unknown_points([self.size(k) for k in range(len(self.objectives))])
 
     def size(self, k: int) -> int:
         """Return the number of variables of problem k, 0 if it is not known."""

@@ -17,7 +17,7 @@ from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox
 from ..labels import Axis, aligned
 from ..objectives import Slopes
 from ..result import BatchResult, Result
-from .collected import NUMBERS, Collected
+from .collected import NUMBERS, Collected, unknown_points
 from .derivatives import Derivatives
 from .minimize import not_negative
 from .near_solution import near_solution
@@ -245,14 +245,11 @@ class Problems:
         return int(np.shape(Q[0] if isinstance(Q, tuple) else Q)[-1])
 
     def unknown_points(self) -> Any:
-        """Return NaN for each variable: an array, or a list if the problems differ in size."""
+        """Return NaN for each variable."""
         stacked = self.get("F") if "F" in (*self.items, *self.common) else self.get("Q")
-        if not isinstance(stacked, list):
-            return np.full((self.count, np.shape(stacked)[-1]), np.nan)
-        sizes = [self.size(k) for k in range(self.count)]
-        if len(set(sizes)) == 1:
-            return np.full((self.count, sizes[0]), np.nan)
-        return [np.full(n, np.nan) for n in sizes]
+        if isinstance(stacked, list):
+            return unknown_points([self.size(k) for k in range(self.count)])
+        return np.full((self.count, np.shape(stacked)[-1]), np.nan)
 
     def by_size(self) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Yield the problems with a dense matrix of float64 numbers, and their size n."""

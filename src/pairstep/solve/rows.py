@@ -62,7 +62,7 @@ def solve_with_rows(
     began = time.perf_counter()
     relaxed = minimize(objective, constraint, time_limit=time_limit, **options)
     if relaxed.status in (Status.TIME_LIMIT, Status.STOPPED, Status.MAX_ITER):
-        return replace(relaxed, remark="the rows have not been taken into account")
+        return replace(relaxed, remark="x is not yet required to satisfy the rows")
     n = len(relaxed.x)
     smooth, linear, l1_terms = _parts(objective, n)
     problem = _Problem(smooth, linear, l1_terms, relaxed, constraint, rows)
