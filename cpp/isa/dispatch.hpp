@@ -27,9 +27,9 @@ struct FewColumns;
 
 struct Columns;
 struct DerivativeSizes;
+class Parametric;
+struct QuadraticProgram;
 struct RowSum;
-struct RowsAnswer;
-struct RowsProblem;
 struct SharedCost;
 struct Small;
 enum class Pivoted;
@@ -91,9 +91,8 @@ struct InstructionSet {
   void (*cholesky_solve)(const double* factor, Index n, Index stride, double* b, Index count);
   // See engine/start.hpp.
   Pivoted (*pivot)(const Small&, const SharedCost& shared, double* x);
-  // See engine/rows.hpp.
-  RowsAnswer (*follow_rows)(const RowsProblem&, const double* start, const bool* holds,
-                            unsigned seed, InterruptCheck&);
+  // See engine/parametric.hpp.
+  std::unique_ptr<Parametric> (*parametric)(const QuadraticProgram&);
   TileKernels<float> for_float;
   TileKernels<double> for_double;
 

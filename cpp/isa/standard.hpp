@@ -37,7 +37,7 @@
 #include "../core/row_sums.hpp"
 #include "../core/types.hpp"
 #include "../engine/batch.hpp"
-#include "../engine/rows.hpp"
+#include "../engine/parametric.hpp"
 #include "../engine/start.hpp"
 #include "../oracles/points.hpp"
 #include "dispatch.hpp"

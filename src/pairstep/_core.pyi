@@ -330,24 +330,46 @@ def kkt_systems(
     threads: int,
 ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 def matrix_derivatives(w: Array, x: Array, *, threads: int) -> Array: ...
-def rows(
-    hessian: Array | None,
-    factors: Array | None,
-    diagonal: Array | None,
-    linear: Array,
-    lower: Array,
-    upper: Array,
-    l1: Array | None,
-    center: Array | None,
-    matrix: Array,
-    low: Array,
-    high: Array,
-    start: Array,
-    holds: Array,
-    *,
-    seed: int,
-    seconds: float,
-) -> tuple[int, Array, Array, int]: ...
+
+class Parametric:
+    def __init__(
+        self,
+        hessian: Array | None,
+        factors: Array | None,
+        diagonal: Array | None,
+        linear: Array,
+        lower: Array,
+        upper: Array,
+        l1: Array | None,
+        center: Array | None,
+        matrix: Array,
+        low: Array,
+        high: Array,
+    ) -> None: ...
+    def solve(
+        self, start: Array, holds: Array, *, seed: int = ..., seconds: float = ...
+    ) -> int: ...
+    def follow(
+        self,
+        linear: Array,
+        l1: Array | None = None,
+        *,
+        distance: float = ...,
+        measure: int = ...,
+        b: Array | None = None,
+        product: Array | None = None,
+        limit: float = ...,
+        corners: bool = ...,
+        seconds: float = ...,
+    ) -> tuple[int, Array, Array, Array, Array]: ...
+    @property
+    def x(self) -> Array: ...
+    @property
+    def multipliers(self) -> Array: ...
+    @property
+    def t(self) -> float: ...
+    @property
+    def changes(self) -> int: ...
 
 SOLVED: int
 MAX_FEW_COLUMNS: int

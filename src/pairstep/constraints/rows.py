@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from .._validation import LARGE, LARGE_FACTOR, Array, full_array
+from .._validation import LARGE, LARGE_FACTOR, Array, frozen, full_array
 from ..labels import Axis, aligned
 from .groups import limits, per_group
-from .sum_box import SumBox
+
+if TYPE_CHECKING:
+    from .sum_box import SumBox
 
 # Relative distance by which implied bounds are moved outward; far above rounding errors.
 OUTWARD = 1e-9
@@ -30,17 +33,21 @@ class Rows:
     labels: Axis  # of the rows
 
     @classmethod
-    def of(cls, rows: Any, low: Any, high: Any, variables: Axis, n: int) -> Rows:
+    def of(cls, rows: Any, low: Any, high: Any, variables: Axis) -> Rows | None:
         """Check the arguments `rows`, `rows_lower` and `rows_upper` and align their labels."""
+        if isinstance(rows, Rows):
+            return rows
+        if rows is None:
+            for name, limit in (("rows_lower", low), ("rows_upper", high)):
+                if limit is not None:
+                    raise ValueError(f"{name} needs rows, the matrix whose rows it limits")
+            return None
         labels = Axis()
         if scipy.sparse.issparse(rows):
             rows = rows.toarray()
-        matrix = np.atleast_2d(np.asarray(aligned("rows", rows, labels, variables), float))
-        if matrix.ndim != 2 or matrix.shape[1] != n:
-            raise ValueError(
-                f"rows must have one column for each of the {n} variables, got shape "
-                f"{np.shape(rows)}"
-            )
+        matrix = np.array(np.atleast_2d(aligned("rows", rows, labels, variables)), float)
+        if matrix.ndim != 2:
+            raise ValueError(f"rows must have two dimensions, got shape {matrix.shape}")
         if not (np.abs(matrix) < LARGE_FACTOR).all():
             r, i = np.argwhere(~(np.abs(matrix) < LARGE_FACTOR))[0]
             raise ValueError(
@@ -60,13 +67,27 @@ class Rows:
             if len(wrong):
                 raise ValueError(f"{name}[{wrong[0]}] = {end[wrong[0]]:g} is not a limit")
         crossed = np.flatnonzero(ends[0] > ends[1])
-        found = cls(matrix, ends[0], ends[1], labels)
+        found = cls(frozen(matrix), frozen(ends[0]), frozen(ends[1]), labels)
         if len(crossed):
             r = int(crossed[0])
             raise ValueError(
                 f"rows_lower exceeds rows_upper in {found.name(r)}: {ends[0][r]:g} > {ends[1][r]:g}"
             )
         return found
+
+    @classmethod
+    def none(cls, n: int) -> Rows:
+        """Return an object without rows, for n variables."""
+        return cls(np.empty((0, n)), np.empty(0), np.empty(0), Axis())
+
+    def in_order(self, order: NDArray[np.int64]) -> Rows:
+        """Return the rows with their columns in another order."""
+        return replace(self, matrix=frozen(self.matrix[:, order]))
+
+    def key(self) -> tuple[object, ...]:
+        """Return a hashable value that is equal for equal rows."""
+        arrays = (self.matrix, self.low, self.high)
+        return (*(tuple(part.ravel().tolist()) for part in arrays), self.labels.names)
 
     def name(self, r: int) -> str:
         """Return what messages call row r."""

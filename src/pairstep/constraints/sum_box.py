@@ -32,6 +32,7 @@ from .groups import (
     per_group,
 )
 from .layout import Layout
+from .rows import Rows
 from .translate import layout_of
 
 # Total number of variables in the layouts that one constraint caches, at about 30 bytes per
@@ -75,12 +76,17 @@ class SumBox:
     group_lower, group_upper : mapping or Series, optional
         Lower and upper limits of the same sums, as in ``group_upper={"tech": 0.4}``. A group may be
         named here or in `group_total`, not in both. They are stored in the attribute `group_total`.
+    rows : array_like, DataFrame or scipy.sparse array of shape (k, n), optional
+        Further linear constraints ``rows_lower <= rows @ x <= rows_upper``: factor exposures, beta,
+        groups that overlap. At most a few hundred rows. They hold to 1e-12 of their terms.
+    rows_lower, rows_upper : float, array_like or Series of shape (k,), optional
+        The limits of the rows. Equal limits are equations; an infinite limit is none. The three are
+        stored in the attribute `rows`, as ``rows.matrix``, ``rows.low`` and ``rows.high``.
 
     Notes
     -----
-    Other linear constraints are the argument `rows` of `pairstep.solve_qp` and
-    `pairstep.simplex_lstsq`. Use `pairstep.efficient_frontier` for target returns, and
-    `pairstep.L1Penalized` for turnover costs.
+    Rows are handled by an active-set solver: `solve_qp`, `simplex_lstsq`, `minimize`, `path` and
+    `efficient_frontier` take them; rules by name and batches do not.
 
     Examples
     --------
@@ -104,6 +110,7 @@ class SumBox:
     coefficients: ArrayLike | None = None
     groups: GroupLabels | None = None
     group_total: GroupTotal | None = None
+    rows: Rows | None = None
     variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
@@ -119,13 +126,16 @@ class SumBox:
         *,
         group_lower: GroupLimit | None = None,
         group_upper: GroupLimit | None = None,
+        rows: Any = None,
+        rows_lower: ArrayLike | None = None,
+        rows_upper: ArrayLike | None = None,
         **unexpected: Never,
     ):
         if unexpected:
             raise unexpected_keywords("SumBox", unexpected)
         self._set(
             total, lower, math.inf if upper is None else upper, coefficients, groups,
-            (group_total, group_lower, group_upper),
+            (group_total, group_lower, group_upper), (rows, rows_lower, rows_upper),
         )  # fmt: skip
 
     def _set(
@@ -136,6 +146,7 @@ class SumBox:
         coefficients: Any,
         groups: Any,
         group_limits: tuple[Any, Any, Any],
+        rows: tuple[Any, Any, Any],
     ) -> None:
         """Check the arguments, copy them, and store them in this frozen object."""
         axis = Axis()
@@ -151,6 +162,7 @@ class SumBox:
             "coefficients": None if coefficients is None else _own_coefficients(coefficients),
             "groups": None if groups is None else own_groups(groups),
             "group_total": None,
+            "rows": Rows.of(*rows, axis),
             "variables": axis,
             "_groups": None,
             "_layouts": {},
@@ -191,16 +203,19 @@ class SumBox:
     def __getstate__(self) -> tuple[object, ...]:
         group_total = dict(self.group_total) if isinstance(self.group_total, Mapping) else None
         vectors = self.lower, self.upper, self.coefficients, self.groups
-        return self.total, *vectors, group_total, self.variables
+        return self.total, *vectors, group_total, self.rows, self.variables
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        total, lower, upper, coefficients, groups, group_total, variables = state
-        self._set(total, lower, upper, coefficients, groups, (group_total, None, None))
+        total, lower, upper, coefficients, groups, group_total, rows, variables = state
+        self._set(
+            total, lower, upper, coefficients, groups, (group_total, None, None), (rows, None, None)
+        )
         object.__setattr__(self, "variables", variables)
 
     def _key(self) -> tuple[object, ...]:
-        *arguments, _ = self.__getstate__()
-        return (*(_comparable(value) for value in arguments), self.variables.names)
+        *arguments, _, _ = self.__getstate__()
+        rows = None if self.rows is None else self.rows.key()
+        return (*(_comparable(value) for value in arguments), rows, self.variables.names)
 
     def along(self, variables: Axis) -> SumBox:
         """Return the same constraint with its variables in the order of these labels."""
@@ -210,9 +225,17 @@ class SumBox:
         order = variables.order(own.source, own.labels)
         if order is None:
             return self
-        total, *vectors, group_total, _ = self.__getstate__()
+        total, *vectors, group_total, _, _ = self.__getstate__()
         moved = (v[order] if isinstance(v, np.ndarray) else v for v in vectors)
-        return _restored(total, *moved, group_total, variables)
+        rows = None if self.rows is None else self.rows.in_order(order)
+        return _restored(total, *moved, group_total, rows, variables)
+
+    def without_rows(self) -> SumBox:
+        """Return the same constraint without its rows."""
+        if self.rows is None:
+            return self
+        *parts, _, variables = self.__getstate__()
+        return _restored(*parts, None, variables)
 
     @property
     def size(self) -> int | None:
@@ -220,10 +243,12 @@ class SumBox:
         for given in (self.lower, self.upper, self.coefficients, self.groups):
             if isinstance(given, np.ndarray):
                 return len(given)
-        return None
+        return None if self.rows is None else self.rows.matrix.shape[1]
 
     def start(self, n: int | None = None) -> Array:
         """Return a feasible point: the total spread as evenly as the bounds allow."""
+        if self.rows is not None:
+            return self._nearest(np.zeros(self._size_or(n)))
         layout = self._layout(self._size_or(n))
         return layout.from_layout(layout.project(np.zeros(layout.n)))
 
@@ -233,8 +258,16 @@ class SumBox:
         With coefficients, distances are measured in the variables ``coefficients * x``.
         """
         point = vector("y", aligned("y", y, Axis.of(self)), limit=LARGE)
+        if self.rows is not None:
+            return self._nearest(point)
         layout = self._layout(len(point))
         return layout.from_layout(layout.nearest(point))
+
+    def _nearest(self, y: Array) -> Array:
+        """Return the feasible point nearest to y, with rows: that is a quadratic program."""
+        from ..solve.rows import nearest
+
+        return nearest(self, y)
 
     def layout(self, n: int) -> Layout:
         """Return the layout for n variables, as solvers use it. Its arrays are read-only."""
@@ -246,6 +279,11 @@ class SumBox:
         These arrays are writable, because passing read-only arrays to native code is slower, by a
         few percent of a small solve.
         """
+        if self.rows is not None:
+            raise ValueError(
+                "rows need the active-set solver of solve_qp, simplex_lstsq, minimize, path and "
+                "efficient_frontier; use one of these, or a constraint without rows"
+            )
         known = self._layouts.get(n)
         if known is None:
             known = layout_of(self, n)
@@ -308,9 +346,9 @@ def _own_coefficients(coefficients: ArrayLike) -> Array:
     if np.ndim(coefficients) > 1:
         raise ValueError(
             "coefficients must be one row, with a number for each variable, got shape "
-            f"{np.shape(coefficients)}: further linear constraints are the argument rows of "
-            "solve_qp and simplex_lstsq; see also efficient_frontier for target returns, "
-            "L1Penalized for turnover costs, and groups with group_total for sums of parts"
+            f"{np.shape(coefficients)}: further linear constraints are the argument rows; see also "
+            "efficient_frontier for target returns, L1Penalized for turnover costs, and groups "
+            "with group_total for sums of parts"
         )
     own = frozen(vector("coefficients", coefficients, limit=LARGE_FACTOR))
     i = int(np.argmin(np.abs(own))) if len(own) else 0

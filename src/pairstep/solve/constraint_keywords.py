@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from ..constraints import SumBox
+from ..constraints.rows import Rows
 from ..labels import Axis, aligned
 
 DEFAULTS: dict[str, Any] = {
     "total": 1.0, "lower": 0.0, "upper": None, "coefficients": None, "groups": None,
-    "group_total": None, "group_lower": None, "group_upper": None,
+    "group_total": None, "group_lower": None, "group_upper": None, "rows": None,
+    "rows_lower": None, "rows_upper": None,
 }  # fmt: skip
 
 
@@ -38,7 +40,8 @@ def constraint_from(variables: Axis, constraint: SumBox | None, **given: Any) ->
     own = {name: aligned(name, given[name], variables) for name in by_variable}
     if own["upper"] is None:
         own["upper"] = math.inf
-    stated = SumBox(**{**given, **own})
+    rows, low, high = (given.pop(name, None) for name in ("rows", "rows_lower", "rows_upper"))
+    stated = SumBox(**{**given, **own, "rows": Rows.of(rows, low, high, variables)})
     stated.variables.adopt(variables)
     return stated
 

@@ -19,6 +19,7 @@ from ..result import Result, Status
 from ..rules import PythonRule
 from . import gradient_check, recession
 from .choose_solver import COMMON_MEMBERS, NATIVE_ITERATIONS, choose_solver, require_members
+from .rows import minimize_with_rows
 from .small import solve_small
 from .steps import Length, StepOption
 from .task import NOT_CONVEX, OUT_OF_RANGE, Callback, Outcome, Task
@@ -166,6 +167,8 @@ def minimize(
         raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
     require_members(function, COMMON_MEMBERS, "minimize")
     options = Options(rule, step, x0, tol, max_iter, time_limit, callback, seed, history, verbose)
+    if constraint.rows is not None:
+        return minimize_with_rows(function, constraint, options)
     if options.are_plain and _has_one_plain_sum(function, constraint):
         result = solve_small(
             function.Q, function.c, constraint.total, constraint.lower, constraint.upper, tol

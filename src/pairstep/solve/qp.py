@@ -17,7 +17,6 @@ from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
 from .constraint_keywords import constraint_from
 from .minimize import Options, minimize, solve_general
-from .rows import require_rows, rows_of, solve_with_rows
 from .small import Declined, solve_small
 from .task import Callback
 
@@ -137,15 +136,9 @@ def solve_qp(
     constraint = constraint_from(
         Axis.of(objective), constraint, total=total, lower=lower, upper=upper,
         coefficients=coefficients, groups=groups, group_total=group_total,
-        group_lower=group_lower, group_upper=group_upper,
+        group_lower=group_lower, group_upper=group_upper, rows=rows, rows_lower=rows_lower,
+        rows_upper=rows_upper,
     )  # fmt: skip
-    if rows is not None:
-        own = rows_of(objective, rows, rows_lower, rows_upper)
-        return solve_with_rows(
-            objective, constraint, own, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
-            callback=callback, verbose=verbose,
-        )  # fmt: skip
-    require_rows(rows_lower, rows_upper)
     if small is Declined.NOT_SIMPLE:  # `minimize` would only try the same again
         return solve_general(objective, constraint, Options(tol=tol, verbose=verbose))
     return minimize(
@@ -258,15 +251,14 @@ def simplex_lstsq(
         objective: Objective = LeastSquares(A, b, ridge)
         if l1 is not None:
             objective = L1Penalized(objective, l1, center)
-        constraint = constraint_from(Axis.of(objective), constraint, **given)
+        constraint = constraint_from(
+            Axis.of(objective), constraint, **given, rows=rows, rows_lower=rows_lower,
+            rows_upper=rows_upper,
+        )  # fmt: skip
         options: dict[str, Any] = {
             "x0": x0, "tol": tol, "max_iter": max_iter, "time_limit": time_limit,
             "callback": callback, "verbose": verbose,
         }  # fmt: skip
-        if rows is not None:
-            own = rows_of(objective, rows, rows_lower, rows_upper)
-            return solve_with_rows(objective, constraint, own, **options)
-        require_rows(rows_lower, rows_upper)
         return minimize(objective, constraint, **options)
     for name, value in (("x0", x0), ("l1", l1), ("callback", callback), ("rows", rows)):
         if value is not None:
