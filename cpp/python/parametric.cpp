@@ -56,6 +56,18 @@ class Problem {
                                .high = high_.data()});
   }
 
+  Problem(const Problem& other)
+      : hessian_(other.hessian_),
+        factors_(other.factors_),
+        diagonal_(other.diagonal_),
+        center_(other.center_),
+        matrix_(other.matrix_),
+        linear_(other.linear_),
+        low_(other.low_),
+        high_(other.high_),
+        n_(other.n_),
+        solver_(other.solver_->copy()) {}
+
   int solve(const In& start, const In& holds, unsigned seed, double seconds) {
     require(start.shape(0) == n_ && holds.shape(0) == low_.shape(0),
             "start must have n entries, and holds an entry per row");
@@ -115,6 +127,7 @@ void register_parametric(nb::module_& m) {
                     std::optional<In>, std::optional<In>, Matrix, In, In>(),
            "hessian"_a.none(), "factors"_a.none(), "diagonal"_a.none(), "linear"_a, "lower"_a,
            "upper"_a, "l1"_a.none(), "center"_a.none(), "matrix"_a, "low"_a, "high"_a)
+      .def("copy", [](const Problem& p) { return Problem(p); })
       .def("solve", &Problem::solve, "start"_a, "holds"_a, nb::kw_only(), "seed"_a = 0,
            "seconds"_a = INFINITY, "Solve the problem; return the status.")
       .def("follow", &Problem::follow, "linear"_a, "l1"_a.none() = nb::none(), nb::kw_only(),

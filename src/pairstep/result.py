@@ -155,6 +155,10 @@ class Result:
         With rows, the multiplier of each row, by its label or number: the derivative of the optimal
         value with respect to the row's limit. It is at least 0 at the lower limit, at most 0 at the
         upper limit, and 0 in between.
+    cap_multipliers : dict or None
+        With caps, the derivative of the optimal value with respect to the limit of each, by its
+        name: at most 0 for `turnover`, `tracking_error` and `max_risk`, at least 0 for
+        `min_return`.
     direction : ndarray or None
         If the status is `unbounded`: a direction in which every point is feasible and along which
         the objective falls without bound from x.
@@ -197,6 +201,7 @@ class Result:
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
     row_multipliers: dict[Hashable, float] | None = None
+    cap_multipliers: dict[str, float] | None = None
     # The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
     # memory as long as the result does. It is not pickled.
     _problem = None  # type: Any # not annotated, so that it is no field

@@ -230,12 +230,14 @@ class SumBox:
         rows = None if self.rows is None else self.rows.in_order(order)
         return _restored(total, *moved, group_total, rows, variables)
 
+    def with_rows(self, rows: Rows | None) -> SumBox:
+        """Return the same constraint with these rows in place of its own."""
+        *parts, _, variables = self.__getstate__()
+        return _restored(*parts, rows, variables)
+
     def without_rows(self) -> SumBox:
         """Return the same constraint without its rows."""
-        if self.rows is None:
-            return self
-        *parts, _, variables = self.__getstate__()
-        return _restored(*parts, None, variables)
+        return self if self.rows is None else self.with_rows(None)
 
     @property
     def size(self) -> int | None:

@@ -54,6 +54,23 @@ class Curvature(NamedTuple):
             return cls(np.ascontiguousarray(Q, float))
         return cls(np.ascontiguousarray(objective.block(np.arange(objective.n)), float))
 
+    def times(self, x: Array) -> Array:
+        """Return the product with each row of x."""
+        if self.hessian is not None:
+            return np.asarray(x @ self.hessian)
+        assert self.factors is not None
+        assert self.diagonal is not None
+        return np.asarray((x @ self.factors.T) @ self.factors + self.diagonal * x)
+
+    def square(self, x: Array) -> Array:
+        """Return ``x'Qx`` for each row of x, as a sum of squares if there are factors."""
+        if self.hessian is not None:
+            return np.asarray(np.einsum("ki,ki->k", x @ self.hessian, x))
+        assert self.factors is not None
+        assert self.diagonal is not None
+        exposures = x @ self.factors.T
+        return np.asarray((exposures**2).sum(axis=1) + (self.diagonal * x**2).sum(axis=1))
+
 
 class Merged:
     """Rows scaled to a largest entry of 1, where rows that are multiples of each other are one."""
