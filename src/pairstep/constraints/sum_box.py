@@ -114,6 +114,7 @@ class SumBox:
     variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
+    _plain: SumBox | None = field(init=False, default=None)  # see `without_rows`
 
     def __init__(
         self,
@@ -166,6 +167,7 @@ class SumBox:
             "variables": axis,
             "_groups": None,
             "_layouts": {},
+            "_plain": None,
         }
         if own["groups"] is not None:
             own["_groups"] = grouped(own["groups"])
@@ -237,7 +239,12 @@ class SumBox:
 
     def without_rows(self) -> SumBox:
         """Return the same constraint without its rows."""
-        return self if self.rows is None else self.with_rows(None)
+        if self.rows is None:
+            return self
+        if self._plain is None:
+            object.__setattr__(self, "_plain", self.with_rows(None))
+        assert self._plain is not None
+        return self._plain
 
     @property
     def size(self) -> int | None:

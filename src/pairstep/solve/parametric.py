@@ -82,14 +82,17 @@ class Merged:
         directions = matrix / self.factor[:, None]
         keys = [row.tobytes() for row in np.round(directions, PROPORTIONAL_DIGITS) + 0.0]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        self.row_of = np.array([numbers[key] for key in keys])  # the merged row of each row
-        first = np.unique(self.row_of, return_index=True)[1]
-        self.matrix = np.ascontiguousarray(directions[first])
         ends = low / self.factor, high / self.factor
         least, most = np.minimum(*ends), np.maximum(*ends)
+        self.repeats = len(numbers) < len(keys)
+        self.row_of = first = np.arange(len(keys))  # the merged row of each row
+        if self.repeats:
+            self.row_of = np.array([numbers[key] for key in keys])
+            first = np.unique(self.row_of, return_index=True)[1]
+        self.matrix = np.ascontiguousarray(directions[first])
         # The members with the tightest limits.
         self.at_low = self.at_high = first
-        if len(first) < len(matrix):
+        if self.repeats:
             members = [np.flatnonzero(self.row_of == number) for number in range(len(first))]
             self.at_low = np.array([own[np.argmax(least[own])] for own in members])
             self.at_high = np.array([own[np.argmin(most[own])] for own in members])
@@ -103,6 +106,8 @@ class Merged:
 
     def of_members(self, multipliers: Array) -> Array:
         """Return the multipliers of all rows: that of a merged row belongs to its tightest one."""
+        if not self.repeats:
+            return np.asarray(multipliers / self.factor)
         found = np.zeros((*multipliers.shape[:-1], len(self.row_of)))
         for own in np.flatnonzero(multipliers.reshape(-1, len(self.matrix)).any(axis=0)):
             value = multipliers[..., own]
