@@ -39,6 +39,7 @@ coverage: $(VENV)/.installed
 JOBS ?= 2
 attack: $(VENV)/.installed
 	$(BIN)/python -m tests.attacks.solvers --jobs $(JOBS) $(ATTACK)
+	$(BIN)/python -m tests.attacks.rows --jobs $(JOBS) $(ATTACK)
 	for backend in cpu stand-in dask; do \
 	  $(BIN)/python -m tests.attacks.svms --backend $$backend --jobs $(JOBS) $(ATTACK) || exit 1; \
 	done

@@ -140,7 +140,7 @@ def problems(quick: bool) -> Iterator[Problem]:
         yield least_squares(n, k)
     folder = data_folder()
     if folder is not None:
-        for index in (1, 2, 3, 4, 5):
+        for index in (1, 2, 3):
             yield real(folder, index)
     if not quick:
         yield dense(1000, 20)

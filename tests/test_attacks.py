@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pairstep import solve_qp
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.attacks import fits, optima, problems, solvers, svms
+from tests.attacks import fits, optima, problems, rows, solvers, svms
 from tests.attacks.exact import Exact
 from tests.attacks.problems import Problem, Sums
 
@@ -125,3 +127,37 @@ def test_a_status_that_is_not_optimal_needs_a_warning():
     assert attack.check(FITS[0], answer)[1] == []
     answer.converged = True
     assert kinds(attack.check(FITS[0], answer)[1]) == {"silent"}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_problems_with_rows_are_solved_and_checked(number):
+    attack = rows.Rows()
+    case = attack.draw(np.random.default_rng([1, number]))
+    word, defects = attack.check(case, attack.solve(case))
+    assert word in {"optimal", "infeasible"}
+    assert defects == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"x": np.array([0.5, 0.5, 0.0])}, "worse"),
+        ({"x": np.array([0.7, 0.1, 0.1])}, "sum"),
+        ({"x": np.array([1.2, -0.2, 0.0])}, "bounds"),
+        ({"x": np.array([0.9, 0.1, 0.0])}, "row"),
+        ({"pull": 5.0}, "KKT conditions"),
+        ({"row_multipliers": {0: 1.0}}, "complementarity"),
+    ],
+)
+def test_planted_defects_of_rows_are_detected(changes, kind):
+    Q, row, none = np.eye(3), np.array([[1.0, 0.0, 0.0]]), np.array([-np.inf])
+    ones, upper = np.ones((1, 3)), np.full(3, np.inf)
+    case = rows.Case(
+        "dense", "", None, Q, np.array([-1.0, 0.0, 0.0]), 0.0, np.zeros(3), upper,
+        np.vstack([ones, row]), np.r_[1.0, none], np.array([1.0, 0.6]), 1, None, None,
+    )  # fmt: skip
+    right = solve_qp(Q, case.c, rows=row, rows_upper=0.6)
+    attack = rows.Rows()
+    assert attack.check(case, right) == ("optimal", [])
+    _, defects = attack.check(case, replace(right, **changes))
+    assert kind in {defect.kind for defect in defects}

@@ -17,8 +17,7 @@ class Curvature {
 
   const double* row(Index r) const { return p_.matrix + r * p_.n; }
   double largest() const { return largest_; }  // diagonal entry of Q
-  // Added to the diagonal of the free variables' Hessian, so that it is positive definite if Q is
-  // singular. Corrections against the exact residuals remove its effect.
+  // Added to the diagonal of the free variables' Hessian if it is singular.
   double ridge() const { return RIDGE * largest_; }
   double weight(Index r) const { return weight_[r]; }  // of row r, if it is added
   void add(std::vector<Index> rows) { added_ = std::move(rows); }
@@ -134,8 +133,9 @@ class FreeFactor {
 
   enum class Matrix { definite, singular, indefinite };
 
-  // Factorize from scratch. There is no factor if the matrix is indefinite.
-  Matrix factorize(const Curvature& curvature) {
+  // Factorize from scratch, with `ridge` added to the diagonal. There is no factor if the matrix is
+  // indefinite.
+  Matrix factorize(const Curvature& curvature, double ridge) {
     Scratch scratch;
     reserve(size());
     std::vector<double> diagonal(size());
@@ -143,7 +143,7 @@ class FreeFactor {
       double* const column = factor_.data() + a * stride_;
       std::fill_n(column, size(), 0.0);
       curvature.add_entries(free_[a], free_, a, column);
-      diagonal[a] = column[a] += curvature.ridge();
+      diagonal[a] = column[a] += ridge;
     }
     if (size() > 0 && !cholesky(factor_.data(), size(), stride_, scratch))
       return Matrix::indefinite;
@@ -172,7 +172,7 @@ class FreeFactor {
     free_.push_back(i);
     std::vector<double> last(std::size_t(size + 1));
     curvature.add_entries(i, free_, 0, last.data());
-    const double own = last[size] + curvature.ridge();
+    const double own = last[size];
     double rest = own;
     double* const of_rows = rows_.data() + size * width_;
     for (Index r = 0; r < k_; ++r) of_rows[r] = curvature.row(r)[i];

@@ -347,8 +347,11 @@ class ParametricSolver final : public Parametric {
   // Move variables that are at an end of their piece up to rounding errors to that end, and remove
   // rounding errors from the others.
   bool polish() {
+    is_last_ = true;
+    is_stale_ = is_stale_ || added_ > 0;
+    if (factorize() == Factorized::done) correct();
     hold_at_ends();
-    is_stale_ = is_last_ = true;
+    is_stale_ = true;
     const bool is_done = factorize() == Factorized::done;
     for (int k = 0; is_done && k < ParametricSettings::max_corrections; ++k) correct();
     is_last_ = false;
@@ -386,12 +389,12 @@ class ParametricSolver final : public Parametric {
       if (row_[r] == Row::equal) equal.push_back(r);
     curvature_.add(std::move(equal));
     is_stale_ = is_singular_ = false;
-    FreeFactor::Matrix matrix = factor_.factorize(curvature_);
+    FreeFactor::Matrix matrix = factor_.factorize(curvature_, 0.0);
     if (matrix != FreeFactor::Matrix::definite) {
       is_singular_ = true;
       list_active();
       curvature_.add(active_);
-      matrix = factor_.factorize(curvature_);
+      matrix = factor_.factorize(curvature_, curvature_.ridge());
     }
     // If even the rows leave a direction without curvature, the problem may have no solution
     // between two corners. Then the ridge becomes a part of it until the end of the path.

@@ -10,7 +10,15 @@ import pytest
 import scipy.optimize
 from oracles import EPS, sum_error_in_ulps
 
-from pairstep import Quadratic, Simplex, SumBox, efficient_frontier, minimize, path
+from pairstep import (
+    Quadratic,
+    Simplex,
+    SumBox,
+    efficient_frontier,
+    minimize,
+    path,
+    solve_qp,
+)
 
 RNG = np.random.default_rng(0)
 N = 15
@@ -212,23 +220,6 @@ def test_no_portfolio_of_a_sample_covariance_is_dominated(form, seed):
         assert derivative @ x - found.fun <= 1e-6 + 2e-10 * frontier.tradeoff[k]
 
 
-def test_a_sample_covariance_takes_few_iterations(monkeypatch):
-    """The first trade-off has the units of the risk, also if the minimum risk is 0."""
-    made = []
-
-    def counted(*arguments, **options):
-        result = minimize(*arguments, **options)
-        made.append(result.n_iter)
-        return result
-
-    monkeypatch.setattr("pairstep.solve.frontier.minimize", counted)
-    rng = np.random.default_rng(30)
-    returns = 0.01 * rng.standard_normal((10, 30))
-    efficient_frontier(np.cov(returns.T), returns.mean(axis=0), n_points=6)
-    assert len(made) < 60
-    assert sum(made[1:]) < 20_000
-
-
 @pytest.mark.parametrize("tol", [1.0, 0.1, 0.01])
 def test_its_own_targets_are_never_refused(tol):
     for seed in range(20):
@@ -269,6 +260,9 @@ def test_a_frontier_is_plotted_as_return_over_risk():
     (line,) = axes.get_lines()
     np.testing.assert_allclose(line.get_ydata(), frontier.expected_return)
     assert "risk" in axes.get_xlabel()
+    corners, assets = (points.get_offsets() for points in axes.collections)
+    np.testing.assert_allclose(corners[:, 1], frontier.corners.expected_return)
+    np.testing.assert_allclose(assets, [[0.2, 0.03], [0.3, 0.05]])
 
 
 def test_keywords_and_a_constraint_object_give_the_same_frontier():
@@ -292,3 +286,104 @@ def test_with_a_range_of_totals_equal_means_leave_a_choice():
     frontier = efficient_frontier(hedged, [0.05, 0.05], total=(0.2, 1.0), n_points=2)
     assert frontier.expected_return == pytest.approx([0.05, 0.05], rel=1e-6)
     assert frontier.x.sum(axis=1) == pytest.approx([1.0, 1.0], rel=1e-6)
+
+
+def solved_cold(covariance, mean, tradeoff, costs, **limits):
+    """Return the portfolio of a trade-off by a solve of its own."""
+    if costs is not None:
+        limits |= {"l1": tradeoff * costs, "center": 1 / len(mean)}
+    return solve_qp(covariance, -tradeoff * mean, **limits, tol=1e-9)
+
+
+@pytest.mark.parametrize("costs", [None, 0.01])
+@pytest.mark.parametrize("has_rows", [False, True])
+@pytest.mark.parametrize("form", ["matrix", "factors"])
+@pytest.mark.parametrize("name", sorted(CONSTRAINTS))
+def test_corners_and_points_between_them_are_solutions(name, form, has_rows, costs):
+    rng = np.random.default_rng(3)
+    box, covariance = CONSTRAINTS[name], Q if form == "matrix" else (FACTORS, NOISE)
+    if has_rows:
+        exposures = rng.standard_normal((2, N))
+        inside = box.start(N)
+        box = SumBox(
+            box.total, box.lower, box.upper, groups=box.groups, group_total=box.group_total,
+            rows=exposures, rows_lower=exposures @ inside - 0.1,
+            rows_upper=exposures @ inside + 0.2,
+        )  # fmt: skip
+    paid = {} if costs is None else {"l1": costs, "center": 1 / N}
+    frontier = efficient_frontier(covariance, MEAN, box, n_points=3, **paid)
+    corners = frontier.corners
+    assert (np.diff(corners.tradeoff) > 0).all()
+    assert corners.kkt_violation.max() <= 1e-10
+    middle = 0.5 * (corners.expected_return[1:] + corners.expected_return[:-1])
+    between = frontier.at(target_return=middle)
+    np.testing.assert_allclose(between.expected_return, middle, rtol=1e-9, atol=1e-12)
+    for points in (corners, between):
+        for x, tradeoff in zip(points.x, points.tradeoff, strict=True):
+            cold = solved_cold(covariance, MEAN, tradeoff, costs, constraint=box)
+            assert cold.success
+            np.testing.assert_allclose(x, cold.x, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_largest_sharpe_ratio(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    returns = rng.standard_normal((40, n)) / 10
+    covariance, mean = np.cov(returns.T), 0.05 + 0.03 * rng.standard_normal(n)
+    frontier = efficient_frontier(covariance, mean, upper=0.4, n_points=2)
+    for risk_free in (-0.02, 0.0, 0.03):
+        best = frontier.max_sharpe(risk_free)
+        ratio = (best.expected_return - risk_free) / best.risk
+        dense = frontier.at(target_return=np.linspace(*frontier.expected_return, 2000))
+        ratios = (dense.expected_return - risk_free) / dense.risk
+        assert ratio >= ratios.max() - 1e-12
+        assert ratio == pytest.approx(ratios.max(), rel=1e-4)
+
+
+def test_portfolios_have_labels_and_print():
+    pd = pytest.importorskip("pandas")
+    names = ["a", "b"]
+    frontier = efficient_frontier(
+        pd.DataFrame(np.diag([0.04, 0.09]), names, names), pd.Series([0.05, 0.03], names[::-1])
+    )
+    best = frontier.max_sharpe(0.01)
+    assert list(best.weights.index) == names
+    assert "assets held" in repr(best)
+    assert frontier.min_variance.weights["a"] == pytest.approx(9 / 13)
+    assert list(frontier.corners.weights.columns) == names
+
+
+def test_sharpe_ratios_without_a_maximum_are_refused():
+    frontier = efficient_frontier(np.diag([0.0, 0.09]), [0.02, 0.05])
+    with pytest.raises(ValueError, match=r"returns more than risk_free = 0\.06"):
+        frontier.max_sharpe(0.06)
+    with pytest.raises(ValueError, match="has no maximum: a riskless portfolio"):
+        frontier.max_sharpe(0.01)
+    with pytest.raises(ValueError, match="give target_return or target_risk"):
+        frontier.at()
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_duplicate_assets_and_equal_means_end(copies):
+    """The same assets twice, and groups of assets with equal means: corners are not unique."""
+    rng = np.random.default_rng(copies)
+    n = 10
+    returns = rng.standard_normal((30, n))
+    once = np.cov(returns.T)
+    mean = np.repeat(rng.standard_normal(n // 2), 2) / 10
+    covariance = np.tile(once, (copies, copies))
+    single = efficient_frontier(once, mean, n_points=9)
+    several = efficient_frontier(covariance, np.tile(mean, copies), n_points=9)
+    np.testing.assert_allclose(several.expected_return, single.expected_return, atol=1e-9)
+    np.testing.assert_allclose(several.risk, single.risk, rtol=1e-7)
+
+
+def test_a_frontier_without_upper_end_continues_along_a_ray():
+    box = SumBox(1.0, -math.inf)
+    frontier = efficient_frontier(Q, MEAN, box, target_return=[1.0])
+    far = frontier.at(target_return=50.0)
+    cold = minimize(Quadratic(Q, -far.tradeoff * MEAN), box, tol=1e-9)
+    np.testing.assert_allclose(far.x, cold.x, rtol=1e-6, atol=1e-6 * np.abs(cold.x).max())
+    best = frontier.max_sharpe()
+    assert best.expected_return / best.risk >= (far.expected_return / far.risk)

@@ -516,10 +516,11 @@ class _Capped:
             return
         weight = self.curvature_weight
         slope = np.full(len(self.c), 1 / weight)
+        # A turnover of 0 would be reached only up to rounding errors.
+        limit = max(cap.limit, 0.1 * ROUNDING * self._size(cap))
         status, *_ = self.solver.follow(
-            np.zeros(len(self.c)), slope, measure=DISTANCE, limit=cap.limit,
-            seconds=self._seconds(),
-        )  # fmt: skip
+            np.zeros(len(self.c)), slope, measure=DISTANCE, limit=limit, seconds=self._seconds()
+        )
         least = self.measure(cap, self.solver.x)
         if status == ARRIVED and least > cap.limit + ROUNDING * self._size(cap):
             wanted, found = numbers_for_message(cap.limit, least)

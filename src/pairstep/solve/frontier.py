@@ -34,6 +34,7 @@ from ..show import plot_frontier, rows_of_frontier, rows_of_portfolio, table
 from .constraint_keywords import constraint_from
 from .minimize import minimize, not_negative
 from .parametric import ARRIVED, Curvature, ParametricProblem
+from .rows import AT_CENTER
 from .task import NOT_CONVEX
 
 # Difference of a return or risk from its target, relative to the size of its terms, that counts as
@@ -430,6 +431,7 @@ class CriticalLine:
         self.t, self.x, self.multipliers = (
             np.concatenate(part) for part in zip(*parts, strict=True)
         )
+        self._restore_corners()
         self._drop_dominated()
         self.returns = self.return_of(self.x)
         if log.is_enabled(self.limits.verbose):
@@ -481,6 +483,17 @@ class CriticalLine:
             )
         if result.remark.startswith(NOT_CONVEX):
             raise ValueError(NOT_A_COVARIANCE)
+
+    def _restore_corners(self) -> None:
+        """Make the sums of corners exact that are off, as they may be if Q is singular."""
+        problem = self.problem
+        sums, low, high = (
+            part[: problem.n_sums] for part in (problem.matrix, problem.low, problem.high)
+        )
+        values, terms = self.x @ sums.T, np.abs(self.x) @ np.abs(sums).T
+        off = np.maximum(low - values, values - high) > 10 * EPS * terms
+        for k in np.flatnonzero(off.any(axis=1)).tolist():
+            self.x[k] = self._restored(self.x[k])
 
     def _drop_dominated(self) -> None:
         """Start at the portfolio of largest return among those of least risk.
@@ -648,7 +661,8 @@ class CriticalLine:
     def frontier(self, points: _Points) -> Frontier:
         """Return the portfolios of points."""
         x = np.array([self._restored(row) for row in points.x]).reshape(-1, len(self.mean))
-        violation = self._violations(_Points(x, points.tradeoff, points.multipliers))
+        # Making a sum exact may move a variable from its bound by an ulp.
+        violation = self._violations(points)
         variances = self.curvature.square(x)
         for k in np.flatnonzero(variances < 0):
             if variances[k] < -self._variance_rounding(x[k]):
@@ -692,6 +706,7 @@ class CriticalLine:
         left = right = slope
         if self.costs is not None:
             weight, center = t * self._l1, self.costs._pivot
+            x = np.where(np.abs(x - center) <= AT_CENTER * np.abs(x).max(), center, x)
             right = slope + np.where(x < center, -weight, weight)
             left = slope + np.where(x > center, weight, -weight)
         most = np.where(x > self.problem.lower, left, -np.inf).max(axis=1, initial=-np.inf)

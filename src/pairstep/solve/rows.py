@@ -28,6 +28,8 @@ from .parametric import Curvature, ParametricProblem, rows_of
 
 # Largest effect, relative to the objective, of rows with multipliers that miss their limits.
 MAX_GAP = 1e-10
+# Distance from the center of an L1 term, relative to the largest variable, that is rounding error.
+AT_CENTER = 1e-13
 NOT_FOUND = "no point that satisfies the rows was found; x is the solution without rows"
 
 
@@ -130,6 +132,9 @@ def verified(
     from .minimize import minimize
 
     rows = rows_of(constraint, len(x))
+    if objective.l1_terms is not None:  # a variable that is at its center up to rounding is there
+        center = objective.l1_terms[1]
+        x = np.where(np.abs(x - center) <= AT_CENTER * np.abs(x).max(), center, x)
     pull = rows.matrix.T @ multipliers
     lagrangian = with_linear(objective, -pull)
     checked = minimize(lagrangian, constraint.without_rows(), x0=x, tol=tol, max_iter=0)
