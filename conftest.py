@@ -44,7 +44,9 @@ PEERS = (
     "pypfopt",
     "pysptools",
     "pysyncon",
+    "pyscipopt",
     "qpsolvers",
+    "skfolio",
     "sklearnex",
 )
 # Folders and files that take ten seconds or more, in the order in which they start. No worker must

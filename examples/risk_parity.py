@@ -1,12 +1,15 @@
 """Risk parity
 ===========
 
-Find the portfolio in which every asset contributes equally to the risk.
+Find the portfolio in which every asset contributes equally to the risk, with and without limits.
 
 Asset i contributes ``x_i (Qx)_i`` to the variance of a portfolio. At the minimum of ``x'Qx / 2 -
 sum_i log(x_i)``, without a constraint on the sum, all contributions are 1. Dividing by the sum
 gives the risk-parity portfolio. It lies between equal weights and the minimum-variance portfolio,
 which concentrates the risk in a few assets.
+
+Limits on the portfolio are linear constraints, given as ``rows``. Because the sum is free, a limit
+``a'x <= b`` on the portfolio is the row ``(a - b)'x <= 0``.
 """
 
 import argparse
@@ -47,21 +50,37 @@ covariance = np.cov(returns.T)
 n = len(names)
 
 # %%
-# Compute three portfolios
-# ------------------------
+# Compute four portfolios
+# -----------------------
 #
-# ``SumBox(total=(0.0, inf))`` leaves the sum free.
+# ``SumBox(total=(0.0, inf))`` leaves the sum free. The limits are on the beta, with respect to the
+# portfolio of equal weights, and on the total weight of the five stocks with the largest variance.
+# The start has positive weights and satisfies the limits.
 
-result = pairstep.minimize(
-    pairstep.RiskParity(covariance),
-    pairstep.SumBox(total=(0.0, math.inf)),
-    x0=1 / np.sqrt(n * np.diag(covariance)),
-    tol=1e-10,
-)
-assert result.success, result.message
+MAX_BETA, MAX_VOLATILE = 0.85, 0.1
+equal = np.full(n, 1 / n)
+beta = covariance @ equal / (equal @ covariance @ equal)
+volatile = np.diag(covariance) >= np.sort(np.diag(covariance))[-5]
+limits = {"rows": [beta - MAX_BETA, volatile - MAX_VOLATILE], "rows_upper": 0.0}
+
+
+def risk_parity(**rows):
+    """Return the risk-parity portfolio under linear constraints, and the result of the solve."""
+    result = pairstep.minimize(
+        pairstep.RiskParity(covariance),
+        pairstep.SumBox(total=(0.0, math.inf), **rows),
+        x0=pairstep.solve_qp(covariance, lower=0.2 / n, **rows).x,
+        tol=1e-10,
+    )
+    assert result.success, result.message
+    return result.x / result.x.sum(), result
+
+
+limited, result = risk_parity(**limits)
 portfolios = {
-    "equal weights": np.full(n, 1 / n),
-    "risk parity": result.x / result.x.sum(),
+    "equal weights": equal,
+    "risk parity": risk_parity()[0],
+    "risk parity with limits": limited,
     "minimum variance": pairstep.solve_qp(covariance).x,
 }
 contributions = {}
@@ -70,6 +89,8 @@ for name, x in portfolios.items():
     contributions[name] = share = 100 * risk / risk.sum()
     print(f"{name}: deviation {100 * math.sqrt(DAYS_PER_YEAR * risk.sum()):.3f}% per year")
     print(f"{name}: contributions from {share.min():.6f}% to {share.max():.6f}%")
+    print(f"{name}: beta {beta @ x:.6f}, volatile stocks {x @ volatile:.6f}")
+print("multipliers of the limits:", *(f"{value:.4f}" for value in result.row_multipliers.values()))
 
 # %%
 # Plot weights and risk contributions
@@ -78,9 +99,9 @@ for name, x in portfolios.items():
 figure, axes = plt.subplots(1, 2, figsize=(11, 6), sharey=True, layout="constrained")
 order = np.argsort(-portfolios["risk parity"])
 for k, (name, x) in enumerate(portfolios.items()):
-    places = np.arange(n) + 0.27 * (k - 1)
-    axes[0].barh(places, 100 * x[order], 0.25, label=name)
-    axes[1].barh(places, contributions[name][order], 0.25, label=name)
+    places = np.arange(n) + 0.21 * (k - 1.5)
+    axes[0].barh(places, 100 * x[order], 0.2, label=name)
+    axes[1].barh(places, contributions[name][order], 0.2, label=name)
 axes[0].set_yticks(np.arange(n), [names[i] for i in order])
 axes[0].invert_yaxis()
 axes[0].set(title="Portfolio weights", xlabel="%")

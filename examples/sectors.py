@@ -1,15 +1,18 @@
-"""Sector limits
-=============
+"""Sector limits and the maximum Sharpe ratio
+==========================================
 
-Compute an efficient frontier with limits on the weight of each sector.
+Compute an efficient frontier with limits on the weight of each sector, its corner portfolios and
+the portfolio of largest Sharpe ratio.
 
 An investment policy limits the total weight of each sector::
 
     minimize    x'Cx / 2 - t mean'x
     subject to  x >= 0, sum(x) = 1, low <= sum of each sector <= high
 
-for every trade-off t. :func:`pairstep.efficient_frontier` computes the portfolios. The
-multipliers of a solution say which limits are active, and what relaxing them is worth.
+for every trade-off t. :func:`pairstep.efficient_frontier` computes the portfolios. They move along
+straight lines between corner portfolios, where an asset enters or leaves, or a limit becomes active
+or inactive. The multipliers of a solution say which limits are active, and what relaxing them is
+worth.
 """
 
 import argparse
@@ -43,6 +46,7 @@ LIMITS = {
     "banks": (0.05, 0.20),
 }
 WEEKS_PER_YEAR = 52
+RISK_FREE = 0.03  # return per year
 POINTS = 60
 
 # %%
@@ -91,6 +95,24 @@ print(f"largest |sum - 1| {max(abs(math.fsum(x) - 1) for x in limited.x):.1e}")
 print(f"largest violation of a limit {max(beyond, 0.0):.1e}")
 
 # %%
+# Find the largest Sharpe ratio
+# -----------------------------
+#
+# The frontier knows all of its corners, so the portfolio of largest Sharpe ratio is found without
+# another solve.
+
+best = {}
+for name, frontier in (("no sector limits", unlimited), ("with sector limits", limited)):
+    best[name] = portfolio = frontier.max_sharpe(risk_free=RISK_FREE)
+    ratio = (portfolio.expected_return - RISK_FREE) / portfolio.risk
+    corners = frontier.corners
+    at_corners = ((corners.expected_return - RISK_FREE) / corners.risk).max()
+    print(
+        f"{name}: {len(corners.x)} corners, Sharpe ratio {ratio:.6f} with "
+        f"{np.count_nonzero(portfolio.x)} stocks, best corner {at_corners:.6f}"
+    )
+
+# %%
 # Read the multipliers
 # --------------------
 #
@@ -116,7 +138,14 @@ for name, multiplier in sorted(result.group_multipliers.items(), key=lambda item
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 for frontier, name in ((unlimited, "no sector limits"), (limited, "with sector limits")):
-    left.plot(100 * frontier.risk, 100 * frontier.expected_return, label=name)
+    (line,) = left.plot(100 * frontier.risk, 100 * frontier.expected_return, label=name)
+    corners, portfolio = frontier.corners, best[name]
+    left.plot(
+        100 * corners.risk, 100 * corners.expected_return, "o", color=line.get_color(), markersize=4
+    )
+    left.plot(100 * portfolio.risk, 100 * portfolio.expected_return, "k*", markersize=11)
+left.plot([], [], "o", color="0.3", markersize=4, label="corners")
+left.plot([], [], "k*", markersize=11, label="largest Sharpe ratio")
 risk = 100 * np.sqrt(np.diag(covariance))
 shown = risk < 125 * unlimited.risk[-1]
 left.scatter(risk[shown], 100 * mean[shown], s=16, color="0.6", label="single stocks")

@@ -95,6 +95,21 @@ def check_sectors(printed: str, real: bool) -> None:
     assert abs(sum(shares) - 100) < 1e-3
     assert max(worth) > 0
     assert worth.count(0.0) >= 1, "not every limit is active"
+    (unlimited, limited), at_corners = (
+        values(printed, name) for name in ("Sharpe ratio ", "best corner ")
+    )
+    assert limited < unlimited
+    assert min(values(printed, r"limits: (?=\d+ corners)")) > 10
+    assert at_corners[0] <= unlimited
+    assert at_corners[1] <= limited
+
+
+def check_rebalancing(printed: str, real: bool) -> None:
+    assert values(printed, r": (?=\d+ rebalances)") == [250, 250, 250]
+    assert len(values(printed, r"rebalances, (?=\S+ ms per rebalance)")) == 3
+    free, costs, capped = values(printed, "turnover ")
+    assert capped < costs < 0.5 * free
+    assert values(printed, "at most ")[2] == 4.0
 
 
 def check_mixture_proportions(printed: str, real: bool) -> None:
@@ -131,7 +146,10 @@ def check_risk_parity(printed: str, real: bool) -> None:
     assert abs(least[0] - 5) < 1e-5
     assert abs(most[0] - 5) < 1e-5
     deviation = values(printed, "deviation ")
-    assert deviation == sorted(deviation, reverse=True), "risk parity is between the other two"
+    assert deviation == sorted(deviation, reverse=True), "risk parity is between the others"
+    assert values(printed, "with limits: beta ") == [0.85]
+    assert values(printed, "with limits: .*volatile stocks ") == [0.1]
+    assert values(printed, "multipliers of the limits: ")[0] < 0
 
 
 def check_log_loss(printed: str, real: bool) -> None:
@@ -186,6 +204,7 @@ CHECKS = {
     "feature_scales": check_feature_scales,
     "decision_focused": check_decision_focused,
     "risk_parity": check_risk_parity,
+    "rebalancing": check_rebalancing,
     "log_loss": check_log_loss,
     "photon_counts": check_photon_counts,
     "mixture_proportions": check_mixture_proportions,
