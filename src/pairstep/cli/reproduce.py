@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import signal
 import threading
@@ -99,8 +98,6 @@ def run(options: argparse.Namespace) -> int:
 
 def experiment(options: argparse.Namespace) -> int:
     """Measure and draw, or only draw; return the exit code."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return complain("drawing needs matplotlib: pip install 'pairstep[plots]'")
     from .. import experiments
     from ..experiments.experiment import QUICK, Scale
 
