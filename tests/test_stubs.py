@@ -1,6 +1,8 @@
 """The stub of the native module declares what the module contains."""
 
 import ast
+import importlib
+import inspect
 import re
 from enum import EnumMeta
 from pathlib import Path
@@ -80,3 +82,42 @@ def test_members_of_classes_are_those_declared(name):
                 ([each for each in positional if each != "self"], keyword, optional)
                 for positional, keyword, optional in native(bound)
             ], method.name
+
+
+def public_functions(module):
+    """Yield the functions, and the public methods of classes, that a module exports."""
+    for name in getattr(module, "__all__", None) or vars(module):
+        value = getattr(module, name)
+        home = getattr(value, "__module__", "") or ""
+        if name.startswith("_") or not home.startswith("pairstep"):
+            continue
+        if inspect.isfunction(value):
+            yield f"{module.__name__}.{name}", value
+        elif inspect.isclass(value):
+            for member in dir(value):
+                method = inspect.getattr_static(value, member)
+                method = getattr(method, "fget", None) or getattr(method, "__func__", method)
+                if (
+                    inspect.isfunction(method)
+                    and (not member.startswith("_") or member == "__init__")
+                    and method.__module__.startswith("pairstep")
+                ):
+                    yield f"{module.__name__}.{name}.{member}", method
+
+
+@pytest.mark.parametrize(
+    "module", ["pairstep", "pairstep.svm", "pairstep.dask", "pairstep.rules", "pairstep.theory"]
+)
+def test_every_public_function_is_annotated(module):
+    pytest.importorskip("sklearn")
+    if module == "pairstep.dask":
+        pytest.importorskip("distributed")
+    functions = dict(public_functions(importlib.import_module(module)))
+    assert functions
+    for name, function in functions.items():
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+        unannotated = [p.name for p in parameters if p.annotation is p.empty]
+        assert not unannotated, (name, unannotated)
+        if not name.endswith("__init__"):
+            assert signature.return_annotation is not signature.empty, name
