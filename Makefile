@@ -95,9 +95,9 @@ release: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet build twine py-rattler-build
 	$(BIN)/python tools/release.py $(VERSION) $(if $(CHECKS),--checks $(CHECKS))
 
-# Build the sdist and two wheels in two folders, into dist/, and compare their bytes.
+# Build the sdist, and two wheels in two folders, and compare their bytes.
 reproducible: $(VENV)/.installed
-	$(BIN)/python tools/reproducible.py --out dist
+	$(BIN)/python tools/reproducible.py
 
 # With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. It runs
 # only tests that need few packages, because not all packages support every interpreter.

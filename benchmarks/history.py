@@ -35,8 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SUITE = ROOT / "benchmarks" / "regressions"
 WORK = ROOT / "build" / "history"
 PUBLISHED = ROOT / "docs" / "benchmarks" / "history.json"
-NATIVE = ("cpp", "CMakeLists.txt")
-SOURCES = ("src", *NATIVE)
+SOURCES = ("src", "cpp", "CMakeLists.txt")  # what can change the speed
 
 SLOWER = 1.25  # ratio of two ratios that `compare` reports; smaller differences may be noise
 REPEATS = 3  # runs of the suite per commit; noise rarely hits the same call in all of them
@@ -46,11 +45,9 @@ WORKING_TREE = "working tree"
 Ratios = dict[str, float]
 
 
-def git(*arguments: str, folder: Path = ROOT) -> str:
+def git(*arguments: str) -> str:
     """Return the output of a git command."""
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -261,6 +258,7 @@ def table(found: dict[str, Ratios], command: str, note: str) -> dict[str, Any]:
     def digits(ratio: float | None) -> float | None:
         return None if ratio is None else float(f"{ratio:.3g}")
 
+    subjects = [git("log", "-1", "--format=%h (%s)", "--abbrev=7", commit) for commit in commits]
     rows = []
     for name in names:
         cells = [found[commit].get(name) for commit in commits]
@@ -270,7 +268,7 @@ def table(found: dict[str, Ratios], command: str, note: str) -> dict[str, Any]:
         rows.append([shown(name), *map(digits, cells), change])
     return {
         "title": "Time of a call divided by the time of the reference loop",
-        "note": note,
+        "note": f"Commits: {'; '.join(subjects)}. {note}".rstrip(),
         "command": command,
         "commit": commits[-1][:7],
         "machine": machine(),
@@ -282,9 +280,6 @@ def table(found: dict[str, Ratios], command: str, note: str) -> dict[str, Any]:
             "bar": "newest / oldest",
             "label": "time in the newest commit / time in the oldest that has the call",
         },
-        "commits": [
-            git("log", "-1", "--format=%h, %cs: %s", "--abbrev=7", commit) for commit in commits
-        ],
     }
 
 
@@ -304,8 +299,8 @@ def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     history = commands.add_parser("measure", help="measure several commits for the site")
     history.add_argument("--commits", nargs="+", help="oldest first; overrides the next two")
-    history.add_argument("--last", type=int, default=60, help="among the last so many commits")
-    history.add_argument("--count", type=int, default=6, help="measure so many of them")
+    history.add_argument("--last", type=int, default=60, help="consider the last N commits")
+    history.add_argument("--count", type=int, default=6, help="number of commits to measure")
     history.add_argument("--out", type=Path, default=PUBLISHED)
     history.add_argument("--note", default="", help="remark for the site, such as a busy computer")
     against = commands.add_parser("compare", help="fail if a call became 25%% slower")
@@ -327,7 +322,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     commits = options.commits or recent(options.last, options.count)
     packages = {commit: installed(commit) for commit in map(resolved, commits)}
     found = measured(packages, options.repeats, options.seconds)
-    line = "python -m benchmarks.history measure"
+    chosen = f"--count {options.count} --last {options.last}"
+    if options.commits:
+        chosen = f"--commits {' '.join(options.commits)}"
+    line = f"python -m benchmarks.history measure {chosen} --repeats {options.repeats}"
     published = table(found, line, options.note)
     text = json.dumps(published, indent=1, ensure_ascii=False)
     options.out.write_text(text + "\n", encoding="utf-8")

@@ -31,8 +31,8 @@ endif()
 add_component(robin-map "${ROBIN_MAP_VERSION}" "{\"license\": {\"id\": \"MIT\"}}" "pkg:github/Tessil/robin-map")
 
 # zig links LLVM's C++ library and runtime statically. Other compilers use the libraries of the system.
-execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_ARG1} --version OUTPUT_VARIABLE VERSION_TEXT ERROR_QUIET)
-if(VERSION_TEXT MATCHES "zig")
+get_filename_component(COMPILER ${CMAKE_CXX_COMPILER} NAME)
+if(COMPILER MATCHES "^zig")
   add_component(llvm-libcxx "${CMAKE_CXX_COMPILER_VERSION}" "{\"expression\": \"Apache-2.0 WITH LLVM-exception\"}"
                 "pkg:github/llvm/llvm-project")
 endif()

@@ -34,7 +34,7 @@ SITE = sorted(
     )
     for path in (ROOT / "docs").glob(pattern)
 )
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *SITE)
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RELEASING.md", "CHANGELOG.md", *SITE)
 FOLDERS = ("src", "cpp", "tests", "docs", "benchmarks", "examples")
 BENCHMARKS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
 BUILT = ("_build/", "examples/")  # created when the site is built

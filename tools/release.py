@@ -178,15 +178,15 @@ def check_tests(version: str) -> Problems:
 
 def check_sdist(version: str) -> Problems:
     """Build the sdist from the checkout and from itself, and a wheel twice; compare the bytes."""
-    dist = ROOT / "dist"
-    for old in dist.glob("pairstep-*"):
+    built = ROOT / "build" / "reproducible"
+    for old in built.glob("pairstep-*"):
         old.unlink()
     try:
-        yield from reproducible.check(dist)
+        yield from reproducible.check(built)
     except SystemExit as failure:
         yield str(failure)
         return
-    yield from uploads(dist, version)
+    yield from uploads(built, version)
 
 
 def check_wheels(version: str) -> Problems:
@@ -197,7 +197,8 @@ def check_wheels(version: str) -> Problems:
     for problem in command("make", "wheels"):
         yield problem
         return
-    yield from uploads(ROOT / "wheelhouse", version)
+    folders = [ROOT / name for name in ("wheelhouse", "dist")]
+    yield from uploads(next((f for f in folders if any(f.glob("*.whl"))), folders[0]), version)
 
 
 def uploads(folder: Path, version: str) -> Problems:

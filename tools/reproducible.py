@@ -1,6 +1,6 @@
 """Build a wheel twice, in two folders, and compare the bytes: `make reproducible`.
 
-    python tools/reproducible.py --out dist
+    python tools/reproducible.py
 
 Builds the source distribution from the files that git tracks, then two wheels from it. Each wheel
 is compiled in a new folder and in a new isolated environment, so that a path of this computer, a
@@ -134,7 +134,8 @@ def check(out: Path) -> list[str]:
 def main() -> int:
     """Print the digests and what is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the results")
+    out = ROOT / "build" / "reproducible"
+    parser.add_argument("--out", type=Path, default=out, help="folder for the results")
     wrong = check(parser.parse_args().out)
     for line in wrong:
         print(f"not reproducible: {line}")

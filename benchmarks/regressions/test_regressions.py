@@ -92,13 +92,13 @@ def test_a_python_function(benchmark: Benchmark, rng: np.random.Generator) -> No
     assert benchmark(pairstep.minimize, f, pairstep.Simplex()).status == "optimal"
 
 
-@pytest.mark.parametrize("rows", [60, 2000], ids="{} rows".format)
+@pytest.mark.parametrize("rows", [60, 2000], ids="rows={}".format)
 def test_a_fit(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
     X, y = classes(rng, rows)
     assert benchmark(svm.SVC().fit, X, y).score(X, y) > 0.7
 
 
-@pytest.mark.parametrize("rows", [1, 2000], ids="{} rows".format)
+@pytest.mark.parametrize("rows", [1, 2000], ids="rows={}".format)
 def test_a_prediction(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
     X, y = classes(rng, 2000)
     assert benchmark(svm.SVC().fit(X, y).predict, X[:rows]).shape == (rows,)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..extras import needed
 from ..figures import Figure
 from .command import complain, say
 
@@ -98,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 def experiment(options: argparse.Namespace) -> int:
     """Measure and draw, or only draw; return the exit code."""
+    needed("matplotlib", by="reproduce")
     from .. import experiments
     from ..experiments.experiment import QUICK, Scale
 

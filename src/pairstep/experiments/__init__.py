@@ -6,7 +6,7 @@ and how to draw it (panels, which use only the CSV tables). `reproduce` runs the
 
 from ..extras import needed
 
-for _library in ("matplotlib", "joblib", "threadpoolctl"):
+for _library in ("joblib", "threadpoolctl"):  # only drawing needs matplotlib
     needed(_library, by="reproduce")
 
 from .reproduce import EXPERIMENTS, redraw, reproduce  # noqa: E402
