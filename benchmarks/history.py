@@ -325,7 +325,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = f"--count {options.count} --last {options.last}"
     if options.commits:
         chosen = f"--commits {' '.join(options.commits)}"
-    line = f"python -m benchmarks.history measure {chosen} --repeats {options.repeats}"
+    effort = f"--repeats {options.repeats} --seconds {options.seconds:g}"
+    line = f"python -m benchmarks.history measure {chosen} {effort}"
     published = table(found, line, options.note)
     text = json.dumps(published, indent=1, ensure_ascii=False)
     options.out.write_text(text + "\n", encoding="utf-8")

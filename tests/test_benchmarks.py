@@ -23,7 +23,7 @@ def history():
 
 
 @pytest.mark.slow
-def test_every_benchmark_runs(history):
+def test_every_benchmark_runs_and_is_in_the_published_history(history):
     pytest.importorskip("pytest_benchmark")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", SUITE,
@@ -32,7 +32,16 @@ def test_every_benchmark_runs(history):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     ran = {line.split("::")[1] for line in done.stdout.splitlines() if line.startswith("PASSED")}
-    assert len(ran) == len({history.shown(name) for name in ran}) > 10
+    published = json.loads(history.PUBLISHED.read_text(encoding="utf-8"))
+    assert {row[0] for row in published["rows"]} == {history.shown(name) for name in ran}
+
+
+def test_the_published_history_has_at_least_five_commits(history):
+    published = json.loads(history.PUBLISHED.read_text(encoding="utf-8"))
+    commits = published["columns"][1:-1]
+    assert len(commits) >= 5
+    assert all(f"{commit} (" in published["note"] for commit in commits)
+    assert published["commit"] == commits[-1]
 
 
 def test_a_ratio_is_the_fastest_round_divided_by_the_reference_loop(history):
@@ -56,16 +65,16 @@ def compared(history, monkeypatch, capsys):
     return compare
 
 
-BASE = {"test_a_fit[60 rows]": 2.0, "test_a_search": 10.0}
+BASE = {"test_a_fit[rows=60]": 2.0, "test_a_search": 10.0}
 
 
 def test_a_slower_call_is_named_and_fails(compared):
-    slower = {**BASE, "test_a_fit[60 rows]": 2.6}
+    slower = {**BASE, "test_a_fit[rows=60]": 2.6}
     code, printed = compared(BASE, slower, BASE, slower)
     assert code == 1
-    assert "a fit, 60 rows takes 1.30 times as long as in base" in printed
+    assert "a fit, rows=60 takes 1.30 times as long as in base" in printed
     assert "a search takes" not in printed
-    assert "| **a fit, 60 rows** | 2 | 2.6 | **1.30** |" in printed
+    assert "| **a fit, rows=60** | 2 | 2.6 | **1.30** |" in printed
 
 
 def test_noise_of_one_run_does_not_fail(compared):
@@ -84,10 +93,11 @@ def test_small_differences_new_and_removed_calls_do_not_fail(compared):
 
 
 def test_the_table_of_a_history_has_a_column_per_commit(history, monkeypatch):
-    monkeypatch.setattr(history, "git", lambda *arguments: f"{arguments[-1][:7]}, 2026-01-01: x")
+    monkeypatch.setattr(history, "git", lambda *arguments: f"{arguments[-1][:7]} (x)")
     found = {"a" * 40: {"test_b": 2.0}, "c" * 40: {"test_b": 1.0, "test_new": 0.12345}}
     published = history.table(found, "python -m benchmarks.history measure", "")
     assert published["columns"] == ["call", "aaaaaaa", "ccccccc", "newest / oldest"]
+    assert published["note"] == "Commits: aaaaaaa (x); ccccccc (x)."
     assert published["rows"] == [["b", 2.0, 1.0, 0.5], ["new", None, 0.123, 1.0]]
 
 
@@ -117,3 +127,19 @@ def test_a_failing_benchmark_has_no_ratio(tmp_path):
     assert benchmark["name"] == "test_right"
     assert benchmark["extra_info"]["reference"] > 0
     assert "node" not in times["machine_info"]
+
+
+def test_a_measurement_is_written_with_its_command(history, monkeypatch, tmp_path):
+    monkeypatch.setattr(history, "git", lambda *arguments: arguments[-1])
+    monkeypatch.setattr(history, "resolved", lambda commit: commit * 40)
+    monkeypatch.setattr(history, "installed", Path)
+    monkeypatch.setattr(history, "run_suite", lambda package, seconds: BASE)
+    out = tmp_path / "history.json"
+    assert history.main(
+        ["measure", "--commits", "a", "b", "--repeats", "2", "--out", str(out), "--note", "Busy."]
+    ) == 0  # fmt: skip
+    written = json.loads(out.read_text(encoding="utf-8"))
+    line = "python -m benchmarks.history measure --commits a b --repeats 2 --seconds 0.5"
+    assert written["command"] == line
+    assert written["columns"] == ["call", "aaaaaaa", "bbbbbbb", "newest / oldest"]
+    assert written["note"].endswith(". Busy.")
