@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -116,10 +117,12 @@ def test_a_failing_benchmark_has_no_ratio(tmp_path):
         "def test_right(benchmark): benchmark(int)\n"
         "def test_wrong(benchmark): assert benchmark(int) == 1\n"
     )
+    # In a worker of pytest-xdist, pytest-benchmark measures nothing.
+    alone = {name: value for name, value in os.environ.items() if "XDIST" not in name}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", tmp_path,
          "--benchmark-max-time=0.01", f"--benchmark-json={tmp_path / 'times.json'}"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=alone, cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout
     times = json.loads((tmp_path / "times.json").read_text())
