@@ -11,7 +11,7 @@ export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench bench-baseline clean
+  test-threads bench bench-history release reproducible clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
 # worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
@@ -80,17 +80,25 @@ docs: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-# Compare times with benchmarks/regressions/baseline.json, and fail if one is 25% slower. The baseline
-# must come from the same computer: run `make bench-baseline` on the unchanged code first.
-BENCH = $(BIN)/python -m pytest -p no:cacheprovider benchmarks/regressions --benchmark-warmup=on
-BASELINE := benchmarks/regressions/baseline.json
-
+# Compare the speed of the working tree with a commit, BASE or the merge base with main, and fail if a
+# call became 25% slower. Both are compiled and measured here, in turn.
 bench: $(VENV)/.installed
-	$(BENCH) --benchmark-compare=$(BASELINE) --benchmark-compare-fail=median:25% \
-	  --benchmark-columns=min,median,iqr,rounds
+	$(BIN)/python -m benchmarks.history compare $(if $(BASE),--base $(BASE))
 
-bench-baseline: $(VENV)/.installed
-	$(BENCH) --benchmark-json=$(BASELINE)
+# Measure some of the last commits for the page of benchmarks: `make bench-history HISTORY="--count 8"`.
+bench-history: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.history measure $(HISTORY)
+
+# Check that a version can be released: `make release VERSION=1.2.3`. It publishes nothing. CHECKS limits
+# it to some checks: `make release VERSION=1.2.3 CHECKS="tree version changelog"`.
+release: $(VENV)/.installed
+	@test -n "$(VERSION)" || { echo "usage: make release VERSION=1.2.3"; exit 2; }
+	$(BIN)/python -m pip install --quiet build twine py-rattler-build
+	$(BIN)/python tools/release.py $(VERSION) $(if $(CHECKS),--checks $(CHECKS))
+
+# Build the sdist, and two wheels in two folders, and compare their bytes.
+reproducible: $(VENV)/.installed
+	$(BIN)/python tools/reproducible.py
 
 # With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. It runs
 # only tests that need few packages, because not all packages support every interpreter.

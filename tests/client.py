@@ -234,6 +234,7 @@ def main() -> None:
     assert step.decrease >= 0
     assert len(step.indices) == len(step.delta)
     estimators(np.random.default_rng(1).normal(size=(30, 3)))
+    pairstep.show_versions()
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ SITE = sorted(
     )
     for path in (ROOT / "docs").glob(pattern)
 )
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *SITE)
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RELEASING.md", "CHANGELOG.md", *SITE)
 FOLDERS = ("src", "cpp", "tests", "docs", "benchmarks", "examples")
 BENCHMARKS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
 BUILT = ("_build/", "examples/")  # created when the site is built
@@ -170,6 +170,21 @@ class TestSite:
         )
         for name in public:
             assert re.search(rf"^   {name}$", pages, flags=re.M), name
+
+    def test_every_extra_is_in_the_table_with_what_it_installs(self):
+        extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
+        page = text_of("docs/start.md")
+        table = marked(page, "extras")
+        (line,) = re.findall(r"^.*The extras (.*) are for development", page, flags=re.M)
+        for_development = re.findall(r"`(\w+)`", line)
+        assert sorted([*first_column(table), *for_development]) == sorted(extras)
+        for row in (row.split("|") for row in table.splitlines() if row.startswith("| `")):
+            installed = row[2].split(", ")
+            for requirement in extras[row[1].strip(" `")]:
+                package = re.match(r"[\w-]+", requirement)[0]
+                if package == "pairstep":  # pairstep[sklearn]
+                    package = "scikit-learn"
+                assert package in [name.strip() for name in installed]
 
     def test_every_rule_is_in_the_table(self):
         table = marked(text_of("docs/guide/rules.md"), "rules")

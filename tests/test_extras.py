@@ -127,6 +127,97 @@ def test_estimators_and_plots_name_the_missing_package(bare):
     ]
 
 
+def test_every_module_is_imported_or_names_the_extra_that_it_needs(bare):
+    script = """
+        import importlib, pkgutil, pairstep
+
+        def walk(package):
+            for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+                if module.name.endswith("__main__"):
+                    continue
+                try:
+                    imported = importlib.import_module(module.name)
+                except ImportError as error:
+                    print(f"{module.name}: {error}")
+                else:
+                    if module.ispkg:
+                        walk(imported)
+
+        walk(pairstep)
+    """
+    printed = [line for line in run(bare, script) if not line.startswith("pairstep.gpu.")]
+    assert printed == [
+        "pairstep.dask: pairstep.dask needs distributed: pip install 'pairstep[dask]'",
+        "pairstep.experiments: reproduce needs joblib: pip install 'pairstep[plots]'",
+        "pairstep.jax: pairstep.jax needs jax: pip install 'pairstep[jax]'",
+        "pairstep.kernel_mean_matching: KernelMeanMatching needs scikit-learn: "
+        "pip install 'pairstep[sklearn]'",
+        "pairstep.simplex: SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep.svm: pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep.torch: pairstep.torch needs torch: pip install 'pairstep[torch]'",
+    ]
+
+
+def test_solve_and_info_need_numpy_and_scipy_only(bare):
+    script = """
+        import sys
+        from pathlib import Path
+        from pairstep import cli
+
+        sys.stderr = sys.stdout
+        Path("risk.csv").write_text("name,a,b\\na,2,0\\nb,0,1\\n")
+        assert cli.main(["solve", "risk.csv"]) == 0
+        assert cli.main(["info"]) == 0
+    """
+    printed = "\n".join(run(bare, script))
+    assert "scikit-learn    not installed" in printed
+    assert "jax             not installed" in printed
+
+
+def test_commands_and_files_name_the_extra_that_they_need(bare):
+    script = """
+        import io, sys
+        from pairstep import cli
+        from pairstep.data.svmlight import read_svmlight
+        from pairstep.data.table import Parquet
+
+        sys.stderr = sys.stdout
+        assert cli.main(["reproduce", "--quick"]) == 2
+        for call in (Parquet, read_svmlight):
+            try:
+                call(io.BytesIO(b""))
+            except ImportError as error:
+                print(error)
+        try:
+            cli.main(["--completion", "bash"])
+        except SystemExit as exit:
+            assert exit.code == 2
+    """
+    printed = run(bare, script)
+    assert printed[:3] == [
+        "pairstep: reproduce needs matplotlib: pip install 'pairstep[plots]'",
+        "a parquet file needs pyarrow: pip install 'pairstep[parquet]'",
+        "data in LIBSVM's format needs scikit-learn: pip install 'pairstep[sklearn]'",
+    ]
+    assert "completion needs shtab: pip install 'pairstep[cli]'" in printed[-1]
+
+
+@pytest.mark.parametrize("absent", ["joblib", "threadpoolctl"])
+def test_experiments_name_each_library_that_they_need(absent):
+    pytest.importorskip("matplotlib")
+    script = f"""
+        import sys
+        sys.modules[{absent!r}] = None
+        from pairstep import cli
+        sys.exit(cli.main(["reproduce", "--quick"]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+    message = f"pairstep: reproduce needs {absent}: pip install 'pairstep[plots]'\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 def test_submodules_are_loaded_on_first_use():
     script = "import pairstep; print(pairstep.svm.SVC.__name__, pairstep.theory.__name__)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

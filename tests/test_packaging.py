@@ -1,8 +1,10 @@
 """Package metadata, the source distribution, and a wheel in a new environment."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shutil
@@ -132,8 +134,42 @@ def test_the_sdist_and_the_wheel_contain_the_right_files(built):
     assert native.startswith("pairstep/_core.")
     assert tracked <= package
     assert all(name.startswith(("pairstep/", "pairstep-")) for name in installed)
-    assert any(name.endswith("licenses/LICENSE") for name in installed)
     assert f"\nVersion: {pairstep.__version__}\n" in metadata
+    info = f"pairstep-{pairstep.__version__}.dist-info"
+    licenses = {"LICENSE", "licenses/nanobind.txt", "licenses/robin_map.txt"}
+    assert {f"{info}/licenses/{name}" for name in licenses} <= installed
+    assert set(re.findall(r"^License-File: (.*)$", metadata, re.M)) == licenses
+
+
+@pytest.mark.slow
+@pytest.mark.unsanitized
+def test_the_wheel_lists_what_is_compiled_into_it(built):
+    with zipfile.ZipFile(built[1]) as file:
+        name = f"pairstep-{pairstep.__version__}.dist-info/sboms/pairstep.cdx.json"
+        bom = json.loads(file.read(name))
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
+    ours = bom["metadata"]["component"]
+    assert (ours["name"], ours["version"]) == ("pairstep", pairstep.__version__)
+    assert all(tool["version"] for tool in bom["metadata"]["tools"]["components"])
+    components = {component["name"]: component for component in bom["components"]}
+    assert {"nanobind", "robin-map"} <= components.keys()
+    for component in components.values():
+        assert component["purl"].endswith(f"@{component['version']}")
+        assert re.fullmatch(r"\d+(\.\d+)+", component["version"]), component
+    assert bom["dependencies"] == [{"ref": "pairstep", "dependsOn": list(components)}]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        assert components["nanobind"]["version"] == importlib.metadata.version("nanobind")
+
+
+def test_licenses_are_those_of_the_sources_that_are_compiled():
+    nanobind = pytest.importorskip("nanobind")
+    folder = Path(nanobind.__file__).parent
+    (theirs,) = folder.parent.glob("nanobind-*.dist-info/licenses/LICENSE")
+    assert (ROOT / "licenses/nanobind.txt").read_text() == theirs.read_text()
+    header = (folder / "ext/robin_map/include/tsl/robin_map.h").read_text()
+    comment = header.partition("/**\n")[2].partition("*/")[0]
+    lines = [line.removeprefix(" *").removeprefix(" ") for line in comment.rstrip().splitlines()]
+    assert (ROOT / "licenses/robin_map.txt").read_text().splitlines() == lines
 
 
 @pytest.mark.slow
@@ -183,4 +219,6 @@ def test_the_version_is_the_same_everywhere():
     for page in filter(Path.exists, (ROOT / "README.md", ROOT / "docs" / "index.md")):
         cited = re.findall(r"\bversion\s*= \{(.*?)\}", page.read_text(encoding="utf-8"))
         assert cited == [pairstep.__version__], page
+    for recipe in filter(Path.exists, [ROOT / "recipe" / "recipe.yaml"]):
+        assert f'\n  version: "{pairstep.__version__}"\n' in recipe.read_text()
     assert not re.search(r'^version = "', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)

@@ -1,10 +1,10 @@
-"""Compare speed with an earlier tree: `make bench-baseline` there, then `make bench` here.
+"""The calls that `benchmarks.history` times in several commits: `make bench`, `make bench-history`.
 
 We use pytest-benchmark rather than asv, because asv would build every commit in a new environment,
-which takes minutes of C++ compilation each. Times are only comparable on the same computer;
-`baseline.json` says which one that was.
+which takes minutes of C++ compilation each; `benchmarks.history` compiles only what changed.
 
-Each benchmark is a call that users wait for, takes milliseconds, and checks its result.
+Each benchmark is a call that users wait for, takes milliseconds, and checks its result. The file
+also runs with older versions of the package. What an old version lacks is skipped there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ import pairstep
 from pairstep import svm
 
 Benchmark = Any
+
+
+def skip_without(name: str) -> None:
+    """Skip a benchmark of a function that an older version of the package does not have."""
+    if not hasattr(pairstep, name):
+        pytest.skip(f"this version has no {name}")
 
 
 @pytest.fixture
@@ -45,7 +51,7 @@ def test_propose_for_100_000(benchmark: Benchmark, rng: np.random.Generator, rul
     assert step.decrease > 0
 
 
-@pytest.mark.parametrize("n", [10, 100, 500])
+@pytest.mark.parametrize("n", [10, 100, 500], ids="n={}".format)
 def test_a_portfolio(benchmark: Benchmark, rng: np.random.Generator, n: int) -> None:
     Q, c = covariance(rng, n), -0.001 * rng.standard_normal(n)
     assert benchmark(pairstep.solve_qp, Q, c, upper=0.2).status == "optimal"
@@ -63,18 +69,36 @@ def test_unmixing_2000_pixels(benchmark: Benchmark, rng: np.random.Generator) ->
     assert np.abs(result.x - fractions.T).max() < 1e-6
 
 
+def test_500_portfolios(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    skip_without("solve_qps")
+    Q = np.array([covariance(rng, 20) for _ in range(500)])
+    assert benchmark(pairstep.solve_qps, Q, upper=0.2).success.all()
+
+
 def test_a_mixture(benchmark: Benchmark, rng: np.random.Generator) -> None:
     f = pairstep.MixtureLikelihood(rng.exponential(size=(2000, 50)))
     assert benchmark(pairstep.minimize, f, pairstep.Simplex()).status == "optimal"
 
 
-@pytest.mark.parametrize("rows", [60, 2000])
+def test_a_python_function(benchmark: Benchmark, rng: np.random.Generator) -> None:
+    Q = covariance(rng, 50)
+
+    def volatility(x: np.ndarray) -> tuple[float, np.ndarray]:
+        gradient = Q @ x
+        value = float(np.sqrt(x @ gradient))
+        return value, gradient / value
+
+    f = pairstep.Smooth(value_and_gradient=volatility, n=50)
+    assert benchmark(pairstep.minimize, f, pairstep.Simplex()).status == "optimal"
+
+
+@pytest.mark.parametrize("rows", [60, 2000], ids="rows={}".format)
 def test_a_fit(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
     X, y = classes(rng, rows)
     assert benchmark(svm.SVC().fit, X, y).score(X, y) > 0.7
 
 
-@pytest.mark.parametrize("rows", [1, 2000])
+@pytest.mark.parametrize("rows", [1, 2000], ids="rows={}".format)
 def test_a_prediction(benchmark: Benchmark, rng: np.random.Generator, rows: int) -> None:
     X, y = classes(rng, 2000)
     assert benchmark(svm.SVC().fit(X, y).predict, X[:rows]).shape == (rows,)

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .constraints import Simplex, SumBox
-from .extras import needed
 from .objectives import (
     DOptimal,
     FactorModel,
@@ -32,6 +31,7 @@ from .solve import (
     solve_qp,
     solve_qps,
 )
+from .versions import show_versions
 
 if TYPE_CHECKING:
     from .kernel_mean_matching import KernelMeanMatching
@@ -69,6 +69,7 @@ __all__ = [
     "minimize_batch",
     "path",
     "propose",
+    "show_versions",
     "simplex_lstsq",
     "solve_qp",
     "solve_qps",
@@ -84,5 +85,4 @@ def __getattr__(name: str) -> object:
         return import_module(f".{name}", __name__)
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    needed("sklearn", by=name)
     return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)

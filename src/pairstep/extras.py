@@ -9,6 +9,10 @@ from typing import Any
 EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
+    "joblib": ("joblib", "plots"),
+    "threadpoolctl": ("threadpoolctl", "plots"),
+    "shtab": ("shtab", "cli"),
+    "pyarrow": ("pyarrow", "parquet"),
     "distributed": ("distributed", "dask"),
     "cupy": ("cupy", "cuda"),
     "jax": ("jax", "jax"),

@@ -1,4 +1,5 @@
 """Kernel mean matching: sample weights under covariate shift, for scikit-learn."""
+# ruff: noqa: E402 - the check for scikit-learn comes before the imports that need it
 
 from __future__ import annotations
 
@@ -9,6 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
+
+from .extras import needed
+
+needed("sklearn", by="KernelMeanMatching")
+
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels

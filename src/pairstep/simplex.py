@@ -1,4 +1,5 @@
 """Linear regression whose coefficients sum to a total, for scikit-learn."""
+# ruff: noqa: E402 - the check for scikit-learn comes before the imports that need it
 
 from __future__ import annotations
 
@@ -9,6 +10,11 @@ from typing import Any, Self
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
+
+from .extras import needed
+
+needed("sklearn", by="SimplexRegressor")
+
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data

@@ -7,7 +7,6 @@ scikit-learn. Tests of pipes, terminals, signals and closed streams start real p
 import bz2
 import contextlib
 import gzip
-import importlib.util
 import io
 import json
 import lzma
@@ -27,7 +26,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
-from pairstep import __version__, cli, solve_qp, svm
+from pairstep import __version__, cli, show_versions, solve_qp, svm
 from pairstep.cli import bench
 from pairstep.experiments import progress
 from pairstep.figures import Figure
@@ -117,6 +116,13 @@ def test_info_prints_versions_for_bug_reports(capfdbinary):
     assert facts["numpy"] == np.__version__
     assert facts["threads"]
     assert {"BLAS", "GPU", "instruction"} <= facts.keys()
+
+
+def test_show_versions_prints_the_same(capfdbinary):
+    printed, _ = called(capfdbinary, "info")
+    show_versions()
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == printed
 
 
 @pytest.mark.parametrize("command", [c.__name__.rpartition(".")[2] for c in cli.COMMANDS])
@@ -780,11 +786,6 @@ def test_a_file_is_not_a_folder(inside, redraw, capfdbinary, tmp_path):
     out = tmp_path / "file" / inside
     assert str(out) in mistake(capfdbinary, "reproduce", "--quick", "--out", out, *redraw)
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_reproduce_names_matplotlib_where_it_is_missing(monkeypatch, capfdbinary):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pairstep[plots]" in mistake(capfdbinary, "reproduce")
 
 
 @pytest.fixture

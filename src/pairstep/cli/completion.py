@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..extras import needed
+
 SHELLS = ("bash", "zsh", "tcsh")
 
 
@@ -21,8 +23,8 @@ class Completion(argparse.Action):
     ) -> None:  # fmt: skip
         """Print the script."""
         try:
-            import shtab
-        except ImportError:
-            parser.error("completion needs shtab: pip install 'pairstep[cli]'")
+            shtab = needed("shtab", by="completion")
+        except ImportError as error:
+            parser.error(str(error))
         print(shtab.complete(parser, values))
         parser.exit()

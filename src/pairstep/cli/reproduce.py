@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import signal
 import threading
@@ -14,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..extras import needed
 from ..figures import Figure
 from .command import complain, say
 
@@ -99,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 def experiment(options: argparse.Namespace) -> int:
     """Measure and draw, or only draw; return the exit code."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return complain("drawing needs matplotlib: pip install 'pairstep[plots]'")
+    needed("matplotlib", by="reproduce")
     from .. import experiments
     from ..experiments.experiment import QUICK, Scale
 

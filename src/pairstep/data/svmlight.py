@@ -6,9 +6,9 @@ import io
 from typing import Any, BinaryIO
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 from .._validation import Array
+from ..extras import needed
 
 MAX_INDEX = 2**31 - 1  # largest column that a 32-bit index can hold
 
@@ -33,8 +33,9 @@ def read_svmlight(file: BinaryIO, zero_based: bool = False) -> tuple[Any, Array]
 
 
 def _parsed(file: BinaryIO, zero_based: bool) -> tuple[Any, Array]:
+    datasets = needed("sklearn.datasets", by="data in LIBSVM's format")
     try:
-        X, y = load_svmlight_file(file, zero_based=zero_based)
+        X, y = datasets.load_svmlight_file(file, zero_based=zero_based)
     except OverflowError:
         raise ValueError(f"an index is larger than {MAX_INDEX}") from None
     if X.shape[1] > MAX_INDEX:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import Array
+from ..extras import needed
 
 DELIMITERS = ",;\t"
 # NumPy reserves the length of the longest label for each label, so a long text that is not a label
@@ -131,11 +132,8 @@ class Parquet:
     headed = True
 
     def __init__(self, file: BinaryIO):
-        if importlib.util.find_spec("pyarrow") is not None:
-            parquet: Any = importlib.import_module("pyarrow.parquet")
-            table = parquet.read_table(io.BytesIO(file.read()))
-            self.names, columns = table.column_names, table.columns
-        elif importlib.util.find_spec("polars") is not None:
+        found = {name: importlib.util.find_spec(name) for name in ("pyarrow", "polars")}
+        if found["polars"] and not found["pyarrow"]:
             polars: Any = importlib.import_module("polars")
             try:
                 table = polars.read_parquet(file)
@@ -143,7 +141,9 @@ class Parquet:
                 raise ValueError(f"not a parquet file: {error}") from None
             self.names, columns = table.columns, table.get_columns()
         else:
-            raise ImportError("parquet files need pyarrow or polars: pip install pyarrow")
+            parquet: Any = needed("pyarrow.parquet", by="a parquet file")
+            table = parquet.read_table(io.BytesIO(file.read()))
+            self.names, columns = table.column_names, table.columns
         self._columns = columns
 
     def is_text(self, index: int) -> bool:

@@ -4,6 +4,11 @@ Each module defines what to measure (parts), what to keep (CSV tables), what to 
 and how to draw it (panels, which use only the CSV tables). `reproduce` runs them all.
 """
 
-from .reproduce import EXPERIMENTS, redraw, reproduce
+from ..extras import needed
+
+for _library in ("joblib", "threadpoolctl"):  # only drawing needs matplotlib
+    needed(_library, by="reproduce")
+
+from .reproduce import EXPERIMENTS, redraw, reproduce  # noqa: E402
 
 __all__ = ["EXPERIMENTS", "redraw", "reproduce"]
