@@ -1,6 +1,8 @@
 // Bindings for quadratic programs with rows, followed along a parameter (engine/parametric.hpp).
 #include "../engine/parametric.hpp"
 
+#include <nanobind/stl/unique_ptr.h>
+
 #include "arrays.hpp"
 #include "gil.hpp"
 
@@ -88,6 +90,17 @@ class Problem {
                           to_numpy(std::move(found.multipliers)), to_numpy(std::move(found.ray)));
   }
 
+  int move(Index i, double value, double lower, double upper, double seconds) {
+    require(i >= 0 && std::size_t(i) < n_, "i must be the number of a variable");
+    require(lower <= value && value <= upper, "value must be within the bounds");
+    return run(seconds, [&](InterruptCheck& interrupt) {
+      return solver_->move(i, value, lower, upper, interrupt);
+    });
+  }
+
+  // A problem with the same arrays whose solver continues from the same solution.
+  std::unique_ptr<Problem> copy() const { return std::unique_ptr<Problem>(new Problem(*this)); }
+
   const Parametric& solver() const { return *solver_; }
 
  private:
@@ -98,6 +111,18 @@ class Problem {
                [&](InterruptCheck& interrupt, WithoutGil&) { status = work(interrupt); });
     return int(status);
   }
+
+  Problem(const Problem& other)
+      : hessian_(other.hessian_),
+        factors_(other.factors_),
+        diagonal_(other.diagonal_),
+        center_(other.center_),
+        matrix_(other.matrix_),
+        linear_(other.linear_),
+        low_(other.low_),
+        high_(other.high_),
+        n_(other.n_),
+        solver_(other.solver_->copy()) {}
 
   std::optional<Matrix> hessian_, factors_;
   std::optional<In> diagonal_, center_;
@@ -122,6 +147,10 @@ void register_parametric(nb::module_& m) {
            "product"_a.none() = nb::none(), "limit"_a = 0.0, "corners"_a = false,
            "seconds"_a = INFINITY,
            "Change the problem; return (status, t, x, multipliers, ray) with the corners.")
+      .def("move", &Problem::move, "i"_a, "value"_a, "lower"_a, "upper"_a, nb::kw_only(),
+           "seconds"_a = INFINITY, "Move a variable and change its bounds; return the status.")
+      .def("copy", &Problem::copy, "Return a solver that continues from the same solution.")
+      .def_prop_ro("value", [](const Problem& p) { return p.solver().value(); })
       .def_prop_ro("x", [](const Problem& p) { return to_numpy(std::vector(p.solver().x())); })
       .def_prop_ro("multipliers",
                    [](const Problem& p) { return to_numpy(std::vector(p.solver().multipliers())); })

@@ -155,6 +155,12 @@ class Result:
         With rows, the multiplier of each row, by its label or number: the derivative of the optimal
         value with respect to the row's limit. It is at least 0 at the lower limit, at most 0 at the
         upper limit, and 0 in between.
+    gap, bound : float or None
+        With `max_names`, `min_holding` or `fixed_cost`: a proven lower bound of the optimal value,
+        less a bound on rounding errors, and its distance from `fun`, relative to `fun`. The status
+        is `optimal` only if the gap is within the one that was asked for.
+    nodes : int or None
+        The number of nodes of that search.
     direction : ndarray or None
         If the status is `unbounded`: a direction in which every point is feasible and along which
         the objective falls without bound from x.
@@ -197,6 +203,9 @@ class Result:
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
     row_multipliers: dict[Hashable, float] | None = None
+    gap: float | None = None
+    bound: float | None = None
+    nodes: int | None = None
     # The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
     # memory as long as the result does. It is not pickled.
     _problem = None  # type: Any # not annotated, so that it is no field

@@ -15,6 +15,7 @@ from ..labels import Axis, aligned
 from ..objectives import FactorModel, L1Penalized, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
+from .cardinality import Names, minimize_with_names
 from .constraint_keywords import constraint_from
 from .minimize import Options, minimize, solve_general
 from .small import Declined, solve_small
@@ -39,6 +40,10 @@ def solve_qp(
     rows_upper: ArrayLike | None = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
+    max_names: int | None = None,
+    min_holding: ArrayLike | None = None,
+    fixed_cost: ArrayLike | None = None,
+    gap: float = 1e-6,
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iter: int | None = None,
@@ -74,6 +79,22 @@ def solve_qp(
         different costs below and above the center.
     center : float or array_like
         Centers of the L1 terms, for instance the current holdings.
+    max_names : int, optional
+        The largest number of variables that are not 0. A variable is left out only if its bounds
+        contain 0. One whose lower bound is positive is always held, and counts.
+    min_holding : float, array_like or Series, optional
+        Every variable is 0 or at least this large. If its lower bound is negative, it is 0, at
+        least `min_holding`, or at most ``-min_holding``.
+    fixed_cost : float, array_like or Series, optional
+        The cost of every variable that is not 0. It is part of `fun`.
+    gap : float
+        With `max_names`, `min_holding` or `fixed_cost`: the relative gap between the objective and
+        its lower bound that is proven by branch and bound. The result has the attributes `gap`,
+        `bound` and `nodes`; its multipliers are those of the problem with the same names.
+        `time_limit` and `max_iter` (a number of nodes) end the search with the best point so far
+        and its proven gap. A callback is called about 20 times a second and at the end, with the
+        number of nodes, the best value and point, and the gap as `violation`. The objective must be
+        convex.
     x0 : array_like, optional
         A feasible starting point, for instance the solution of a similar problem.
     tol, max_iter, time_limit, callback, verbose
@@ -110,6 +131,12 @@ def solve_qp(
     bonds     0.636364
     stocks    0.363636
     Name: weight, dtype: float64
+
+    At most two names, each with at least a tenth:
+
+    >>> result = pairstep.solve_qp(np.diag([1.0, 2.0, 3.0]), max_names=2, min_holding=0.1)
+    >>> result.x.round(6), result.gap <= 1e-6
+    (array([0.666667, 0.333333, 0.      ]), True)
     """
     if unexpected:
         raise unexpected_keywords("solve_qp", unexpected)
@@ -117,7 +144,8 @@ def solve_qp(
         constraint is None and coefficients is None and groups is None and group_total is None
         and group_lower is None and group_upper is None and l1 is None and x0 is None
         and max_iter is None and time_limit is None and callback is None and rows is None
-        and rows_lower is None and rows_upper is None and not log.is_enabled(verbose)
+        and rows_lower is None and rows_upper is None and max_names is None
+        and min_holding is None and fixed_cost is None and not log.is_enabled(verbose)
     )  # fmt: skip
     small: Result | Declined | None = None
     if plain:
@@ -139,6 +167,13 @@ def solve_qp(
         group_lower=group_lower, group_upper=group_upper, rows=rows, rows_lower=rows_lower,
         rows_upper=rows_upper,
     )  # fmt: skip
+    names = Names(max_names, min_holding, fixed_cost, gap)
+    if names.are_given:
+        options = Options(
+            x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit, callback=callback,
+            verbose=verbose,
+        )  # fmt: skip
+        return minimize_with_names(objective, constraint, names, options)
     if small is Declined.NOT_SIMPLE:  # `minimize` would only try the same again
         return solve_general(objective, constraint, Options(tol=tol, verbose=verbose))
     return minimize(

@@ -1,0 +1,364 @@
+"""Quadratic programs with at most K names, minimum holdings and fixed costs.
+
+The search for the best support is native (cpp/engine/cardinality.hpp). Its support is then solved
+as a plain problem, which makes the sums exact and recomputes everything that is reported.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core, log
+from .._validation import LARGE, Array, full_vector, vector
+from ..constraints import SumBox
+from ..constraints.rows import implied_bounds
+from ..constraints.sum_box import _restored
+from ..labels import Axis, aligned
+from ..objectives import Objective, value_and_gradient
+from ..result import Progress, Result, Status
+from .minimize import iterations, minimize, not_negative
+from .parametric import Curvature, ParametricProblem
+from .rows import replace_problem, smooth_part
+
+PROVEN, STOPPED, NODE_LIMIT = 0, 1, 2  # CardinalityState::Status
+# The search proves slightly more than was asked for, because its objective is rounded differently.
+GAP_MARGIN = 0.99
+# Eigenvalue of Q, relative to the largest and to n, below which the objective is not convex.
+NOT_CONVEX = 1e-12
+# Part of the smallest eigenvalue in the separated diagonal, which makes all its entries positive.
+EVEN_PART = 0.02
+NOT_FOUND = "no point with so few names was found; x is the solution without limits on names"
+
+
+class Names(NamedTuple):
+    """The arguments that limit names, as the user gave them."""
+
+    max_names: int | None
+    min_holding: ArrayLike | None
+    fixed_cost: ArrayLike | None
+    gap: float
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there is anything to search for."""
+        given = (self.max_names, self.min_holding, self.fixed_cost)
+        return any(value is not None for value in given)
+
+
+class Limits(NamedTuple):
+    """The same, checked."""
+
+    count: int
+    holding: Array
+    cost: Array
+    gap: float
+
+
+def minimize_with_names(
+    objective: Objective, constraint: SumBox, names: Names, options: Any
+) -> Result:
+    """Minimize a quadratic objective; `options` are those of `minimize`."""
+    began = time.perf_counter()
+    variables = Axis.of(objective, constraint)
+    constraint = constraint.along(variables)
+    n = objective.n
+    linear = objective.linear
+    assert n is not None and linear is not None
+    problem = ParametricProblem(
+        Curvature.of(smooth_part(objective)), linear, objective.l1_terms, constraint
+    )
+    limits = _checked(names, problem, n, variables)
+    time_limit = math.inf
+    if options.time_limit is not None:
+        time_limit = not_negative("time_limit", options.time_limit)
+    start = aligned("x0", options.x0, variables)
+    if start is not None:
+        start = vector("x0", start, n, limit=LARGE)
+    _require_reachable(problem, limits)
+    search = _Search(objective, problem, limits, options, began)
+    found = search.run(start, began + time_limit)
+    if found.x is None:
+        if found.status == PROVEN and found.bound == math.inf:
+            minimize(objective, constraint)  # raises if the other constraints are infeasible
+            raise ValueError(_infeasible(limits, names))
+        result = _without_point(objective, constraint, search.status(found, math.inf), found.bound)
+    else:
+        support = _supported(constraint, found.x, problem.lower, problem.upper, limits.holding)
+        result = minimize(objective, support, tol=options.tol)
+        fun = result.fun + float(limits.cost[result.x != 0].sum())
+        bound = min(found.bound, fun)
+        gap = _relative(fun, bound)
+        status = result.status if not result.success else search.status(found, gap)
+        remark = f"gap {gap:.2e} proven with {found.nodes} nodes"
+        result = replace_problem(
+            replace(
+                result, fun=fun, status=status, gap=gap, bound=bound,
+                suboptimality_bound=max(fun - bound, 0.0),
+                remark="; ".join(filter(None, (result.remark, remark))),
+            ),
+            result,
+        )  # fmt: skip
+    result = replace_problem(
+        replace(
+            result, nodes=found.nodes, n_iter=found.nodes, variables=variables,
+            solve_time=time.perf_counter() - began,
+        ),
+        result,
+    )  # fmt: skip
+    if log.is_enabled(options.verbose):
+        done = f"{result.status} after {result.solve_time:.3g} s: {result.message}"
+        log.write(done, options.verbose)
+    return result
+
+
+# ------------------------------------------------------------------------------------------ search
+
+
+class _Found(NamedTuple):
+    status: int
+    x: Array | None
+    value: float
+    bound: float
+    nodes: int
+
+
+class _Search:
+    def __init__(
+        self,
+        objective: Objective,
+        problem: ParametricProblem,
+        limits: Limits,
+        options: Any,
+        began: float,
+    ):
+        self.problem, self.limits, self.options, self.began = problem, limits, options, began
+        self.was_stopped = False
+        self.written = began  # time of the last line
+        n = len(problem.linear)
+        # The native objective has no constant.
+        self.constant = float(value_and_gradient(objective, np.zeros(n))[0])
+        if problem.l1_terms is not None:
+            weight, center = problem.l1_terms
+            self.constant -= float(weight @ np.abs(center))
+
+    def run(self, start: Array | None, end: float) -> _Found:
+        problem, merged, limits = self.problem, self.problem.merged, self.limits
+        lower, upper = implied_bounds(
+            problem.matrix, problem.low, problem.high, problem.lower, problem.upper
+        )
+        separable = separable_part(problem.curvature, max(end - time.perf_counter(), 0.0))
+        _require_finite_bounds(lower, upper, separable)
+        watched = self.options.callback is not None or log.is_enabled(self.options.verbose)
+        state = _core.solve_cardinality(
+            problem.curvature.hessian, problem.curvature.factors, separable, problem.linear,
+            lower, upper, *(problem.l1_terms or (None, None)), merged.matrix, merged.low,
+            merged.high, limits.holding, limits.cost, max_names=limits.count,
+            gap=GAP_MARGIN * limits.gap, max_nodes=iterations(self.options.max_iter, 2**62),
+            start=start, seconds=max(end - time.perf_counter(), 0.0),
+            callback=self._report if watched else None,
+        )  # fmt: skip
+        found = self._shifted(state)
+        if watched and found.x is not None:
+            self._report(*state)
+        return found
+
+    def status(self, found: _Found, gap: float) -> Status:
+        """Return the status of a search that ended with this gap."""
+        if gap <= self.limits.gap:
+            return Status.OPTIMAL
+        if found.status == PROVEN:
+            return Status.IMPRECISE if found.x is not None else Status.STALLED
+        if found.status == NODE_LIMIT:
+            return Status.MAX_ITER
+        return Status.STOPPED if self.was_stopped else Status.TIME_LIMIT
+
+    def _shifted(self, state: tuple[int, Array | None, float, float, int]) -> _Found:
+        status, x, value, bound, nodes = state
+        return _Found(status, x, value + self.constant, bound + self.constant, nodes)
+
+    def _report(self, *state: Any) -> bool:
+        found = self._shifted(state)
+        if found.x is None:
+            return False
+        now, gap = time.perf_counter(), _relative(found.value, found.bound)
+        if now - self.written >= log.SECONDS_BETWEEN_LINES:
+            self.written = now
+            line = f"{found.nodes} nodes, {found.value:.9g}, bound {found.bound:.9g}, gap {gap:.2e}"
+            log.write(line, self.options.verbose)
+        callback: Callable[[Progress], object] | None = self.options.callback
+        if callback is None:
+            return False
+        progress = Progress(found.nodes, found.value, gap, found.x, now - self.began)
+        self.was_stopped = bool(callback(progress)) or self.was_stopped
+        return self.was_stopped
+
+
+def _relative(value: float, bound: float) -> float:
+    """Return the relative gap between a value and a lower bound."""
+    difference = max(value - bound, 0.0)
+    return difference / abs(value) if value != 0 else difference and math.inf
+
+
+def separable_part(curvature: Curvature, seconds: float) -> Array:
+    """Return d such that ``Q - diag(d)`` is positive semidefinite, as large as is cheap to find.
+
+    It is the diagonal of a factor model. For a matrix, it is found for the correlations.
+    """
+    if curvature.factors is not None:
+        assert curvature.diagonal is not None
+        return curvature.diagonal
+    Q = curvature.hessian
+    assert Q is not None
+    variance = np.diagonal(Q)
+    used = np.flatnonzero(variance > 0)
+    d = np.zeros(len(Q))
+    if len(used) == 0:
+        return d
+    scale = np.sqrt(variance[used])
+    C = np.ascontiguousarray(Q[np.ix_(used, used)] / np.outer(scale, scale))
+    eigenvalues = np.linalg.eigvalsh(C)
+    smallest, rounding = float(eigenvalues[0]), 4 * len(C) * np.finfo(float).eps * eigenvalues[-1]
+    if smallest < -NOT_CONVEX * len(C) * eigenvalues[-1]:
+        raise ValueError(
+            "max_names, min_holding and fixed_cost need a convex objective, but Q has a negative "
+            f"eigenvalue: {smallest:.3g} after scaling its diagonal to 1"
+        )
+    even = smallest - rounding
+    if even <= 0:
+        return d
+    best = _core.largest_diagonal(C, seconds=seconds)
+    best += float(np.linalg.eigvalsh(C - np.diag(best))[0]) - rounding
+    # Entries must not be negative. All combinations with the smallest eigenvalue are allowed.
+    below = best < 0
+    part = max(EVEN_PART, float((-best[below] / (even - best[below])).max(initial=0.0)))
+    d[used] = np.maximum((1 - part) * best + part * even, 0.0) * scale**2
+    return d
+
+
+# -------------------------------------------------------------------------------------- the result
+
+
+def _supported(
+    constraint: SumBox, x: Array, lower: Array, upper: Array, holding: Array
+) -> SumBox:
+    """Return the constraint for the names of x: others are 0, and these have their holdings."""
+    least = np.where((x > 0) & (holding > 0), np.maximum(lower, holding), lower)
+    most = np.where((x < 0) & (holding > 0), np.minimum(upper, -holding), upper)
+    total, _, _, *others = constraint.__getstate__()
+    return _restored(total, np.where(x == 0, 0.0, least), np.where(x == 0, 0.0, most), *others)
+
+
+def _without_point(
+    objective: Objective, constraint: SumBox, status: Status, bound: float
+) -> Result:
+    relaxed = minimize(objective, constraint)
+    return replace(
+        relaxed, status=status, kkt_violation=math.inf, suboptimality_bound=math.inf,
+        remark=NOT_FOUND, gap=math.inf, bound=bound,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
+def _checked(names: Names, problem: ParametricProblem, n: int, variables: Axis) -> Limits:
+    count = names.max_names
+    if count is None:
+        count = n
+    elif isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(
+            f"max_names must be a whole number of at least 1, got {count!r}: it is the largest "
+            "number of variables that are not 0"
+        )
+    gap = not_negative("gap", names.gap)
+    if not math.isfinite(gap):
+        raise ValueError("gap must be finite: it is the relative optimality gap to prove")
+    holding = _not_negative_vector("min_holding", names.min_holding, n, variables)
+    cost = _not_negative_vector("fixed_cost", names.fixed_cost, n, variables)
+    lower, upper = problem.lower, problem.upper
+    reach = np.maximum(np.where(lower <= 0, -lower, 0.0), np.where(upper >= 0, upper, -lower))
+    wrong = np.flatnonzero((holding > reach) & ((lower != 0) | (upper != 0)))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"min_holding[{i}] = {holding[i]:.9g} is above upper[{i}] = {upper[i]:.9g}: lower "
+            f"min_holding, or set upper[{i}] = 0 to leave the variable out"
+        )
+    always = np.flatnonzero((lower > 0) | (upper < 0))
+    if len(always) > count:
+        raise ValueError(
+            f"max_names = {count}, but {len(always)} variables cannot be 0 within their bounds "
+            f"(the first is lower[{always[0]}] = {lower[always[0]]:.9g}, upper[{always[0]}] = "
+            f"{upper[always[0]]:.9g}): raise max_names, or let lower <= 0 <= upper"
+        )
+    return Limits(min(int(count), n), holding, cost, gap)
+
+
+def _not_negative_vector(name: str, value: ArrayLike | None, n: int, variables: Axis) -> Array:
+    if value is None:
+        return np.zeros(n)
+    found = full_vector(name, aligned(name, value, variables), n, limit=LARGE)
+    if (found < 0).any():
+        i = int(np.argmax(found < 0))
+        raise ValueError(f"{name} must not be negative, but {name}[{i}] = {found[i]:.9g}")
+    return np.ascontiguousarray(found, float)
+
+
+def _require_finite_bounds(lower: Array, upper: Array, separable: Array) -> None:
+    wrong = np.flatnonzero((separable == 0) & (np.isinf(lower) | np.isinf(upper)))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"max_names, min_holding and fixed_cost need finite bounds where Q is singular, but "
+            f"variable {i} has the bounds [{lower[i]:g}, {upper[i]:g}], and the sum implies no "
+            "others: give finite lower and upper"
+        )
+
+
+def _require_reachable(problem: ParametricProblem, limits: Limits) -> None:
+    """Raise if the largest names together do not reach the limit of a sum or row."""
+    lower, upper = problem.lower, problem.upper
+    always = (lower > 0) | (upper < 0)
+    least = np.where(always & (lower > 0), np.maximum(lower, limits.holding), lower)
+    most = np.where(always & (upper < 0), np.minimum(upper, -limits.holding), upper)
+    left = limits.count - int(always.sum())
+    for r, row in enumerate(problem.matrix):
+        used = row != 0
+        # The largest and smallest value of each term; names that may be left out add 0 otherwise.
+        ends = np.zeros((2, len(row)))
+        ends[:, used] = row[used] * np.stack([least, most])[:, used]
+        for sign, limit in ((1.0, problem.low[r]), (-1.0, problem.high[r])):
+            if not math.isfinite(limit):
+                continue
+            terms = (sign * ends).max(axis=0)
+            optional = np.sort(np.maximum(terms[~always], 0.0))[::-1][:left]
+            reach = math.fsum(terms[always]) + math.fsum(optional)
+            size = float(np.abs(terms[always]).sum() + optional.sum()) + abs(limit)
+            if reach < sign * limit - 1e-12 * size:
+                which = "the sum" if r < problem.n_sums else problem.rows.name(r - problem.n_sums)
+                relation = ("at most", "at least") if sign > 0 else ("at least", "at most")
+                raise ValueError(
+                    f"max_names = {limits.count} is too small: with so many names, {which} is "
+                    f"{relation[0]} {sign * reach:.9g}, but it must be {relation[1]} {limit:.9g}; "
+                    "raise max_names or widen the bounds"
+                )
+
+
+def _infeasible(limits: Limits, names: Names) -> str:
+    parts = [f"at most max_names = {limits.count} names"]
+    if names.min_holding is not None:
+        parts.append(
+            f"holdings of at least min_holding = {limits.holding.min():.9g}"
+            + (f" to {limits.holding.max():.9g}" if np.ptp(limits.holding) > 0 else "")
+        )
+    return (
+        f"no x with {' and '.join(parts)} satisfies the sums, the bounds and the rows: raise "
+        "max_names, lower min_holding, or widen the bounds or the limits of the rows"
+    )
