@@ -26,6 +26,8 @@ struct CardinalitySettings {
   // Nodes that are stored. Beyond that, the search continues with a child of the last node, which
   // needs no memory.
   static constexpr std::size_t max_stored = 200'000;
+  // Passes over the rows, and trials for each, to improve multipliers that were not found.
+  static constexpr int max_rounds = 5, max_trials = 50;
   // Attempts with different random perturbations.
   static constexpr unsigned attempts = 3;
   // Violation of a row, relative to its terms, that is rounding error.
@@ -451,6 +453,39 @@ class Search final : public CardinalitySearch {
     return found;
   }
 
+  // Improve the multipliers of the rows one by one, for points where the solver found none: if the
+  // rows leave only one point, they are not unique, and some are infinitely far away.
+  Bound raise_bound(const std::vector<Choices>& choices, const std::vector<double>& x,
+                    std::vector<double> v) {
+    Bound best = bound(choices, x, v);
+    double size = 0.0;
+    for (Index i = 0; i < n_; ++i)
+      size = std::max({size, norm_[i] * norm_[i], std::abs(p_.linear[i])});
+    for (int round = 0; round < CardinalitySettings::max_rounds; ++round) {
+      const double before = best.value;
+      for (Index r = 0; r < k_; ++r) {
+        double step = size;
+        for (int k = 0; k < CardinalitySettings::max_trials && best.value < cutoff(); ++k) {
+          const double from = v[r];
+          bool improved = false;
+          for (const double to : {from + step, from - step}) {
+            v[r] = to;
+            Bound other = bound(choices, x, v);
+            improved = other.value > best.value;
+            if (improved) {
+              best = std::move(other);
+              break;
+            }
+          }
+          if (!improved) v[r] = from;
+          step *= improved ? 2.0 : 0.25;
+        }
+      }
+      if (!(best.value > before)) break;
+    }
+    return best;
+  }
+
   // Whether weights of the rows prove that no point of the node satisfies them.
   bool is_contradiction(const std::vector<Choices>& choices, const std::vector<double>& weights) {
     double least = 0.0, most = 0.0, terms = 0.0;
@@ -516,9 +551,14 @@ class Search final : public CardinalitySearch {
   // Optimize over a support. Return the value, which is infinite if it was not found.
   double solve_support(const std::vector<Choices>& support, std::vector<double>& x,
                        std::vector<double>* derivatives = nullptr) {
-    const Relaxed found = relax(support, x, 0.0);
-    if (found.status != Parametric::arrived || !satisfies_rows(found.x)) return INFINITY;
-    x = found.x;
+    Relaxed found = relax(support, x, 0.0);
+    for (Index i = 0; i < n_; ++i) {
+      if (support[i] == ZERO) continue;
+      const Range range = nonzero(i, support[i]);
+      found.x[i] = std::clamp(found.x[i], range.lower, range.upper);
+    }
+    if (!satisfies_rows(found.x)) return INFINITY;
+    x = std::move(found.x);
     if (derivatives) {
       *derivatives = product(x);
       for (Index i = 0; i < n_; ++i) {
@@ -786,12 +826,14 @@ class Search final : public CardinalitySearch {
       Bracket bracket;
       double best = parent;
       for (int step = 0; step < steps; ++step) {
-        const Relaxed found = relax(choices, start, multiplier);
+        Relaxed found = relax(choices, start, multiplier);
         if (found.status == Parametric::infeasible) {
           if (is_contradiction(choices, found.multipliers)) return;
-          break;
+          std::fill(found.multipliers.begin(), found.multipliers.end(), 0.0);
         }
-        at = bound(choices, found.x, found.multipliers);
+        at = found.status == Parametric::arrived || interrupt_->stopped()
+                 ? bound(choices, found.x, found.multipliers)
+                 : raise_bound(choices, found.x, found.multipliers);
         best = std::max(best, at.value);
         if (found.status != Parametric::arrived) break;
         start = found.x;
@@ -817,6 +859,10 @@ class Search final : public CardinalitySearch {
       }
       if (branch < 0 && choices == before) {  // a single support
         try_support(choices, start, false);
+        if (best < cutoff()) {
+          const Relaxed found = relax(choices, start, 0.0);
+          best = std::max(best, raise_bound(choices, found.x, found.multipliers).value);
+        }
         pruned_ = std::min(pruned_, best);
         return;
       }
