@@ -28,6 +28,8 @@ struct CardinalitySettings {
   static constexpr std::size_t max_stored = 200'000;
   // Passes over the rows, and trials for each, to improve multipliers that were not found.
   static constexpr int max_rounds = 5, max_trials = 50;
+  // Size of the objective to which gaps are relative, at least, relative to its terms.
+  static constexpr double least_size = 1e-6;
   // Attempts with different random perturbations.
   static constexpr unsigned attempts = 3;
   // Violation of a row, relative to its terms, that is rounding error.
@@ -139,10 +141,22 @@ class Search final : public CardinalitySearch {
                          .x = best_,
                          .value = value_,
                          .bound = std::min({pruned_, current_, value_}),
+                         .size = size_,
                          .nodes = nodes_};
     if (!open_.empty()) now.bound = std::min(now.bound, open_.front().bound);
     if (next_) now.bound = std::min(now.bound, next_->bound);
     return now;
+  }
+
+  CardinalityRest rest() const override {
+    CardinalityRest found{pruned_, std::vector<double>(n_), weights_};
+    const auto include = [&](const Node& node) {
+      for (Index i = 0; i < n_; ++i)
+        if (node.choices[i] != ZERO) found.live[i] = 1.0;
+    };
+    for (const Node& node : open_) include(node);
+    if (next_) include(*next_);
+    return found;
   }
 
  private:
@@ -183,7 +197,7 @@ class Search final : public CardinalitySearch {
   }
 
   double cutoff() const {
-    return std::isfinite(value_) ? value_ - given_.gap * std::abs(value_) : INFINITY;
+    return std::isfinite(value_) ? value_ - given_.gap * size_ : INFINITY;
   }
 
   // The number of names that open variables may take.
@@ -574,6 +588,13 @@ class Search final : public CardinalitySearch {
     if (!(value < value_)) return;
     value_ = value;
     best_ = x;
+    double norm = 0.0, terms = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      norm += norm_[i] * std::abs(x[i]);
+      terms += std::abs(p_.linear[i] * x[i]) + (x[i] != 0 ? given_.cost[i] : 0.0);
+      if (l1(i) > 0) terms += l1(i) * std::abs(x[i] - center(i));
+    }
+    size_ = std::max(std::abs(value), CardinalitySettings::least_size * (terms + norm * norm));
   }
 
   static Choices side_of(double x) { return x < 0 ? NEGATIVE : POSITIVE; }
@@ -771,6 +792,15 @@ class Search final : public CardinalitySearch {
     }
   }
 
+  // The derivative of d_i x_i^2 / (2 z_i) - d_i x_i^2 / 2 with respect to d_i, times the variance.
+  void set_weights(const std::vector<Choices>& choices, const std::vector<double>& x) {
+    weights_.assign(n_, 0.0);
+    for (Index i = 0; i < n_; ++i) {
+      const double z = is_open(choices[i]) ? indicator(i, x[i]) : 1.0, size = norm_[i] * x[i];
+      if (z > 0) weights_[i] = size * size * (1 / z - 1);
+    }
+  }
+
   static void close_if_full(std::vector<Choices>& choices, Index left) {
     if (left > 0) return;
     for (Choices& own : choices)
@@ -852,6 +882,7 @@ class Search final : public CardinalitySearch {
       const std::vector<Choices> before = choices;
       fix(choices, at);
       add_segments(choices, start, multiplier);
+      if (root) set_weights(choices, start);
       const Index branch = branching_variable(choices, start, at);
       if (branch >= 0 && names_left(choices) > 0) {
         store({best, std::move(choices), sparse(start), multiplier, branch});
@@ -957,7 +988,8 @@ class Search final : public CardinalitySearch {
   std::vector<Node> open_;      // a heap
   std::unique_ptr<Node> next_;  // taken before those
   std::vector<double> best_;
-  double value_ = INFINITY;
+  double value_ = INFINITY, size_ = 0.0;
+  std::vector<double> weights_;  // of the root; see `CardinalityRest`
   double pruned_ = INFINITY;   // the smallest bound of a node that was not stored
   double current_ = INFINITY;  // the bound of the node whose parts are evaluated
   Index nodes_ = 0;
@@ -971,12 +1003,13 @@ std::unique_ptr<CardinalitySearch> make_cardinality_search(const CardinalityProb
 }
 
 std::vector<double> largest_diagonal(const double* matrix, Index n, InterruptCheck& interrupt) {
-  constexpr int max_sweeps = 200;
-  constexpr double precision = 1e-7;  // of the sum of d, relative to n
+  constexpr int max_sweeps = 300;
+  constexpr double precision = 1e-6;  // of the sum of d, relative to that of the matrix
   const Index rank = Index(std::ceil(std::sqrt(2.0 * double(n)))) + 1;
   std::mt19937_64 random(0);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
   std::vector<double> factor(std::size_t(n * rank)), sum(rank), d(n);
+  double trace = 0.0;
   for (Index i = 0; i < n; ++i) {
     double* const own = factor.data() + i * rank;
     double square = 0.0;
@@ -985,6 +1018,7 @@ std::vector<double> largest_diagonal(const double* matrix, Index n, InterruptChe
       square += own[r] * own[r];
     }
     for (Index r = 0; r < rank; ++r) own[r] /= std::sqrt(square);
+    trace += matrix[i * (n + 1)];
   }
   double before = -INFINITY;
   for (int sweep = 0; sweep < max_sweeps && !interrupt.stopped(); ++sweep) {
@@ -1000,13 +1034,14 @@ std::vector<double> largest_diagonal(const double* matrix, Index n, InterruptChe
       }
       double square = 0.0;
       for (const double value : sum) square += value * value;
-      const double length = std::sqrt(square);
-      d[i] = 1.0 - length;
+      // The row has length 1, or more if d would be negative.
+      const double length = std::sqrt(square), own = matrix[i * (n + 1)];
+      d[i] = std::max(own - length, 0.0);
       total += d[i];
-      if (length > 0)
-        for (Index r = 0; r < rank; ++r) factor[i * rank + r] = -sum[r] / length;
+      const double by = length > 0 ? std::max(1 / length, 1 / own) : 0.0;
+      for (Index r = 0; r < rank && by > 0; ++r) factor[i * rank + r] = -by * sum[r];
     }
-    if (std::abs(total - before) <= precision * double(n)) break;
+    if (std::abs(total - before) <= precision * trace) break;
     before = total;
   }
   return d;

@@ -29,7 +29,7 @@ struct CardinalityProblem {
   const double* separable;
   const double *holding, *cost;  // h and f
   Index max_names;
-  double gap;        // relative, to be proven
+  double gap;  // to be proven, relative to the objective's size
   Index max_nodes;
 };
 
@@ -40,7 +40,18 @@ struct CardinalityState {
   std::vector<double> x;  // the best point found, if there is any
   double value = INFINITY;
   double bound = -INFINITY;  // infinite if no point is feasible
+  // The size of the objective: |value|, but at least a small fraction of its terms, because a value
+  // that is 0 but for rounding has no relative gap.
+  double size = 0.0;
   Index nodes = 0;
+};
+
+// What is known about the variables when a search ends early.
+struct CardinalityRest {
+  double pruned = INFINITY;  // a bound for all points that are not in a stored node
+  std::vector<double> live;  // 1 if a variable can be nonzero in a stored node, else 0
+  // By how much the bound at the root grows with the entries of the separable part.
+  std::vector<double> weights;
 };
 
 class CardinalitySearch {
@@ -51,15 +62,17 @@ class CardinalitySearch {
   virtual void run(const double* start, InterruptCheck& interrupt) = 0;
   // May be called while the search runs, by the callback of the interrupt check.
   virtual CardinalityState state() const = 0;
+  virtual CardinalityRest rest() const = 0;
 };
 
 // The arrays that `problem` refers to must outlive the object.
 std::unique_ptr<CardinalitySearch> make_cardinality_search(const CardinalityProblem& problem);
 
-// A vector d for which C - diag(d) is close to positive semidefinite and sum(d) is close to the
-// largest possible (minimum trace factor analysis), for a matrix C with a unit diagonal. It solves
-// the dual problem, to minimize <C, X> with unit diagonal and X positive semidefinite, over factors
-// of X, one row at a time (the mixing method; Wang, Chang and Kolter 2017).
+// A vector d >= 0 for which C - diag(d) is close to positive semidefinite and sum(d) is close to the
+// largest possible (minimum trace factor analysis), for a positive semidefinite matrix C with a
+// positive diagonal. It solves the dual problem, to minimize <C, X> with a diagonal of at least 1
+// and X positive semidefinite, over factors of X, one row at a time (the mixing method; Wang, Chang
+// and Kolter 2017).
 std::vector<double> largest_diagonal(const double* matrix, Index n, InterruptCheck& interrupt);
 
 }  // namespace pairstep

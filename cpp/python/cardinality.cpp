@@ -16,7 +16,7 @@ const double* data_or_null(const std::optional<In>& array) {
 nb::tuple described(CardinalityState&& state) {
   nb::object x = nb::none();
   if (state.has_point) x = to_numpy(std::move(state.x));
-  return nb::make_tuple(int(state.status), x, state.value, state.bound, state.nodes);
+  return nb::make_tuple(int(state.status), x, state.value, state.bound, state.size, state.nodes);
 }
 
 // `callback` is called about 20 times a second with the state so far. The search stops if it
@@ -70,7 +70,9 @@ nb::tuple solve_cardinality(const std::optional<Matrix>& hessian,
   run_native(seconds, report, [&](InterruptCheck& interrupt, WithoutGil&) {
     search->run(data_or_null(start), interrupt);
   });
-  return described(search->state());
+  CardinalityRest rest = search->rest();
+  return nb::make_tuple(described(search->state()), rest.pruned, to_numpy(std::move(rest.live)),
+                        to_numpy(std::move(rest.weights)));
 }
 
 nb::object find_largest_diagonal(const Matrix& matrix, double seconds) {
@@ -89,7 +91,8 @@ void register_cardinality(nb::module_& m) {
         "separable"_a, "linear"_a, "lower"_a, "upper"_a, "l1"_a.none(), "center"_a.none(),
         "matrix"_a, "low"_a, "high"_a, "holding"_a, "cost"_a, nb::kw_only(), "max_names"_a, "gap"_a,
         "max_nodes"_a, "start"_a.none(), "seconds"_a, "callback"_a.none(),
-        "Return (status, x or None, value, bound, nodes); see cpp/engine/cardinality.hpp.");
+        "Return (state, pruned, live, weights); the state is (status, x or None, value, bound, size, "
+        "nodes). See cpp/engine/cardinality.hpp.");
   m.def("largest_diagonal", &find_largest_diagonal, "matrix"_a, nb::kw_only(), "seconds"_a,
         "Return d with nearly the largest sum for which C - diag(d) is nearly semidefinite.");
 }

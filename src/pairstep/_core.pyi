@@ -397,8 +397,8 @@ def solve_cardinality(
     max_nodes: int,
     start: Array | None,
     seconds: float,
-    callback: Callable[[int, Array | None, float, float, int], bool] | None,
-) -> tuple[int, Array | None, float, float, int]: ...
+    callback: Callable[[int, Array | None, float, float, float, int], bool] | None,
+) -> tuple[tuple[int, Array | None, float, float, float, int], float, Array, Array]: ...
 def largest_diagonal(matrix: Array, *, seconds: float) -> Array: ...
 
 SOLVED: int

@@ -25,15 +25,24 @@ from ..objectives import Objective, value_and_gradient
 from ..result import Progress, Result, Status
 from .minimize import iterations, minimize, not_negative
 from .parametric import Curvature, ParametricProblem
-from .rows import replace_problem, smooth_part
+from .rows import replace_problem, smooth_part, verified
 
 PROVEN, STOPPED, NODE_LIMIT = 0, 1, 2  # CardinalityState::Status
 # The search proves slightly more than was asked for, because its objective is rounded differently.
 GAP_MARGIN = 0.99
 # Eigenvalue of Q, relative to the largest and to n, below which the objective is not convex.
 NOT_CONVEX = 1e-12
-# Part of the smallest eigenvalue in the separated diagonal, which makes all its entries positive.
-EVEN_PART = 0.02
+# Smallest eigenvalue, relative to rounding errors, of a matrix from which a diagonal is separated.
+LEAST_EIGENVALUE = 1e3
+# Halvings of the interval in which the multiple of the separated diagonal lies: three digits.
+BISECTIONS = 11
+# Size of the objective to which gaps are relative, at least, relative to its terms.
+LEAST_SIZE = 1e-6
+# Nodes after which the separable part is improved, and the number of improvements. Each takes about
+# as long as 50 nodes.
+FIRST_NODES, MAX_IMPROVEMENTS = 100, 3
+# Weight that every variable has when the separable part is improved; the largest is 1 more.
+EVEN_WEIGHT = 0.2
 NOT_FOUND = "no point with so few names was found; x is the solution without limits on names"
 
 
@@ -68,8 +77,7 @@ def minimize_with_names(
     began = time.perf_counter()
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
-    n = objective.n
-    linear = objective.linear
+    n, linear = objective.n, objective.linear
     assert n is not None and linear is not None
     problem = ParametricProblem(
         Curvature.of(smooth_part(objective)), linear, objective.l1_terms, constraint
@@ -81,29 +89,20 @@ def minimize_with_names(
     start = aligned("x0", options.x0, variables)
     if start is not None:
         start = vector("x0", start, n, limit=LARGE)
+    relaxed = minimize(objective, constraint, tol=options.tol, time_limit=options.time_limit)
     _require_reachable(problem, limits)
     search = _Search(objective, problem, limits, options, began)
-    found = search.run(start, began + time_limit)
-    if found.x is None:
-        if found.status == PROVEN and found.bound == math.inf:
-            minimize(objective, constraint)  # raises if the other constraints are infeasible
-            raise ValueError(_infeasible(limits, names))
-        result = _without_point(objective, constraint, search.status(found, math.inf), found.bound)
+    found = search.solved_by(relaxed)
+    if found is None:
+        found = search.run(relaxed.x if start is None else start, began + time_limit)
+    if found.x is not None:
+        result = _reported(objective, constraint, search, found, options.tol)
+    elif found.status == PROVEN and found.bound == math.inf:
+        raise ValueError(_infeasible(limits, names))
     else:
-        support = _supported(constraint, found.x, problem.lower, problem.upper, limits.holding)
-        result = minimize(objective, support, tol=options.tol)
-        fun = result.fun + float(limits.cost[result.x != 0].sum())
-        bound = min(found.bound, fun)
-        gap = _relative(fun, bound)
-        status = result.status if not result.success else search.status(found, gap)
-        remark = f"gap {gap:.2e} proven with {found.nodes} nodes"
-        result = replace_problem(
-            replace(
-                result, fun=fun, status=status, gap=gap, bound=bound,
-                suboptimality_bound=max(fun - bound, 0.0),
-                remark="; ".join(filter(None, (result.remark, remark))),
-            ),
-            result,
+        result = replace(
+            relaxed, status=search.status(found, math.inf), kkt_violation=math.inf,
+            suboptimality_bound=math.inf, remark=NOT_FOUND, gap=math.inf, bound=found.bound,
         )  # fmt: skip
     result = replace_problem(
         replace(
@@ -126,7 +125,12 @@ class _Found(NamedTuple):
     x: Array | None
     value: float
     bound: float
+    size: float  # to which the gap is relative
     nodes: int
+
+    @property
+    def gap(self) -> float:
+        return _relative(self.value, self.bound, self.size)
 
 
 class _Search:
@@ -141,6 +145,7 @@ class _Search:
         self.problem, self.limits, self.options, self.began = problem, limits, options, began
         self.was_stopped = False
         self.written = began  # time of the last line
+        self.before = _Found(STOPPED, None, math.inf, math.inf, 0.0, 0)  # of earlier runs
         n = len(problem.linear)
         # The native objective has no constant.
         self.constant = float(value_and_gradient(objective, np.zeros(n))[0])
@@ -148,26 +153,105 @@ class _Search:
             weight, center = problem.l1_terms
             self.constant -= float(weight @ np.abs(center))
 
-    def run(self, start: Array | None, end: float) -> _Found:
-        problem, merged, limits = self.problem, self.problem.merged, self.limits
+    def solved_by(self, relaxed: Result) -> _Found | None:
+        """Return the solution without limits on names if it satisfies them."""
+        x, limits = relaxed.x, self.limits
+        held = x != 0
+        if (
+            not relaxed.success or held.sum() > limits.count or limits.cost[held].any()
+            or (np.abs(x[held]) < limits.holding[held]).any()
+        ):  # fmt: skip
+            return None
+        bound = relaxed.fun - relaxed.suboptimality_bound
+        found = _Found(PROVEN, x, relaxed.fun, bound, self.size(relaxed.fun, x), 0)
+        if found.gap > limits.gap:
+            return None
+        if self._is_watched:
+            self._report(*found._replace(value=found.value - self.constant,
+                                         bound=bound - self.constant))  # fmt: skip
+        return found
+
+    def size(self, value: float, x: Array) -> float:
+        """Return the size of the objective, to which gaps are relative."""
+        hessian, factors, diagonal = self.problem.curvature
+        if hessian is not None:
+            variance = np.diagonal(hessian)
+        else:
+            assert factors is not None
+            variance = (factors**2).sum(axis=0) + diagonal
+        terms = float(np.sqrt(np.maximum(variance, 0.0)) @ np.abs(x)) ** 2
+        terms += float(np.abs(self.problem.linear) @ np.abs(x))
+        terms += float(self.limits.cost[x != 0].sum())
+        if self.problem.l1_terms is not None:
+            weight, center = self.problem.l1_terms
+            terms += float(weight @ np.abs(x - center))
+        return max(abs(value), LEAST_SIZE * terms)
+
+    def run(self, start: Array, end: float) -> _Found:
+        """Search until the gap is proven.
+
+        If that takes more than a few nodes, the separable part is improved for the variables that
+        are left, with weights that say how much the bound gains.
+        """
+        problem = self.problem
         lower, upper = implied_bounds(
             problem.matrix, problem.low, problem.high, problem.lower, problem.upper
         )
-        separable = separable_part(problem.curvature, max(end - time.perf_counter(), 0.0))
+        curvature = problem.curvature
+        everything = np.ones(len(lower))
+        separable = separable_part(curvature, everything, everything, _left(end))
         _require_finite_bounds(lower, upper, separable)
-        watched = self.options.callback is not None or log.is_enabled(self.options.verbose)
-        state = _core.solve_cardinality(
+        improvements = MAX_IMPROVEMENTS if curvature.hessian is not None and separable.any() else 0
+        most = iterations(self.options.max_iter, 2**62)
+        for improvement in range(improvements + 1):
+            count = most - self.before.nodes
+            if improvement < improvements:
+                count = min(count, FIRST_NODES if improvement == 0 else 1)
+            state, pruned, live, weights = self._native(
+                lower, upper, separable, start, count, _left(end)
+            )
+            found = self._joined(state)
+            done = found.status != NODE_LIMIT or found.nodes >= most
+            if done or improvement == improvements or found.gap <= self.limits.gap:
+                break
+            # What was excluded has the bound `pruned`.
+            self.before = found._replace(bound=min(self.before.bound, pruned + self.constant))
+            start = start if found.x is None else found.x
+            lower, upper = np.where(live > 0, lower, 0.0), np.where(live > 0, upper, 0.0)
+            largest = float(weights.max(initial=0.0))
+            if largest > 0:
+                weights = np.sqrt(weights / largest) + EVEN_WEIGHT
+                other = separable_part(curvature, live, weights, _left(end))
+                # The bound is concave in the separable part: Frank-Wolfe steps.
+                separable = separable + 2 / (improvement + 3) * (other - separable)
+        if self._is_watched and found.x is not None:
+            self._report(*state)
+        return found
+
+    def _native(
+        self, lower: Array, upper: Array, separable: Array, start: Array, count: int, seconds: float
+    ) -> tuple[Any, float, Array, Array]:
+        problem, merged, limits = self.problem, self.problem.merged, self.limits
+        return _core.solve_cardinality(
             problem.curvature.hessian, problem.curvature.factors, separable, problem.linear,
             lower, upper, *(problem.l1_terms or (None, None)), merged.matrix, merged.low,
             merged.high, limits.holding, limits.cost, max_names=limits.count,
-            gap=GAP_MARGIN * limits.gap, max_nodes=iterations(self.options.max_iter, 2**62),
-            start=start, seconds=max(end - time.perf_counter(), 0.0),
-            callback=self._report if watched else None,
+            gap=GAP_MARGIN * limits.gap, max_nodes=count, start=start, seconds=seconds,
+            callback=self._report if self._is_watched else None,
         )  # fmt: skip
-        found = self._shifted(state)
-        if watched and found.x is not None:
-            self._report(*state)
-        return found
+
+    @property
+    def _is_watched(self) -> bool:
+        return self.options.callback is not None or log.is_enabled(self.options.verbose)
+
+    def _joined(self, state: Any) -> _Found:
+        """Return the state of the search after earlier runs and this one."""
+        status, x, value, bound, size, nodes = state
+        value, bound = value + self.constant, bound + self.constant
+        if self.before.x is not None and self.before.value < value:
+            x, value, size = self.before.x, self.before.value, self.before.size
+        bound = min(bound, self.before.bound, value)
+        return _Found(status, x, value, bound, size, nodes + self.before.nodes)
 
     def status(self, found: _Found, gap: float) -> Status:
         """Return the status of a search that ended with this gap."""
@@ -179,15 +263,11 @@ class _Search:
             return Status.MAX_ITER
         return Status.STOPPED if self.was_stopped else Status.TIME_LIMIT
 
-    def _shifted(self, state: tuple[int, Array | None, float, float, int]) -> _Found:
-        status, x, value, bound, nodes = state
-        return _Found(status, x, value + self.constant, bound + self.constant, nodes)
-
     def _report(self, *state: Any) -> bool:
-        found = self._shifted(state)
+        found = self._joined(state)
         if found.x is None:
             return False
-        now, gap = time.perf_counter(), _relative(found.value, found.bound)
+        now, gap = time.perf_counter(), found.gap
         if now - self.written >= log.SECONDS_BETWEEN_LINES:
             self.written = now
             line = f"{found.nodes} nodes, {found.value:.9g}, bound {found.bound:.9g}, gap {gap:.2e}"
@@ -200,16 +280,21 @@ class _Search:
         return self.was_stopped
 
 
-def _relative(value: float, bound: float) -> float:
-    """Return the relative gap between a value and a lower bound."""
+def _left(end: float) -> float:
+    return max(end - time.perf_counter(), 0.0)
+
+
+def _relative(value: float, bound: float, size: float) -> float:
+    """Return the gap between a value and a lower bound, relative to the size of the objective."""
     difference = max(value - bound, 0.0)
-    return difference / abs(value) if value != 0 else difference and math.inf
+    return difference / size if difference > 0 and size > 0 else difference
 
 
-def separable_part(curvature: Curvature, seconds: float) -> Array:
-    """Return d such that ``Q - diag(d)`` is positive semidefinite, as large as is cheap to find.
+def separable_part(curvature: Curvature, live: Array, weights: Array, seconds: float) -> Array:
+    """Return d >= 0 such that ``Q - diag(d)`` is positive semidefinite.
 
-    It is the diagonal of a factor model. For a matrix, it is found for the correlations.
+    It is the diagonal of a factor model. For a matrix, it has nearly the largest weighted sum,
+    relative to the diagonal of Q. Only variables that are live count; others have the entry 0.
     """
     if curvature.factors is not None:
         assert curvature.diagonal is not None
@@ -217,28 +302,33 @@ def separable_part(curvature: Curvature, seconds: float) -> Array:
     Q = curvature.hessian
     assert Q is not None
     variance = np.diagonal(Q)
-    used = np.flatnonzero(variance > 0)
+    used = np.flatnonzero((variance > 0) & (live > 0))
     d = np.zeros(len(Q))
     if len(used) == 0:
         return d
     scale = np.sqrt(variance[used])
     C = np.ascontiguousarray(Q[np.ix_(used, used)] / np.outer(scale, scale))
-    eigenvalues = np.linalg.eigvalsh(C)
-    smallest, rounding = float(eigenvalues[0]), 4 * len(C) * np.finfo(float).eps * eigenvalues[-1]
-    if smallest < -NOT_CONVEX * len(C) * eigenvalues[-1]:
+    one = np.eye(len(C))
+    largest = float(np.abs(C).sum(axis=1).max())  # at least the largest eigenvalue
+    rounding = 4 * len(C) * np.finfo(float).eps * largest
+    # `cholesky` overwrites its argument, and unlike LAPACK it starts no threads.
+    if not _core.cholesky(C + NOT_CONVEX * len(C) * largest * one):
         raise ValueError(
             "max_names, min_holding and fixed_cost need a convex objective, but Q has a negative "
-            f"eigenvalue: {smallest:.3g} after scaling its diagonal to 1"
+            f"eigenvalue: {np.linalg.eigvalsh(C)[0]:.3g} after scaling its diagonal to 1"
         )
-    even = smallest - rounding
-    if even <= 0:
+    if not _core.cholesky(C - LEAST_EIGENVALUE * rounding * one):
         return d
-    best = _core.largest_diagonal(C, seconds=seconds)
-    best += float(np.linalg.eigvalsh(C - np.diag(best))[0]) - rounding
-    # Entries must not be negative. All combinations with the smallest eigenvalue are allowed.
-    below = best < 0
-    part = max(EVEN_PART, float((-best[below] / (even - best[below])).max(initial=0.0)))
-    d[used] = np.maximum((1 - part) * best + part * even, 0.0) * scale**2
+    root = np.sqrt(weights[used])
+    found = _core.largest_diagonal(C * np.outer(root, root), seconds=seconds) / root**2
+    # The largest multiple that leaves a semidefinite matrix, with a margin for rounding errors.
+    least, most = 0.0, 2.0
+    for _ in range(BISECTIONS):
+        middle = (least + most) / 2
+        definite = _core.cholesky(C - np.diag(middle * found + rounding))
+        least, most = (middle, most) if definite else (least, middle)
+    found *= least
+    d[used] = found * scale**2
     return d
 
 
@@ -255,14 +345,29 @@ def _supported(
     return _restored(total, np.where(x == 0, 0.0, least), np.where(x == 0, 0.0, most), *others)
 
 
-def _without_point(
-    objective: Objective, constraint: SumBox, status: Status, bound: float
+def _reported(
+    objective: Objective, constraint: SumBox, search: _Search, found: _Found, tol: float
 ) -> Result:
-    relaxed = minimize(objective, constraint)
-    return replace(
-        relaxed, status=status, kkt_violation=math.inf, suboptimality_bound=math.inf,
-        remark=NOT_FOUND, gap=math.inf, bound=bound,
+    """Solve the problem with the names that were found, and report from its solution."""
+    problem, limits, x = search.problem, search.limits, found.x
+    assert x is not None
+    support = _supported(constraint, x, problem.lower, problem.upper, limits.holding)
+    result = minimize(objective, support, tol=tol)
+    if not result.success and support.rows is not None:
+        # The bound of the search is a proof too, which needs no multipliers.
+        checked = verified(objective, support, x, np.zeros(len(support.rows.matrix)), tol)
+        result = replace_problem(replace(checked, status=Status.OPTIMAL), checked)
+    fun = result.fun + float(limits.cost[result.x != 0].sum())
+    bound = min(found.bound, fun)
+    gap = _relative(fun, bound, search.size(fun, result.x))
+    status = search.status(found, gap) if result.success else result.status
+    remark = f"gap {gap:.2e} proven with {found.nodes} nodes"
+    reported = replace(
+        result, fun=fun, status=status, gap=gap, bound=bound,
+        suboptimality_bound=max(fun - bound, 0.0),
+        remark="; ".join(filter(None, (result.remark, remark))),
     )  # fmt: skip
+    return replace_problem(reported, result)
 
 
 # ------------------------------------------------------------------------------------------ checks
