@@ -118,15 +118,21 @@ class Search final : public CardinalitySearch {
   }
 
   void run(const double* start, InterruptCheck& interrupt) override {
-    interrupt_ = &interrupt;
     std::vector<Choices> choices(n_);
     for (Index i = 0; i < n_; ++i) {
       if (p_.lower[i] <= 0 && p_.upper[i] >= 0) choices[i] |= ZERO;
       if (p_.upper[i] > 0 && p_.upper[i] >= given_.holding[i]) choices[i] |= POSITIVE;
       if (p_.lower[i] < 0 && -p_.lower[i] >= given_.holding[i]) choices[i] |= NEGATIVE;
     }
-    if (start) try_support(choices, std::vector<double>(start, start + n_), true);
     current_ = -INFINITY;
+    if (start) {
+      // One solve, which gives a point even if the time is over already.
+      InterruptCheck unlimited;
+      interrupt_ = &unlimited;
+      try_support(choices, std::vector<double>(start, start + n_), false);
+    }
+    interrupt_ = &interrupt;
+    interrupt.poll();
     evaluate(std::move(choices), std::vector<double>(n_), 0.0, -INFINITY, true);
     current_ = INFINITY;
     const bool finished = search();
@@ -639,7 +645,7 @@ class Search final : public CardinalitySearch {
     drop(choices, support, x, value);
     const bool improved = value < value_;
     accept(value, x);
-    if (thorough || improved) swap(choices, support, x, value);
+    if (thorough || (improved && nodes_ > 0)) swap(choices, support, x, value);
   }
 
   // Leave variables out while that decreases the objective.

@@ -43,7 +43,7 @@ LEAST_SIZE = 1e-6
 FIRST_NODES, MAX_IMPROVEMENTS = 100, 3
 # Weight that every variable has when the separable part is improved; the largest is 1 more.
 EVEN_WEIGHT = 0.2
-NOT_FOUND = "no point with so few names was found; x is the solution without limits on names"
+NOT_FOUND = "no point with so few names was found; x ignores the limits on names"
 
 
 class Names(NamedTuple):
@@ -91,8 +91,8 @@ def minimize_with_names(
         start = vector("x0", start, n, limit=LARGE)
     relaxed = minimize(objective, constraint, tol=options.tol, time_limit=options.time_limit)
     _require_reachable(problem, limits)
-    search = _Search(objective, problem, limits, options, began)
-    found = search.solved_by(relaxed)
+    search = _Search(objective, problem, limits, options, began, relaxed)
+    found = search.solved_at_once()
     if found is None:
         found = search.run(relaxed.x if start is None else start, began + time_limit)
     if found.x is not None:
@@ -141,8 +141,10 @@ class _Search:
         limits: Limits,
         options: Any,
         began: float,
+        relaxed: Result,
     ):
         self.problem, self.limits, self.options, self.began = problem, limits, options, began
+        self.relaxed = relaxed  # without limits on names: its bound holds with them, too
         self.was_stopped = False
         self.written = began  # time of the last line
         self.before = _Found(STOPPED, None, math.inf, math.inf, 0.0, 0)  # of earlier runs
@@ -153,16 +155,17 @@ class _Search:
             weight, center = problem.l1_terms
             self.constant -= float(weight @ np.abs(center))
 
-    def solved_by(self, relaxed: Result) -> _Found | None:
+    def solved_at_once(self) -> _Found | None:
         """Return the solution without limits on names if it satisfies them."""
-        x, limits = relaxed.x, self.limits
+        relaxed, limits = self.relaxed, self.limits
+        x = relaxed.x
         held = x != 0
         if (
             not relaxed.success or held.sum() > limits.count or limits.cost[held].any()
             or (np.abs(x[held]) < limits.holding[held]).any()
         ):  # fmt: skip
             return None
-        bound = relaxed.fun - relaxed.suboptimality_bound
+        bound = self._least
         found = _Found(PROVEN, x, relaxed.fun, bound, self.size(relaxed.fun, x), 0)
         if found.gap > limits.gap:
             return None
@@ -170,6 +173,10 @@ class _Search:
             self._report(*found._replace(value=found.value - self.constant,
                                          bound=bound - self.constant))  # fmt: skip
         return found
+
+    @property
+    def _least(self) -> float:
+        return self.relaxed.fun - self.relaxed.suboptimality_bound
 
     def size(self, value: float, x: Array) -> float:
         """Return the size of the objective, to which gaps are relative."""
@@ -250,7 +257,7 @@ class _Search:
         value, bound = value + self.constant, bound + self.constant
         if self.before.x is not None and self.before.value < value:
             x, value, size = self.before.x, self.before.value, self.before.size
-        bound = min(bound, self.before.bound, value)
+        bound = min(max(min(bound, self.before.bound), self._least), value)
         return _Found(status, x, value, bound, size, nodes + self.before.nodes)
 
     def status(self, found: _Found, gap: float) -> Status:
