@@ -248,7 +248,9 @@ def compare(family: Family, weight: float, seconds: float, peers: list[str]) -> 
         result = ours(p, seconds)
         times.append(time.perf_counter() - began)
     own = min(times)
-    print(f"  lambda = {weight}: pairstep {own * 1e3:.1f} ms, {result.nodes} nodes, {result.status}")
+    print(
+        f"  lambda = {weight}: pairstep {own * 1e3:.1f} ms, {result.nodes} nodes, {result.status}"
+    )
     fastest: dict[str, float] = {}
     for name in peers:
         began = time.perf_counter()

@@ -179,7 +179,7 @@ class Search final : public CardinalitySearch {
   // A lower bound, and what it becomes if variables are forced to be 0 or not.
   struct Bound {
     double value = -INFINITY;
-    std::vector<double> gain;  // of a variable that may be nonzero, over being 0
+    std::vector<double> gain;       // of a variable that may be nonzero, over being 0
     double last = 0.0, next = 0.0;  // the smallest gain that counts, and the largest that does not
   };
 
@@ -202,9 +202,7 @@ class Search final : public CardinalitySearch {
     return {p_.lower[i], p_.upper[i]};
   }
 
-  double cutoff() const {
-    return std::isfinite(value_) ? value_ - given_.gap * size_ : INFINITY;
-  }
+  double cutoff() const { return std::isfinite(value_) ? value_ - given_.gap * size_ : INFINITY; }
 
   // The number of names that open variables may take.
   Index names_left(const std::vector<Choices>& choices) const {
@@ -222,8 +220,7 @@ class Search final : public CardinalitySearch {
     const auto include = [&](double lower, double upper, double constant, double slope) {
       if (lower > upper) return;
       double at = lower;
-      if (constant > 0)
-        at = d > 0 ? std::clamp(std::sqrt(2 * constant / d), lower, upper) : upper;
+      if (constant > 0) at = d > 0 ? std::clamp(std::sqrt(2 * constant / d), lower, upper) : upper;
       double value = slope;
       if (std::isfinite(at)) value += 0.5 * d * at;
       if (constant != 0) value += constant / at;  // at = 0 only if the constant is 0
@@ -391,8 +388,8 @@ class Search final : public CardinalitySearch {
     return found;
   }
 
-  // The Lagrangian with multipliers v of the rows, where x'(Q - diag(d))x is replaced by its tangent
-  // at `x`, minimized over all points of the node. It is a lower bound for every x and v.
+  // The Lagrangian with multipliers v of the rows, where x'(Q - diag(d))x is replaced by its
+  // tangent at `x`, minimized over all points of the node. It is a lower bound for every x and v.
   Bound bound(const std::vector<Choices>& choices, const std::vector<double>& x,
               const std::vector<double>& v) {
     Bound found;
@@ -622,9 +619,8 @@ class Search final : public CardinalitySearch {
       else if (relaxed[i] != 0 && (choices[i] & side_of(relaxed[i]))) order.push_back(i);
     }
     const Index left = std::max(names_left(choices), Index(0));
-    std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
-      return std::abs(relaxed[i]) > std::abs(relaxed[j]);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Index i, Index j) { return std::abs(relaxed[i]) > std::abs(relaxed[j]); });
     if (Index(order.size()) > left) order.resize(left);
     for (const Index i : order) include(support, i, choices[i], relaxed[i]);
     if (!thorough && support == last_support_) return;
@@ -694,7 +690,8 @@ class Search final : public CardinalitySearch {
         if (choices[i] & NEGATIVE) descent = std::max(descent, left);
         if (descent > 0 && norm_[i] > 0) promising.emplace_back(descent / norm_[i], i);
       }
-      const Index tries = std::min(Index(CardinalitySettings::replacements), Index(promising.size()));
+      const Index tries =
+          std::min(Index(CardinalitySettings::replacements), Index(promising.size()));
       std::partial_sort(promising.begin(), promising.begin() + tries, promising.end(),
                         std::greater<>());
       bool improved = false;
@@ -708,7 +705,8 @@ class Search final : public CardinalitySearch {
                 std::vector<double>& x, double& value, Index added,
                 const std::vector<double>& slope) {
     std::vector<Choices> larger = support;
-    const bool up = (choices[added] & POSITIVE) && (slope[added] < 0 || !(choices[added] & NEGATIVE));
+    const bool up =
+        (choices[added] & POSITIVE) && (slope[added] < 0 || !(choices[added] & NEGATIVE));
     include(larger, added, choices[added], up ? 1.0 : -1.0);
     std::vector<double> other = x;
     if (std::isinf(solve_support(larger, other))) return false;
@@ -716,7 +714,8 @@ class Search final : public CardinalitySearch {
     for (Index i = 0; i < n_; ++i) {
       count += larger[i] != ZERO;
       if (larger[i] == ZERO || i == added || !(choices[i] & ZERO)) continue;
-      if (smallest < 0 || std::abs(other[i]) * norm_[i] < std::abs(other[smallest]) * norm_[smallest])
+      if (smallest < 0 ||
+          std::abs(other[i]) * norm_[i] < std::abs(other[smallest]) * norm_[smallest])
         smallest = i;
     }
     if (count > given_.max_names) {
@@ -854,8 +853,7 @@ class Search final : public CardinalitySearch {
       const Index left = names_left(choices);
       if (left < 0) return;
       close_if_full(choices, left);
-      const int steps =
-          root ? CardinalitySettings::root_steps : CardinalitySettings::node_steps;
+      const int steps = root ? CardinalitySettings::root_steps : CardinalitySettings::node_steps;
       const double precision =
           root ? CardinalitySettings::root_precision : CardinalitySettings::node_precision;
       Bound at;
@@ -996,8 +994,8 @@ class Search final : public CardinalitySearch {
   std::vector<double> best_;
   double value_ = INFINITY, size_ = 0.0;
   std::vector<double> weights_;  // of the root; see `CardinalityRest`
-  double pruned_ = INFINITY;   // the smallest bound of a node that was not stored
-  double current_ = INFINITY;  // the bound of the node whose parts are evaluated
+  double pruned_ = INFINITY;     // the smallest bound of a node that was not stored
+  double current_ = INFINITY;    // the bound of the node whose parts are evaluated
   Index nodes_ = 0;
   CardinalityState::Status status_ = CardinalityState::stopped;
 };

@@ -68,8 +68,8 @@ class CardinalitySearch {
 // The arrays that `problem` refers to must outlive the object.
 std::unique_ptr<CardinalitySearch> make_cardinality_search(const CardinalityProblem& problem);
 
-// A vector d >= 0 for which C - diag(d) is close to positive semidefinite and sum(d) is close to the
-// largest possible (minimum trace factor analysis), for a positive semidefinite matrix C with a
+// A vector d >= 0 for which C - diag(d) is close to positive semidefinite and sum(d) is close to
+// the largest possible (minimum trace factor analysis), for a positive semidefinite matrix C with a
 // positive diagonal. It solves the dual problem, to minimize <C, X> with a diagonal of at least 1
 // and X positive semidefinite, over factors of X, one row at a time (the mixing method; Wang, Chang
 // and Kolter 2017).

@@ -325,8 +325,8 @@ class ParametricSolver final : public Parametric {
     return arrived;
   }
 
-  // The bounds of a held variable have changed, so its derivative may have the wrong sign. Follow the
-  // path from a linear term with which it has the right one.
+  // The bounds of a held variable have changed, so its derivative may have the wrong sign. Follow
+  // the path from a linear term with which it has the right one.
   Status release_if_needed(Index i, InterruptCheck& interrupt) {
     set_derivatives();
     const Allowed range = allowed(i);

@@ -34,33 +34,32 @@ nb::tuple solve_cardinality(const std::optional<Matrix>& hessian,
   require(!factors || factors->shape(1) == n, "factors must be m x n");
   for (const In* vector : {&separable, &lower, &upper, &holding, &cost})
     require(vector->shape(0) == n, "vectors must have n entries");
-  require(l1.has_value() == center.has_value() &&
-              (!l1 || (l1->shape(0) == n && center->shape(0) == n)),
-          "l1 and center must have n entries");
+  require(
+      l1.has_value() == center.has_value() && (!l1 || (l1->shape(0) == n && center->shape(0) == n)),
+      "l1 and center must have n entries");
   require(!start || start->shape(0) == n, "start must have n entries");
   require(matrix.shape(0) == rows && matrix.shape(1) == n && high.shape(0) == rows,
           "matrix must be rows x n, and low and high have an entry per row");
-  const CardinalityProblem problem{
-      .program = {.n = Index(n),
-                  .rows = Index(rows),
-                  .hessian = hessian ? hessian->data() : nullptr,
-                  .factors = factors ? factors->data() : nullptr,
-                  .diagonal = separable.data(),
-                  .m = factors ? Index(factors->shape(0)) : 0,
-                  .linear = linear.data(),
-                  .lower = lower.data(),
-                  .upper = upper.data(),
-                  .l1 = data_or_null(l1),
-                  .center = data_or_null(center),
-                  .matrix = matrix.data(),
-                  .low = low.data(),
-                  .high = high.data()},
-      .separable = separable.data(),
-      .holding = holding.data(),
-      .cost = cost.data(),
-      .max_names = max_names,
-      .gap = gap,
-      .max_nodes = max_nodes};
+  const CardinalityProblem problem{.program = {.n = Index(n),
+                                               .rows = Index(rows),
+                                               .hessian = hessian ? hessian->data() : nullptr,
+                                               .factors = factors ? factors->data() : nullptr,
+                                               .diagonal = separable.data(),
+                                               .m = factors ? Index(factors->shape(0)) : 0,
+                                               .linear = linear.data(),
+                                               .lower = lower.data(),
+                                               .upper = upper.data(),
+                                               .l1 = data_or_null(l1),
+                                               .center = data_or_null(center),
+                                               .matrix = matrix.data(),
+                                               .low = low.data(),
+                                               .high = high.data()},
+                                   .separable = separable.data(),
+                                   .holding = holding.data(),
+                                   .cost = cost.data(),
+                                   .max_names = max_names,
+                                   .gap = gap,
+                                   .max_nodes = max_nodes};
   const std::unique_ptr<CardinalitySearch> search = make_cardinality_search(problem);
   std::function<void(InterruptCheck&)> report;
   if (!callback.is_none())
@@ -87,12 +86,13 @@ nb::object find_largest_diagonal(const Matrix& matrix, double seconds) {
 }  // namespace
 
 void register_cardinality(nb::module_& m) {
-  m.def("solve_cardinality", &solve_cardinality, "hessian"_a.none(), "factors"_a.none(),
-        "separable"_a, "linear"_a, "lower"_a, "upper"_a, "l1"_a.none(), "center"_a.none(),
-        "matrix"_a, "low"_a, "high"_a, "holding"_a, "cost"_a, nb::kw_only(), "max_names"_a, "gap"_a,
-        "max_nodes"_a, "start"_a.none(), "seconds"_a, "callback"_a.none(),
-        "Return (state, pruned, live, weights); the state is (status, x or None, value, bound, size, "
-        "nodes). See cpp/engine/cardinality.hpp.");
+  m.def(
+      "solve_cardinality", &solve_cardinality, "hessian"_a.none(), "factors"_a.none(),
+      "separable"_a, "linear"_a, "lower"_a, "upper"_a, "l1"_a.none(), "center"_a.none(), "matrix"_a,
+      "low"_a, "high"_a, "holding"_a, "cost"_a, nb::kw_only(), "max_names"_a, "gap"_a,
+      "max_nodes"_a, "start"_a.none(), "seconds"_a, "callback"_a.none(),
+      "Return (state, pruned, live, weights); the state is (status, x or None, value, bound, size, "
+      "nodes). See cpp/engine/cardinality.hpp.");
   m.def("largest_diagonal", &find_largest_diagonal, "matrix"_a, nb::kw_only(), "seconds"_a,
         "Return d with nearly the largest sum for which C - diag(d) is nearly semidefinite.");
 }

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-
 from pairstep import SumBox, _core, solve_qp
 
 GAP = 1e-6
@@ -125,7 +124,7 @@ def check_point(given, result):
 def compare(given):
     expected = best_by_enumeration(given)
     if math.isinf(expected):
-        with pytest.raises(ValueError, match="max_names|no x with|no x satisfies"):
+        with pytest.raises(ValueError, match=r"max_names|no x with|no x satisfies"):
             solve_qp(**given)
         return False
     result = solve_qp(**given)
@@ -494,5 +493,3 @@ def test_wrong_moves():
         solver.move(2, 0.0, 0.0, 1.0)
     with pytest.raises(ValueError, match="within the bounds"):
         solver.move(0, 0.5, 0.0, 0.1)
-
-

@@ -30,8 +30,8 @@ from .rows import replace_problem, smooth_part, verified
 PROVEN, STOPPED, NODE_LIMIT = 0, 1, 2  # CardinalityState::Status
 # The search proves slightly more than was asked for, because its objective is rounded differently.
 GAP_MARGIN = 0.99
-# Eigenvalue of Q, relative to the largest and to n, below which the objective is not convex.
-NOT_CONVEX = 1e-12
+# Negative eigenvalue of Q, relative to rounding errors, with which the objective is not convex.
+NOT_CONVEX = 1e3
 # Smallest eigenvalue, relative to rounding errors, of a matrix from which a diagonal is separated.
 LEAST_EIGENVALUE = 1e3
 # Halvings of the interval in which the multiple of the separated diagonal lies: three digits.
@@ -64,7 +64,7 @@ class Names(NamedTuple):
 class Limits(NamedTuple):
     """The same, checked."""
 
-    count: int
+    max_names: int
     holding: Array
     cost: Array
     gap: float
@@ -78,11 +78,13 @@ def minimize_with_names(
     variables = Axis.of(objective, constraint)
     constraint = constraint.along(variables)
     n, linear = objective.n, objective.linear
-    assert n is not None and linear is not None
+    assert n is not None
+    assert linear is not None
     problem = ParametricProblem(
         Curvature.of(smooth_part(objective)), linear, objective.l1_terms, constraint
     )
     limits = _checked(names, problem, n, variables)
+    _require_convex(problem.curvature)
     time_limit = math.inf
     if options.time_limit is not None:
         time_limit = not_negative("time_limit", options.time_limit)
@@ -161,7 +163,7 @@ class _Search:
         x = relaxed.x
         held = x != 0
         if (
-            not relaxed.success or held.sum() > limits.count or limits.cost[held].any()
+            not relaxed.success or held.sum() > limits.max_names or limits.cost[held].any()
             or (np.abs(x[held]) < limits.holding[held]).any()
         ):  # fmt: skip
             return None
@@ -208,7 +210,7 @@ class _Search:
         everything = np.ones(len(lower))
         separable = separable_part(curvature, everything, everything, _left(end))
         _require_finite_bounds(lower, upper, separable)
-        improvements = MAX_IMPROVEMENTS if curvature.hessian is not None and separable.any() else 0
+        improvements = 0 if curvature.hessian is None else MAX_IMPROVEMENTS
         most = iterations(self.options.max_iter, 2**62)
         for improvement in range(improvements + 1):
             count = most - self.before.nodes
@@ -239,10 +241,11 @@ class _Search:
         self, lower: Array, upper: Array, separable: Array, start: Array, count: int, seconds: float
     ) -> tuple[Any, float, Array, Array]:
         problem, merged, limits = self.problem, self.problem.merged, self.limits
+        l1, center = problem.l1_terms or (None, None)
         return _core.solve_cardinality(
             problem.curvature.hessian, problem.curvature.factors, separable, problem.linear,
-            lower, upper, *(problem.l1_terms or (None, None)), merged.matrix, merged.low,
-            merged.high, limits.holding, limits.cost, max_names=limits.count,
+            lower, upper, l1, center, merged.matrix, merged.low,
+            merged.high, limits.holding, limits.cost, max_names=limits.max_names,
             gap=GAP_MARGIN * limits.gap, max_nodes=count, start=start, seconds=seconds,
             callback=self._report if self._is_watched else None,
         )  # fmt: skip
@@ -297,6 +300,35 @@ def _relative(value: float, bound: float, size: float) -> float:
     return difference / size if difference > 0 and size > 0 else difference
 
 
+def _correlations(Q: Array, used: Any) -> tuple[Array, Array, float]:
+    """Return the used part of Q scaled to a unit diagonal, the scale, and its rounding error."""
+    scale = np.sqrt(np.diagonal(Q)[used])
+    C = np.ascontiguousarray(Q[np.ix_(used, used)] / np.outer(scale, scale))
+    largest = float(np.abs(C).sum(axis=1).max())  # at least the largest eigenvalue
+    return C, scale, 4 * len(C) * np.finfo(float).eps * largest
+
+
+def _require_convex(curvature: Curvature) -> None:
+    if curvature.hessian is None:
+        return
+    Q = curvature.hessian
+    used = np.flatnonzero(np.diagonal(Q) > 0)
+    unused = np.setdiff1d(np.arange(len(Q)), used)
+    if len(used):
+        C, _, rounding = _correlations(Q, used)
+        if not _core.cholesky(C + NOT_CONVEX * rounding * np.eye(len(C))):
+            raise ValueError(
+                "max_names, min_holding and fixed_cost need a convex objective, but Q has a "
+                f"negative eigenvalue: {np.linalg.eigvalsh(C)[0]:.3g} with its diagonal scaled to 1"
+            )
+    if (Q[unused] != 0).any():
+        i = int(unused[(Q[unused] != 0).any(axis=1)][0])
+        raise ValueError(
+            "max_names, min_holding and fixed_cost need a convex objective, but Q has the diagonal "
+            f"entry {Q[i, i]:.3g} in row {i}, with other entries that are not 0"
+        )
+
+
 def separable_part(curvature: Curvature, live: Array, weights: Array, seconds: float) -> Array:
     """Return d >= 0 such that ``Q - diag(d)`` is positive semidefinite.
 
@@ -308,23 +340,13 @@ def separable_part(curvature: Curvature, live: Array, weights: Array, seconds: f
         return curvature.diagonal
     Q = curvature.hessian
     assert Q is not None
-    variance = np.diagonal(Q)
-    used = np.flatnonzero((variance > 0) & (live > 0))
     d = np.zeros(len(Q))
+    used = np.flatnonzero((np.diagonal(Q) > 0) & (live > 0))
     if len(used) == 0:
         return d
-    scale = np.sqrt(variance[used])
-    C = np.ascontiguousarray(Q[np.ix_(used, used)] / np.outer(scale, scale))
-    one = np.eye(len(C))
-    largest = float(np.abs(C).sum(axis=1).max())  # at least the largest eigenvalue
-    rounding = 4 * len(C) * np.finfo(float).eps * largest
+    C, scale, rounding = _correlations(Q, used)
     # `cholesky` overwrites its argument, and unlike LAPACK it starts no threads.
-    if not _core.cholesky(C + NOT_CONVEX * len(C) * largest * one):
-        raise ValueError(
-            "max_names, min_holding and fixed_cost need a convex objective, but Q has a negative "
-            f"eigenvalue: {np.linalg.eigvalsh(C)[0]:.3g} after scaling its diagonal to 1"
-        )
-    if not _core.cholesky(C - LEAST_EIGENVALUE * rounding * one):
+    if not _core.cholesky(C - LEAST_EIGENVALUE * rounding * np.eye(len(C))):
         return d
     root = np.sqrt(weights[used])
     found = _core.largest_diagonal(C * np.outer(root, root), seconds=seconds) / root**2
@@ -342,9 +364,7 @@ def separable_part(curvature: Curvature, live: Array, weights: Array, seconds: f
 # -------------------------------------------------------------------------------------- the result
 
 
-def _supported(
-    constraint: SumBox, x: Array, lower: Array, upper: Array, holding: Array
-) -> SumBox:
+def _supported(constraint: SumBox, x: Array, lower: Array, upper: Array, holding: Array) -> SumBox:
     """Return the constraint for the names of x: others are 0, and these have their holdings."""
     least = np.where((x > 0) & (holding > 0), np.maximum(lower, holding), lower)
     most = np.where((x < 0) & (holding > 0), np.minimum(upper, -holding), upper)
@@ -440,7 +460,7 @@ def _require_reachable(problem: ParametricProblem, limits: Limits) -> None:
     always = (lower > 0) | (upper < 0)
     least = np.where(always & (lower > 0), np.maximum(lower, limits.holding), lower)
     most = np.where(always & (upper < 0), np.minimum(upper, -limits.holding), upper)
-    left = limits.count - int(always.sum())
+    left = limits.max_names - int(always.sum())
     for r, row in enumerate(problem.matrix):
         used = row != 0
         # The largest and smallest value of each term; names that may be left out add 0 otherwise.
@@ -457,14 +477,14 @@ def _require_reachable(problem: ParametricProblem, limits: Limits) -> None:
                 which = "the sum" if r < problem.n_sums else problem.rows.name(r - problem.n_sums)
                 relation = ("at most", "at least") if sign > 0 else ("at least", "at most")
                 raise ValueError(
-                    f"max_names = {limits.count} is too small: with so many names, {which} is "
+                    f"max_names = {limits.max_names} is too small: with so many names, {which} is "
                     f"{relation[0]} {sign * reach:.9g}, but it must be {relation[1]} {limit:.9g}; "
                     "raise max_names or widen the bounds"
                 )
 
 
 def _infeasible(limits: Limits, names: Names) -> str:
-    parts = [f"at most max_names = {limits.count} names"]
+    parts = [f"at most max_names = {limits.max_names} names"]
     if names.min_holding is not None:
         parts.append(
             f"holdings of at least min_holding = {limits.holding.min():.9g}"
