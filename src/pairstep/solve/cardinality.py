@@ -25,7 +25,7 @@ from ..objectives import Objective, value_and_gradient
 from ..result import Progress, Result, Status
 from .minimize import iterations, minimize, not_negative
 from .parametric import Curvature, ParametricProblem
-from .rows import replace_problem, smooth_part, verified
+from .rows import _beyond, replace_problem, smooth_part, verified
 
 PROVEN, STOPPED, NODE_LIMIT = 0, 1, 2  # CardinalityState::Status
 # The search proves slightly more than was asked for, because its objective is rounded differently.
@@ -383,7 +383,8 @@ def _reported(
     if not result.success and support.rows is not None:
         # The bound of the search is a proof too, which needs no multipliers.
         checked = verified(objective, support, x, np.zeros(len(support.rows.matrix)), tol)
-        result = replace_problem(replace(checked, status=Status.OPTIMAL), checked)
+        if _beyond(support.rows, checked.x) is None:
+            result = replace_problem(replace(checked, status=Status.OPTIMAL), checked)
     fun = result.fun + float(limits.cost[result.x != 0].sum())
     bound = min(found.bound, fun)
     gap = _relative(fun, bound, search.size(fun, result.x))
