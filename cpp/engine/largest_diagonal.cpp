@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "cardinality.hpp"
@@ -5,9 +7,11 @@
 namespace pairstep {
 
 std::vector<double> largest_diagonal(const double* matrix, Index n, InterruptCheck& interrupt) {
-  constexpr int max_sweeps = 300;
-  constexpr double precision = 1e-6;  // of the sum of d, relative to that of the matrix
+  constexpr double max_multiplications = 1e9;  // about half a second
+  constexpr double precision = 1e-6;           // of the sum of d, relative to that of the matrix
   const Index rank = Index(std::ceil(std::sqrt(2.0 * double(n)))) + 1;
+  const int max_sweeps =
+      int(std::clamp(max_multiplications / (double(n) * double(n) * double(rank)), 20.0, 300.0));
   std::mt19937_64 random(0);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
   std::vector<double> factor(std::size_t(n * rank)), sum(rank), d(n);

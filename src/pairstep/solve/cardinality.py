@@ -43,6 +43,8 @@ LEAST_SIZE = 1e-6
 FIRST_NODES, MAX_IMPROVEMENTS = 100, 3
 # Weight that every variable has when the separable part is improved; the largest is 1 more.
 EVEN_WEIGHT = 0.2
+# Largest number of variables of a matrix that is formed from its factors: 8 MB.
+MAX_FORMED = 1000
 NOT_FOUND = "no point with so few names was found; x ignores the limits on names"
 
 
@@ -80,9 +82,8 @@ def minimize_with_names(
     n, linear = objective.n, objective.linear
     assert n is not None
     assert linear is not None
-    problem = ParametricProblem(
-        Curvature.of(smooth_part(objective)), linear, objective.l1_terms, constraint
-    )
+    curvature = _formed(Curvature.of(smooth_part(objective)))
+    problem = ParametricProblem(curvature, linear, objective.l1_terms, constraint)
     limits = _checked(names, problem, n, variables)
     _require_convex(problem.curvature)
     time_limit = math.inf
@@ -298,6 +299,19 @@ def _relative(value: float, bound: float, size: float) -> float:
     """Return the gap between a value and a lower bound, relative to the size of the objective."""
     difference = max(value - bound, 0.0)
     return difference / size if difference > 0 and size > 0 else difference
+
+
+def _formed(curvature: Curvature) -> Curvature:
+    """Return the Hessian as a matrix if there are as many factors as variables.
+
+    A diagonal can be separated from it, even if that of the model is 0.
+    """
+    factors = curvature.factors
+    if factors is None or len(factors) < factors.shape[1] or factors.shape[1] > MAX_FORMED:
+        return curvature
+    Q = factors.T @ factors
+    Q[np.diag_indices(len(Q))] += curvature.diagonal
+    return Curvature(np.ascontiguousarray((Q + Q.T) / 2))
 
 
 def _correlations(Q: Array, used: Any) -> tuple[Array, Array, float]:
