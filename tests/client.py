@@ -107,6 +107,13 @@ def batch(A: Array) -> pairstep.BatchResult:
     assert batch.vjp(np.ones((2, 3)))["total"].shape == batch.jvp(total=1.0).sum(axis=1).shape
     limited = pairstep.solve_qp(np.eye(3), rows=np.eye(3)[:1], rows_lower=0.5, rows_upper=0.6)
     assert limited.row_multipliers is not None
+    even = np.full(3, 1 / 3)
+    capped = pairstep.solve_qp(
+        np.eye(3), [0.0, 0.1, 0.2], turnover=(even, 0.5), tracking_error=(even, 0.3),
+        max_risk=0.9, min_return=([0.1, 0.2, 0.3], 0.1),
+    )  # fmt: skip
+    assert capped.cap_multipliers is not None
+    assert pairstep.solve_qp(None, [0.0, 0.1, 0.2], covariance=np.eye(3), max_risk=0.6).success
     few = pairstep.solve_qp(
         np.eye(3), max_names=2, min_holding=[0.1, 0.1, 0.2], fixed_cost=0.01, gap=1e-4,
         time_limit=10.0, callback=stop_late,
@@ -155,6 +162,14 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
     ]
     frontier: pairstep.Frontier = pairstep.efficient_frontier(covariance, mean, n_points=3)
     assert len(frontier.risk) == 3
+    best: pairstep.Portfolio = frontier.max_sharpe(risk_free=0.0)
+    assert best.risk >= frontier.min_variance.risk
+    assert len(frontier.corners.x) > 1
+    assert frontier.at(target_return=best.expected_return).x.shape == best.x.shape
+    costly = pairstep.efficient_frontier(
+        covariance, mean, l1=1e-4, center=0.25, rows=np.eye(4)[:1], rows_lower=0.1, rows_upper=0.9
+    )
+    assert costly.x[:, 0].min() >= 0.1 - 1e-12
     results += pairstep.path(quadratic, pairstep.Simplex, over=[1.0, 2.0], tol=1e-6)
     return results
 

@@ -16,7 +16,10 @@ class Curvature {
   }
 
   const double* row(Index r) const { return p_.matrix + r * p_.n; }
-  double largest() const { return largest_; }          // diagonal entry of Q
+  double largest() const { return largest_; }  // diagonal entry of Q
+  // Added to the diagonal of the free variables' Hessian, so that it is positive definite if Q is
+  // singular. Corrections against the exact residuals remove its effect.
+  double ridge() const { return RIDGE * largest_; }
   double weight(Index r) const { return weight_[r]; }  // of row r, if it is added
   void add(std::vector<Index> rows) { added_ = std::move(rows); }
   const std::vector<Index>& added() const { return added_; }
@@ -100,6 +103,8 @@ class Curvature {
     return sum;
   }
 
+  static constexpr double RIDGE = 1e-11;  // relative to the largest entry of the diagonal
+
   QuadraticProgram p_;
   std::vector<double> weight_;
   std::vector<Index> added_;
@@ -111,9 +116,6 @@ class Curvature {
 class FreeFactor {
  public:
   struct Settings {
-    // Added to the diagonal, relative to the largest entry, so that the matrix is positive definite
-    // if Q is singular. Corrections against the exact residuals remove its effect.
-    static constexpr double ridge = 1e-11;
     // If the part of a variable's curvature that the other free variables do not explain is below
     // this fraction, the matrix counts as singular.
     static constexpr double singular = 1e-8;
@@ -141,7 +143,7 @@ class FreeFactor {
       double* const column = factor_.data() + a * stride_;
       std::fill_n(column, size(), 0.0);
       curvature.add_entries(free_[a], free_, a, column);
-      diagonal[a] = column[a] += Settings::ridge * curvature.largest();
+      diagonal[a] = column[a] += curvature.ridge();
     }
     if (size() > 0 && !cholesky(factor_.data(), size(), stride_, scratch))
       return Matrix::indefinite;
@@ -170,7 +172,7 @@ class FreeFactor {
     free_.push_back(i);
     std::vector<double> last(std::size_t(size + 1));
     curvature.add_entries(i, free_, 0, last.data());
-    const double own = last[size] + Settings::ridge * curvature.largest();
+    const double own = last[size] + curvature.ridge();
     double rest = own;
     double* const of_rows = rows_.data() + size * width_;
     for (Index r = 0; r < k_; ++r) of_rows[r] = curvature.row(r)[i];

@@ -77,10 +77,12 @@ class ParametricSolver final : public Parametric {
       variables_[i] = state_at(i, x_[i]);
       if (is_free(i)) factor_.list(i);
     }
-    curvature_.times_hessian(x_, product_);
-    curvature_.times_rows(x_, activities_);
+    set_products();
     relax_limits(holds, random);
-    while (factorize() == Factorized::dependent) drop_equal_row();
+    Factorized factorized;
+    while ((factorized = factorize()) == Factorized::dependent)
+      if (!drop_equal_row()) return stalled;
+    if (factorized == Factorized::failed) return stalled;
     fit_multipliers();
     shift_linear_term(random);
     const Status status = advance(1.0, {}, nullptr, interrupt);
@@ -96,6 +98,7 @@ class ParametricSolver final : public Parametric {
     const Status status = advance(distance, cap, corners, interrupt);
     end_path(nullptr, nullptr, nullptr);
     if (status == arrived || status == capped) refine();
+    if (corners && (corners->t.empty() || length_ > corners->t.back())) record(*corners, length_);
     return status;
   }
 
@@ -217,6 +220,13 @@ class ParametricSolver final : public Parametric {
   }
   const double* row(Index r) const { return curvature_.row(r); }
 
+  // Set Qx and Gx.
+  void set_products() {
+    curvature_.times_hessian(x_, product_);
+    if (added_ > 0) add_multiple(added_, x_.data(), product_.data(), n_);
+    curvature_.times_rows(x_, activities_);
+  }
+
   // Set z = Qx + c - G'v.
   void set_derivatives() {
     z_ = product_;
@@ -299,9 +309,11 @@ class ParametricSolver final : public Parametric {
     const Index first = changes_, limit = ParametricSettings::max_changes * (n_ + k_) + 100,
                 limit_in_place = ParametricSettings::max_changes_in_place * (n_ + k_) + 50;
     Index in_place = 0;
+    bool has_moved = true;
     t_ = 0.0;
+    is_stale_ = is_stale_ || is_flat_;
+    is_flat_ = false;
     set_derivatives();
-    record(corners);
     while (t_ < distance) {
       interrupt.poll();
       if (changes_ - first > limit || in_place > limit_in_place || interrupt.stopped())
@@ -315,10 +327,10 @@ class ParametricSolver final : public Parametric {
         return infeasible;
       }
       if ((changes_ - first) % ParametricSettings::changes_per_correction == 0) correct();
-      const double before = t_;
-      const Event::What what = step(distance, cap, corners);
-      in_place = t_ > before ? 0 : in_place + 1;
-      if (t_ > before || (what == Event::none && corners)) record(corners);
+      if (corners && has_moved) record(*corners, t_);
+      const auto [what, unused, moved_by] = step(distance, cap, corners);
+      has_moved = moved_by > 0;
+      in_place = has_moved ? 0 : in_place + 1;
       if (what == Event::at_cap) return capped;
       if (what == Event::none) break;
     }
@@ -343,28 +355,35 @@ class ParametricSolver final : public Parametric {
   }
 
   // Append the current point to the corners.
-  void record(Corners* corners) const {
-    if (!corners || (!corners->t.empty() && corners->t.back() == t_)) return;
-    corners->t.push_back(t_);
-    corners->x.insert(corners->x.end(), x_.begin(), x_.end());
-    corners->multipliers.insert(corners->multipliers.end(), v_.begin(), v_.end());
+  void record(Corners& corners, double t) const {
+    corners.t.push_back(t);
+    corners.x.insert(corners.x.end(), x_.begin(), x_.end());
+    corners.multipliers.insert(corners.multipliers.end(), v_.begin(), v_.end());
   }
 
   // Move variables that are at an end of their piece up to rounding errors to that end, and remove
   // rounding errors from the others.
   bool polish() {
     hold_at_ends();
-    is_stale_ = true;
-    if (factorize() != Factorized::done) return false;
-    for (int k = 0; k < ParametricSettings::max_corrections; ++k) correct();
+    is_stale_ = is_last_ = true;
+    const bool is_done = factorize() == Factorized::done;
+    for (int k = 0; is_done && k < ParametricSettings::max_corrections; ++k) correct();
+    is_last_ = false;
+    if (!is_done) return false;
     for (Index i = 0; i < n_; ++i) x_[i] = std::clamp(x_[i], lower_[i], upper_[i]);
     return true;
   }
 
-  // Remove rounding errors, unless active rows depend on each other.
+  // Remove rounding errors, unless active rows depend on each other; and the effect of the ridge,
+  // if the end of the path is a solution without it.
   void refine() {
     if (factorize() != Factorized::done) return;
     for (int k = 0; k < ParametricSettings::refinements; ++k) correct();
+    if (added_ == 0) return;
+    is_flat_ = false;
+    is_stale_ = true;
+    if (factorize() == Factorized::done && !is_flat_)
+      for (int k = 0; k < ParametricSettings::refinements; ++k) correct();
   }
 
   // List the active rows. The row that was added last comes last, so that a dependency is
@@ -384,11 +403,23 @@ class ParametricSolver final : public Parametric {
       if (row_[r] == Row::equal) equal.push_back(r);
     curvature_.add(std::move(equal));
     is_stale_ = is_singular_ = false;
-    if (factor_.factorize(curvature_) == FreeFactor::Matrix::definite) return true;
-    is_singular_ = true;
-    list_active();
-    curvature_.add(active_);
-    return factor_.factorize(curvature_) != FreeFactor::Matrix::indefinite;
+    FreeFactor::Matrix matrix = factor_.factorize(curvature_);
+    if (matrix != FreeFactor::Matrix::definite) {
+      is_singular_ = true;
+      list_active();
+      curvature_.add(active_);
+      matrix = factor_.factorize(curvature_);
+    }
+    // If even the rows leave a direction without curvature, the problem may have no solution
+    // between two corners. Then the ridge becomes a part of it until the end of the path.
+    is_flat_ = is_flat_ || matrix == FreeFactor::Matrix::singular;
+    const double added = is_flat_ && !is_last_ ? curvature_.ridge() : 0.0;
+    if (added != added_) {
+      added_ = added;
+      set_products();
+      set_derivatives();
+    }
+    return matrix != FreeFactor::Matrix::indefinite;
   }
 
   // Factorize the Schur complement of the active rows, after the factor of the free variables if
@@ -495,8 +526,7 @@ class ParametricSolver final : public Parametric {
     solve_system(missing_derivatives(), missing);
     for (Index i = 0; i < n_; ++i) x_[i] += dx_[i];
     for (Index r = 0; r < k_; ++r) v_[r] += dv_[r];
-    curvature_.times_hessian(x_, product_);
-    curvature_.times_rows(x_, activities_);
+    set_products();
     set_derivatives();
   }
 
@@ -548,6 +578,7 @@ class ParametricSolver final : public Parametric {
     for (double& change : dx_)
       if (std::abs(change) <= ParametricSettings::still * largest) change = 0.0;
     curvature_.times_hessian(dx_, dproduct_);
+    if (added_ > 0) add_multiple(added_, dx_.data(), dproduct_.data(), n_);
     curvature_.times_rows(dx_, dactivity_);
     dz_ = dproduct_;
     for (Index i = 0; i < n_; ++i) dz_[i] += linear_slope_[i];
@@ -560,7 +591,7 @@ class ParametricSolver final : public Parametric {
   }
 
   // Follow the path to the next change of the active set, and make it.
-  Event::What step(double distance, const Cap& cap, Corners* corners) {
+  Event step(double distance, const Cap& cap, Corners* corners) {
     set_velocities();
     Event next;
     next.at = distance - t_;
@@ -576,7 +607,8 @@ class ParametricSolver final : public Parametric {
     if (cap.measure != Cap::none) next.include(Event::at_cap, NONE, distance_to(cap));
     if (next.what == Event::none && std::isinf(next.at)) {
       if (corners) corners->ray = dx_;
-      return Event::none;
+      next.at = 0.0;
+      return next;
     }
     for (Index i = 0; i < n_; ++i) {
       x_[i] += next.at * dx_[i];
@@ -589,7 +621,7 @@ class ParametricSolver final : public Parametric {
     }
     t_ = next.what == Event::none ? distance : t_ + next.at;
     make(next);
-    return next.what;
+    return next;
   }
 
   // Include where a row reaches a limit, or its multiplier 0.
@@ -769,6 +801,9 @@ class ParametricSolver final : public Parametric {
   FreeFactor factor_;
   bool is_stale_ = true;      // whether the factor must be computed from scratch
   bool is_singular_ = false;  // whether that is needed after every change
+  bool is_last_ = false;      // whether the path is over, and only corrections follow
+  bool is_flat_ = false;      // whether a direction had no curvature on this path
+  double added_ = 0.0;        // to the diagonal of Q, if so
   // L^-1 times the columns of the active rows (one line per free variable), and the factor of their
   // Schur complement.
   std::vector<double> compact_, schur_;

@@ -1,8 +1,6 @@
 // Bindings for quadratic programs with rows, followed along a parameter (engine/parametric.hpp).
 #include "../engine/parametric.hpp"
 
-#include <nanobind/stl/unique_ptr.h>
-
 #include "arrays.hpp"
 #include "gil.hpp"
 
@@ -58,6 +56,18 @@ class Problem {
                                .high = high_.data()});
   }
 
+  Problem(const Problem& other)
+      : hessian_(other.hessian_),
+        factors_(other.factors_),
+        diagonal_(other.diagonal_),
+        center_(other.center_),
+        matrix_(other.matrix_),
+        linear_(other.linear_),
+        low_(other.low_),
+        high_(other.high_),
+        n_(other.n_),
+        solver_(other.solver_->copy()) {}
+
   int solve(const In& start, const In& holds, unsigned seed, double seconds) {
     require(start.shape(0) == n_ && holds.shape(0) == low_.shape(0),
             "start must have n entries, and holds an entry per row");
@@ -98,9 +108,6 @@ class Problem {
     });
   }
 
-  // A problem with the same arrays whose solver continues from the same solution.
-  std::unique_ptr<Problem> copy() const { return std::unique_ptr<Problem>(new Problem(*this)); }
-
   const Parametric& solver() const { return *solver_; }
 
  private:
@@ -111,18 +118,6 @@ class Problem {
                [&](InterruptCheck& interrupt, WithoutGil&) { status = work(interrupt); });
     return int(status);
   }
-
-  Problem(const Problem& other)
-      : hessian_(other.hessian_),
-        factors_(other.factors_),
-        diagonal_(other.diagonal_),
-        center_(other.center_),
-        matrix_(other.matrix_),
-        linear_(other.linear_),
-        low_(other.low_),
-        high_(other.high_),
-        n_(other.n_),
-        solver_(other.solver_->copy()) {}
 
   std::optional<Matrix> hessian_, factors_;
   std::optional<In> diagonal_, center_;
@@ -140,6 +135,7 @@ void register_parametric(nb::module_& m) {
                     std::optional<In>, std::optional<In>, Matrix, In, In>(),
            "hessian"_a.none(), "factors"_a.none(), "diagonal"_a.none(), "linear"_a, "lower"_a,
            "upper"_a, "l1"_a.none(), "center"_a.none(), "matrix"_a, "low"_a, "high"_a)
+      .def("copy", [](const Problem& p) { return Problem(p); })
       .def("solve", &Problem::solve, "start"_a, "holds"_a, nb::kw_only(), "seed"_a = 0,
            "seconds"_a = INFINITY, "Solve the problem; return the status.")
       .def("follow", &Problem::follow, "linear"_a, "l1"_a.none() = nb::none(), nb::kw_only(),
@@ -149,7 +145,6 @@ void register_parametric(nb::module_& m) {
            "Change the problem; return (status, t, x, multipliers, ray) with the corners.")
       .def("move", &Problem::move, "i"_a, "value"_a, "lower"_a, "upper"_a, nb::kw_only(),
            "seconds"_a = INFINITY, "Move a variable and change its bounds; return the status.")
-      .def("copy", &Problem::copy, "Return a solver that continues from the same solution.")
       .def_prop_ro("value", [](const Problem& p) { return p.solver().value(); })
       .def_prop_ro("x", [](const Problem& p) { return to_numpy(std::vector(p.solver().x())); })
       .def_prop_ro("multipliers",

@@ -22,6 +22,7 @@ from .result import BatchResult, History, Progress, Result, Status
 from .rules import Step, propose
 from .solve import (
     Frontier,
+    Portfolio,
     efficient_frontier,
     from_qp,
     minimize,
@@ -51,6 +52,7 @@ __all__ = [
     "LogGrowth",
     "Logistic",
     "MixtureLikelihood",
+    "Portfolio",
     "Progress",
     "Quadratic",
     "Result",

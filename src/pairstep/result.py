@@ -155,6 +155,10 @@ class Result:
         With rows, the multiplier of each row, by its label or number: the derivative of the optimal
         value with respect to the row's limit. It is at least 0 at the lower limit, at most 0 at the
         upper limit, and 0 in between.
+    cap_multipliers : dict or None
+        With caps, the derivative of the optimal value with respect to the limit of each, by its
+        name: at most 0 for `turnover`, `tracking_error` and `max_risk`, at least 0 for
+        `min_return`.
     gap, bound : float or None
         With `max_names`, `min_holding` or `fixed_cost`: a proven lower bound of the optimal value,
         less a bound on rounding errors, and its distance from `fun`, relative to `fun`. The status
@@ -203,6 +207,7 @@ class Result:
     variables: Axis = field(default_factory=Axis)
     direction: Array | None = None
     row_multipliers: dict[Hashable, float] | None = None
+    cap_multipliers: dict[str, float] | None = None
     gap: float | None = None
     bound: float | None = None
     nodes: int | None = None

@@ -13,7 +13,7 @@ from .extras import needed
 if TYPE_CHECKING:
     from ._validation import Array
     from .result import BatchResult, History, Result
-    from .solve import Frontier
+    from .solve import Frontier, Portfolio
 
 WEIGHTS_IN_TABLE = 5  # largest weights shown; more would hide the other rows of the table
 WEIGHTS_IN_PLOT = 30  # as many bars with labels as fit into a figure of the default size
@@ -78,6 +78,16 @@ def rows_of_batch(batch: BatchResult) -> Rows:
         )
         facts += [(name, f"at most {v[solved].max():{form}}") for name, v, form in worst]
     return [*facts, ("time", duration(batch.setup_time + batch.solve_time))]
+
+
+def rows_of_portfolio(portfolio: Portfolio) -> Rows:
+    """Return the table of a portfolio: return, risk and the number of assets held."""
+    return [
+        ("return", f"{portfolio.expected_return:.6g}"),
+        ("risk", f"{portfolio.risk:.6g}"),
+        ("assets held", f"{int((portfolio.x != 0).sum())}"),
+        ("KKT violation", f"{portfolio.kkt_violation:.2e}"),
+    ]
 
 
 def rows_of_frontier(frontier: Frontier) -> Rows:
@@ -174,12 +184,19 @@ def plot(result: Result) -> list[Any]:
 
 
 def plot_frontier(frontier: Frontier) -> Any:
-    """Plot expected return over risk."""
+    """Plot expected return over risk, with the corners and the single assets."""
     pyplot = needed("matplotlib.pyplot", by="plot")
     axes = pyplot.figure(layout="constrained").subplots()
     order = np.argsort(frontier.risk, kind="stable")
     axes.plot(frontier.risk[order], frontier.expected_return[order], marker="o", markersize=3)
+    corners, path = frontier.corners, frontier._path
+    axes.scatter(corners.risk, corners.expected_return, s=12, marker="|", label="corners")
+    single = np.eye(len(path.mean))
+    axes.scatter(
+        np.sqrt(path.curvature.square(single)), path.mean, s=12, color="gray", label="single assets"
+    )
     axes.set(
         xlabel="risk (standard deviation)", ylabel="expected return", title="Efficient frontier"
     )
+    axes.legend()
     return axes

@@ -415,6 +415,8 @@ def test_progress_lines(capsys):
             "no x with at most max_names = 2 names",
         ),
         ({"max_names": 2, "max_iter": -1}, "max_iter"),
+        ({"max_names": 2, "turnover": (np.full(4, 0.25), 0.1)}, "turnover cannot be combined"),
+        ({"fixed_cost": 0.1, "min_return": (np.ones(4), 0.1)}, "min_return cannot be combined"),
     ],
 )  # fmt: skip
 def test_wrong_arguments(given, message):

@@ -166,21 +166,6 @@ def test_bounds_alone_may_have_labels():
 
 
 REFUSED = {
-    "a row that crosses": (
-        {"A": rows([0, 1, 2]), "b": 1.0, "G": rows([1, 3]), "h": [0.5]},
-        "row 0 of G is not supported: it shares variable 1 with row 0 of A, and is not "
-        "a multiple of it. Sums must be over disjoint sets of variables, or over all variables. "
-        "Move other linear terms to the objective, and use `path` to find their multiplier",
-    ),
-    "a sector with other coefficients": (
-        {"A": ONES, "b": 1.0, "G": rows([1, 3], coefficients=W), "h": [0.5]},
-        "row 0 of G is not supported: on its variables it is not a multiple of row 0 of "
-        "A, the total of all",
-    ),
-    "a target return": (
-        {"A": np.vstack([ONES, W]), "b": [1.0, 0.1]},
-        "row 1 of A is not supported: it shares variable 0 with row 0 of A",
-    ),
     "an empty equation": (
         {"A": np.zeros((1, N)), "b": [2.0]},
         "row 0 of A has no nonzero entries, so its limit 2 cannot"
@@ -209,6 +194,36 @@ REFUSED = {
 }  # fmt: skip
 
 
+GENERAL = {
+    "a row that crosses": {"A": rows([0, 1, 2]), "b": 1.0, "G": rows([1, 3]), "h": [0.2]},
+    "a sector with other coefficients": {
+        "A": ONES, "b": 1.0, "G": rows([1, 3], coefficients=W), "h": [0.1]
+    },
+    "a target return": {"A": np.vstack([ONES, W]), "b": [1.0, float(W.mean())]},
+    "a sector beside one with other coefficients": {
+        "A": ONES, "b": 1.0, "G": np.vstack([rows([1, 3], coefficients=W), rows([0, 2])]),
+        "h": [0.1, 0.3],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_other_rows_are_general_rows(name):
+    form = GENERAL[name]
+    objective, constraint = from_qp(P, q, **form, lb=0.0)
+    assert constraint.rows is not None
+    result = minimize(objective, constraint)
+    assert result.success
+    assert result.fun == pytest.approx(optimum(P, q, **form, lb=0.0), abs=1e-7)
+
+
+def test_too_many_rows_are_refused():
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((502, N))
+    with pytest.raises(ValueError, match=r"501 rows are neither bounds nor sums .* at most 500"):
+        from_qp(P, q, G, np.ones(502))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_problems_of_another_form_are_explained(name):
     form, message = REFUSED[name]
@@ -219,10 +234,9 @@ def test_problems_of_another_form_are_explained(name):
 def test_rows_and_variables_are_called_by_their_labels():
     labeled = pd.DataFrame(P, NAMES, NAMES)
     G = pd.DataFrame(rows([1, 3]), index=["tech"], columns=NAMES)
-    with pytest.raises(
-        ValueError, match=r"row 'tech' of G is not supported.* variable 'v1' with row 0"
-    ):
-        from_qp(labeled, q, G, [0.5], rows([0, 1]), [1.0])
+    result = minimize(*from_qp(labeled, q, G, [0.05], rows([0, 1]), [1.0], lb=0.0))
+    assert list(result.row_multipliers) == ["row 'tech' of G"]
+    assert result.row_multipliers["row 'tech' of G"] < 0
     with pytest.raises(ValueError, match="labels of h and G differ: 'tech' is not in h"):
         from_qp(labeled, q, G, pd.Series([0.5], ["energy"]))
     with pytest.raises(ValueError, match="labels of G and P differ: 'v0' is not in G"):

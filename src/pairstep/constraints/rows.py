@@ -80,6 +80,15 @@ class Rows:
         """Return an object without rows, for n variables."""
         return cls(np.empty((0, n)), np.empty(0), np.empty(0), Axis())
 
+    def with_row(self, row: Array, low: float, high: float, label: str) -> Rows:
+        """Return the rows with another one, which comes last and has a label if the others have."""
+        names = self.labels.names
+        labels = Axis() if names is None else Axis((*names, label), self.labels.source)
+        return Rows(
+            frozen(np.vstack([self.matrix, row])), frozen(np.append(self.low, low)),
+            frozen(np.append(self.high, high)), labels,
+        )  # fmt: skip
+
     def in_order(self, order: NDArray[np.int64]) -> Rows:
         """Return the rows with their columns in another order."""
         return replace(self, matrix=frozen(self.matrix[:, order]))

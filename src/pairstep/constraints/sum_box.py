@@ -114,6 +114,7 @@ class SumBox:
     variables: Axis = field(init=False, default_factory=Axis)
     _groups: Groups | None = field(init=False, default=None)
     _layouts: dict[int, Layout] = field(init=False, default_factory=dict)
+    _plain: SumBox | None = field(init=False, default=None)  # see `without_rows`
 
     def __init__(
         self,
@@ -166,6 +167,7 @@ class SumBox:
             "variables": axis,
             "_groups": None,
             "_layouts": {},
+            "_plain": None,
         }
         if own["groups"] is not None:
             own["_groups"] = grouped(own["groups"])
@@ -230,12 +232,19 @@ class SumBox:
         rows = None if self.rows is None else self.rows.in_order(order)
         return _restored(total, *moved, group_total, rows, variables)
 
+    def with_rows(self, rows: Rows | None) -> SumBox:
+        """Return the same constraint with these rows in place of its own."""
+        *parts, _, variables = self.__getstate__()
+        return _restored(*parts, rows, variables)
+
     def without_rows(self) -> SumBox:
         """Return the same constraint without its rows."""
         if self.rows is None:
             return self
-        *parts, _, variables = self.__getstate__()
-        return _restored(*parts, None, variables)
+        if self._plain is None:
+            object.__setattr__(self, "_plain", self.with_rows(None))
+        assert self._plain is not None
+        return self._plain
 
     @property
     def size(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from .batch import solve_batch
 from .from_qp import from_qp
-from .frontier import Frontier, efficient_frontier
+from .frontier import Frontier, Portfolio, efficient_frontier
 from .minimize import minimize
 from .minimize_batch import minimize_batch
 from .path import path
@@ -11,6 +11,7 @@ from .qps import solve_qps
 
 __all__ = [
     "Frontier",
+    "Portfolio",
     "efficient_frontier",
     "from_qp",
     "minimize",

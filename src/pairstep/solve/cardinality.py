@@ -309,6 +309,7 @@ def _formed(curvature: Curvature) -> Curvature:
     factors = curvature.factors
     if factors is None or len(factors) < factors.shape[1] or factors.shape[1] > MAX_FORMED:
         return curvature
+    assert curvature.diagonal is not None
     Q = factors.T @ factors
     Q[np.diag_indices(len(Q))] += curvature.diagonal
     return Curvature(np.ascontiguousarray((Q + Q.T) / 2))

@@ -1,4 +1,4 @@
-"""Convert a quadratic program in general form, if its rows are only sums and bounds."""
+"""Convert a quadratic program in general form to sums, bounds and further rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import LARGE_FACTOR, Array, array, full_vector, require_finite
 from ..constraints import Indices, SumBox
+from ..constraints.rows import Rows as LinearRows
 from ..labels import Axis, aligned
 from ..objectives import Quadratic
 from ..objectives.matrices import sparse_matrix
@@ -20,6 +21,8 @@ from ..objectives.matrices import sparse_matrix
 # multiples of each other. It covers rows that were rescaled in float64; a larger value would merge
 # rows that differ.
 PROPORTIONALITY_TOL = 1e-12
+# Largest number of rows that are not sums. The time of a solve grows with their square.
+MAX_ROWS = 500
 
 
 def from_qp(
@@ -38,7 +41,8 @@ def from_qp(
     and ``lb <= x <= ub``. A row of G or A with one entry is a bound. The other rows are sums with
     any coefficients. Rows that are multiples of each other are one sum with a range. Sums of
     disjoint sets of variables are groups; a row with all variables is their total. Variables that
-    are in no sum form a group without limits.
+    are in no sum form a group without limits. What does not fit becomes `rows`, such as
+    "row 3 of G".
 
     Parameters
     ----------
@@ -58,12 +62,12 @@ def from_qp(
     objective : Quadratic
         The objective for `minimize`.
     constraint : SumBox
-        The sums and bounds.
+        The sums, bounds and rows.
 
     Raises
     ------
     ValueError
-        If a row is neither a bound nor one of these sums. The message names the row and the reason.
+        If more than 500 rows are neither bounds nor sums of disjoint sets of variables.
 
     Examples
     --------
@@ -87,15 +91,35 @@ def from_qp(
         full_vector("lb", -np.inf if lb is None else aligned("lb", lb, variables), n, True),
         full_vector("ub", np.inf if ub is None else aligned("ub", ub, variables), n, True),
     )
-    totals, parts = Placed.none(n), Placed.none(n)
+    totals, parts, others = Placed.none(n), Placed.none(n), []
     for rows in (_rows("A", A, "b", b, n, variables), _rows("G", G, "h", h, n, variables)):
         _bound(rows, *bounds)
         for row in _sums(rows):
-            _place(row, totals if len(row.members) == n else parts, variables)
+            if not _place(row, totals if len(row.members) == n else parts):
+                others.append(row)
     objective.variables.adopt(variables)
     if totals.sums and parts.sums:
-        return objective, _nested(totals.sums[0], parts, *bounds)
-    return objective, _constraint(totals if totals.sums else parts, *bounds)
+        constraint, apart = _nested(totals.sums[0], parts, *bounds)
+        others += apart
+    else:
+        constraint = _constraint(totals if totals.sums else parts, *bounds)
+    if len(others) > MAX_ROWS:
+        raise ValueError(
+            f"{len(others)} rows are neither bounds nor sums of disjoint sets of variables (first "
+            f"{others[0].name}), but at most {MAX_ROWS} are supported: use a general solver"
+        )
+    return objective, _with_rows(constraint, others, n)
+
+
+def _with_rows(constraint: SumBox, others: list[Sum], n: int) -> SumBox:
+    if not others:
+        return constraint
+    matrix = np.zeros((len(others), n))
+    for row, own in zip(others, matrix, strict=True):
+        own[row.members] = row.coefficients
+    low, high = np.array([(row.low, row.high) for row in others]).T
+    labels = Axis(tuple(row.name for row in others), "rows")
+    return constraint.with_rows(LinearRows(matrix, low, high, labels))
 
 
 @dataclass
@@ -191,27 +215,21 @@ def _sums(rows: Rows) -> Iterator[Sum]:
         yield Sum(rows.called(int(k)), members, coefficients / unit, float(low), float(high_end))
 
 
-def _place(row: Sum, placed: Placed, variables: Axis) -> None:
-    """Add a row as a new sum, or tighten the sum that it is a multiple of."""
+def _place(row: Sum, placed: Placed) -> bool:
+    """Add a row as a new sum, or tighten the sum that it is a multiple of, if it is either."""
     sums, group = placed.sums, placed.group
     shared = row.members[group[row.members] >= 0]
     if not len(shared):
         group[row.members] = len(sums)
         sums.append(row)
-        return
-    i = int(shared[0])
-    other = sums[group[i]]
+        return True
+    other = sums[group[int(shared[0])]]
     factor = _factor(row, other)
     if factor is None:
-        which = i if variables.names is None else repr(variables.names[i])
-        raise ValueError(
-            f"{row.name} is not supported: it shares variable {which} with {other.name}, and is "
-            "not a multiple of it. Sums must be over disjoint sets of variables, or over all "
-            "variables. Move other linear terms to the objective, and use `path` to find their "
-            "multiplier"
-        )
+        return False
     low, high = sorted((row.low / factor, row.high / factor))
     other.low, other.high = max(other.low, low), min(other.high, high)
+    return True
 
 
 def _factor(row: Sum, other: Sum) -> float | None:
@@ -227,24 +245,25 @@ def _ratio(coefficients: Array, others: Array) -> float | None:
     return float(factors[0]) if near.all() else None
 
 
-def _nested(total: Sum, parts: Placed, lower: Array, upper: Array) -> SumBox:
-    """Return the constraint of groups under a common total."""
+def _nested(total: Sum, parts: Placed, lower: Array, upper: Array) -> tuple[SumBox, list[Sum]]:
+    """Return the constraint of groups under a common total, and the sums that are no groups."""
     limits: dict[int, tuple[float, float]] = {}
+    others = []
     for k, row in enumerate(parts.sums):
         factor = _ratio(row.coefficients, total.coefficients[row.members])
         if factor is None:
-            raise ValueError(
-                f"{row.name} is not supported: on its variables it is not a multiple of "
-                f"{total.name}, the total of all variables"
-            )
+            others.append(row)
+            continue
         low, high = sorted((row.low / factor + 0.0, row.high / factor + 0.0))
         limits[k] = low, high
-    return SumBox(
+    has_groups = bool(limits)
+    constraint = SumBox(
         total.low if total.low == total.high else (total.low, total.high), lower, upper,
         coefficients=None if (total.coefficients == 1).all() else total.coefficients,
-        groups=parts.group,
-        group_total=limits,
+        groups=parts.group if has_groups else None,
+        group_total=limits if has_groups else None,
     )  # fmt: skip
+    return constraint, others
 
 
 def _constraint(placed: Placed, lower: Array, upper: Array) -> SumBox:

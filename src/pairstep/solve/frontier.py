@@ -1,23 +1,22 @@
 """The efficient frontier: the least risk for every return.
 
-Portfolios on the frontier minimize ``x'Qx / 2 - t mean'x`` for a trade-off t. As t grows they move
-along straight lines between corners (Markowitz's critical line), so that a portfolio between two
-solutions on the same piece is found by interpolation.
+Portfolios on the frontier minimize ``x'Qx / 2 - t net(x)`` for a trade-off t, where the net return
+is ``mean'x`` less the costs of trading. As t grows they move along straight lines between corner
+portfolios (Markowitz's critical line). The native parametric solver finds all corners in one pass;
+a portfolio between two corners is found by interpolation, which is exact.
 """
 
 from __future__ import annotations
 
-import bisect
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Never
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _core, log
+from .. import log
 from .._validation import (
     LARGE,
     Array,
@@ -26,47 +25,68 @@ from .._validation import (
     unexpected_keywords,
     vector,
 )
-from ..constraints import GroupLabels, GroupLimit, GroupTotal, SumBox, Total
+from ..constraints import GroupLabels, GroupLimit, GroupTotal, Indices, SumBox, Total
 from ..kept import kept
 from ..labels import Axis, aligned, labeled
-from ..objectives import FactorModel, Quadratic
+from ..objectives import FactorModel, L1Penalized, Quadratic, Slopes
 from ..result import Result, Status
-from ..show import plot_frontier, rows_of_frontier, table
+from ..show import plot_frontier, rows_of_frontier, rows_of_portfolio, table
 from .constraint_keywords import constraint_from
 from .minimize import minimize, not_negative
+from .parametric import ARRIVED, Curvature, ParametricProblem
 from .task import NOT_CONVEX
 
-# Factor between the trade-offs that are tried until one reaches the target. A larger factor needs
-# fewer solves, but each starts farther from its solution.
-TRADEOFF_GROWTH = 4.0
 # Difference of a return or risk from its target, relative to the size of its terms, that counts as
 # rounding. It is 4500 machine epsilons, to cover sums over many assets.
 ROUNDING = 1e-12
 EPS = float(np.finfo(float).eps)
-# Upper limit of the tolerance of each solve. Interpolation needs returns that increase with the
-# trade-off, which is not guaranteed for solutions with a looser tolerance.
+# Upper limit of the tolerance. A looser one would allow portfolios that are far from the frontier.
 MAX_TOL = 1e-6
-# Trade-offs at which to look for the portfolio of largest return among those of least risk, as
-# fractions of the trade-off at which return and risk have equal weight. The first one that lies on
-# the frontier's first straight piece is used. Below the last one, the return is close to the
-# rounding error of the risk.
-FIRST_FRACTIONS = (1e-3, 1e-5, 1e-7, 1e-9)
-# Curvature, relative to the largest, that counts as zero in the test for several portfolios of
-# least risk. A larger value may send a unique portfolio to that search, which costs a few solves; a
-# smaller one may mistake rounding errors for curvature.
-ZERO_CURVATURE = 1e-10
-# Number of free variables at the least risk above which their Hessian is not factorized, because
-# that would take longer than the rest of the frontier.
-MAX_FREE_FACTORIZED = 2000
-MIN_TOL = 1e-13  # smallest tolerance that a solve can reach despite rounding errors
-# Every second solve halves the interval of trade-offs, so 200 solves halve it more often than the
-# 53 bits of a float64 allow.
-MAX_SOLVES_PER_TARGET = 200
+# If the native solver stalls at a trade-off, it is started again from a cold solve this fraction
+# beyond it, up to this many times.
+RESTART_FRACTION = 1e-7
+MAX_RESTARTS = 20
+# Trade-offs up to this fraction of that at which return and risk have equal weight may only be
+# effects of the native solver's regularization, which is 1e-11.
+REGULARIZED = 1e-5
+# Difference of two risks, relative to the largest risk of a single asset, up to which they count as
+# equal when the portfolio of least risk is not unique.
+SAME_RISK = 1e-9
 NOT_A_COVARIANCE = (
     "covariance is not positive semidefinite, so some portfolios have a negative variance: compute "
     "it from complete observations in float64, shrink it towards its diagonal, or set its negative "
     "eigenvalues to 0"
 )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Portfolio:
+    """One portfolio of the efficient frontier.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n,)
+        The portfolio.
+    weights : ndarray or Series
+        The portfolio with the labels of the assets, if an argument has labels.
+    expected_return, risk, tradeoff, kkt_violation : float
+        As in `Frontier`.
+    """
+
+    x: Array
+    expected_return: float
+    risk: float
+    tradeoff: float
+    kkt_violation: float
+    variables: Axis
+
+    def __repr__(self) -> str:
+        return table(f"Portfolio of {len(self.x)} assets", rows_of_portfolio(self))
+
+    @property
+    def weights(self) -> Any:
+        """The portfolio with its labels."""
+        return labeled(self.x, self.variables)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +100,7 @@ class Frontier:
     weights : ndarray or DataFrame
         The portfolios with the labels of the assets, if an argument has labels.
     expected_return : ndarray of shape (count,)
-        ``mean'x``.
+        ``mean'x``, less the costs of trading if `l1` was given.
     risk : ndarray of shape (count,)
         The standard deviation ``sqrt(x'Qx)``.
     tradeoff : ndarray of shape (count,)
@@ -88,6 +108,21 @@ class Frontier:
         variance with respect to the return.
     kkt_violation : ndarray of shape (count,)
         KKT violation of that problem, recomputed from it.
+    corners : Frontier
+        All corner portfolios. Between two of them, portfolios lie on a straight line.
+    min_variance : Portfolio
+        The portfolio of least risk.
+
+    Examples
+    --------
+    >>> import numpy as np, pairstep
+    >>> frontier = pairstep.efficient_frontier(np.diag([0.04, 0.09]), [0.03, 0.05])
+    >>> frontier.min_variance.x.round(4)
+    array([0.6923, 0.3077])
+    >>> frontier.max_sharpe(risk_free=0.01).x.round(4)
+    array([0.5294, 0.4706])
+    >>> round(frontier.at(target_risk=0.2).expected_return, 4)
+    0.0431
     """
 
     x: Array
@@ -96,6 +131,7 @@ class Frontier:
     tradeoff: Array
     kkt_violation: Array
     variables: Axis
+    _path = None  # type: Any # not annotated, so that it is no field
 
     def __repr__(self) -> str:
         count, n = self.x.shape
@@ -106,8 +142,70 @@ class Frontier:
         """The portfolios with their labels, one per row."""
         return labeled(self.x, self.variables)
 
+    @kept
+    def corners(self) -> Frontier:
+        """All corner portfolios, from the least risk to the largest return."""
+        path: CriticalLine = self._path
+        return path.frontier(path.corner_points())
+
+    @kept
+    def min_variance(self) -> Portfolio:
+        """The portfolio of least risk; if there are several, the one of largest return."""
+        path: CriticalLine = self._path
+        return path.portfolio(path.points(np.zeros(1, int), np.zeros(1)))
+
+    def at(
+        self, *, target_return: ArrayLike | None = None, target_risk: ArrayLike | None = None
+    ) -> Any:
+        """Return the portfolio of a given return or risk.
+
+        Parameters
+        ----------
+        target_return, target_risk : float or array_like
+            One of the two: the return, or the standard deviation.
+
+        Returns
+        -------
+        Portfolio, or Frontier for an array of targets
+            The portfolios.
+
+        Raises
+        ------
+        ValueError
+            If a target is outside the frontier.
+        """
+        if (target_return is None) == (target_risk is None):
+            raise ValueError("give target_return or target_risk, and not both")
+        name, target = "target_return", target_return
+        if target is None:
+            name, target = "target_risk", target_risk
+        assert target is not None
+        points = self._path.at(name, target)
+        return self._path.portfolio(points) if np.ndim(target) == 0 else self._path.frontier(points)
+
+    def max_sharpe(self, risk_free: float = 0.0) -> Portfolio:
+        """Return the portfolio of largest Sharpe ratio ``(return - risk_free) / risk``.
+
+        Parameters
+        ----------
+        risk_free : float
+            The return of the riskless asset, for the same period as the expected returns.
+
+        Returns
+        -------
+        Portfolio
+            The portfolio.
+
+        Raises
+        ------
+        ValueError
+            If no portfolio returns more than `risk_free`, or if the ratio has no maximum.
+        """
+        path: CriticalLine = self._path
+        return path.portfolio(path.max_sharpe(finite_number("risk_free", risk_free)))
+
     def plot(self) -> Any:
-        """Plot expected return over risk.
+        """Plot expected return over risk, with the corner portfolios and the single assets.
 
         Returns
         -------
@@ -116,13 +214,8 @@ class Frontier:
         """
         return plot_frontier(self)
 
-
-class Corner(NamedTuple):
-    """A solution on the frontier, with its trade-off."""
-
-    tradeoff: float
-    x: Array
-    violation: float
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
 
 
 def efficient_frontier(
@@ -138,6 +231,11 @@ def efficient_frontier(
     group_total: GroupTotal | None = None,
     group_lower: GroupLimit | None = None,
     group_upper: GroupLimit | None = None,
+    rows: Any = None,
+    rows_lower: ArrayLike | None = None,
+    rows_upper: ArrayLike | None = None,
+    l1: Slopes | None = None,
+    center: ArrayLike = 0.0,
     target_return: ArrayLike | None = None,
     target_risk: ArrayLike | None = None,
     n_points: int = 20,
@@ -154,9 +252,7 @@ def efficient_frontier(
     return.
 
     The portfolios minimize ``x'Qx / 2 - t mean'x`` for some t, and move along straight lines as t
-    grows. Given two solutions, the portfolio between them that meets the target is optimal exactly
-    if both have the same variables at bounds and the same sums at limits. The solver's optimality
-    test decides; if the test fails, the portfolio is the start of the next solve.
+    grows. All corners of this path are computed at once; portfolios between them are exact.
 
     Parameters
     ----------
@@ -165,9 +261,13 @@ def efficient_frontier(
     mean : array_like or Series of shape (n,)
         Expected returns. Labels are aligned; see `pairstep.labels`.
     constraint : SumBox, optional
-        The sum, bounds and sectors; the probability simplex by default.
-    total, lower, upper, coefficients, groups, group_total, group_lower, group_upper
+        The sum, bounds, sectors and rows; the probability simplex by default.
+    total, lower, upper, coefficients, groups, group_total, group_lower, group_upper, rows, \
+rows_lower, rows_upper
         The same by keywords, as in `SumBox`, in place of `constraint`.
+    l1, center
+        Costs of trading away from the holdings `center`, as in `solve_qp`. They are subtracted from
+        the expected return.
     target_return, target_risk : float or array_like, optional
         Returns or standard deviations of the portfolios to find. At most one of the two.
     n_points : int
@@ -176,18 +276,19 @@ def efficient_frontier(
     tol : float
         As in `minimize`; a value above 1e-6 counts as 1e-6.
     max_iter : int, optional
-        Maximum number of iterations of each solve, as in `minimize`.
+        Maximum number of iterations of the solve for the least risk, as in `minimize`.
     time_limit : float, optional
         Maximum number of seconds for the whole frontier.
     verbose : bool
-        Whether to print a line for each portfolio; the logger "pairstep" always receives it.
+        Whether to print how many corners were found; the logger "pairstep" always receives it.
     **unexpected
         Other keywords raise TypeError.
 
     Returns
     -------
     Frontier
-        One portfolio per target, in the order of the targets.
+        One portfolio per target, in the order of the targets. Its methods find others:
+        ``frontier.at(target_risk=0.1)``, ``frontier.max_sharpe()``.
 
     Raises
     ------
@@ -215,36 +316,29 @@ def efficient_frontier(
     """
     if unexpected:
         raise unexpected_keywords("efficient_frontier", unexpected)
+    if target_return is not None and target_risk is not None:
+        raise ValueError("give target_return or target_risk, not both")
+    if isinstance(n_points, bool) or not isinstance(n_points, (int, np.integer)) or n_points < 1:
+        raise ValueError(f"n_points must be a whole number of at least 1, got {n_points!r}")
     given = {
         "total": total, "lower": lower, "upper": upper, "coefficients": coefficients,
         "groups": groups, "group_total": group_total, "group_lower": group_lower,
-        "group_upper": group_upper,
+        "group_upper": group_upper, "rows": rows, "rows_lower": rows_lower,
+        "rows_upper": rows_upper,
     }  # fmt: skip
-    path = _Path(covariance, mean, constraint, given, _Limits(tol, max_iter, time_limit, verbose))
-    if target_return is not None and target_risk is not None:
-        raise ValueError("give target_return or target_risk, not both")
+    limits = _Limits(tol, max_iter, time_limit, verbose)
+    path = CriticalLine(covariance, mean, constraint, given, l1, center, limits)
     if target_risk is not None:
-        return path.portfolios(_targets("target_risk", target_risk), _Risk(path))
-    by_return = _Return(path)
+        return path.frontier(path.at("target_risk", target_risk))
     if target_return is not None:
-        return path.portfolios(_targets("target_return", target_return), by_return)
-    if isinstance(n_points, bool) or not isinstance(n_points, (int, np.integer)) or n_points < 1:
-        raise ValueError(f"n_points must be a whole number of at least 1, got {n_points!r}")
-    if not math.isfinite(path.largest_return):
+        return path.frontier(path.at("target_return", target_return))
+    if path.ray.any():
         raise ValueError(
             "the largest return is unknown because a lower bound is missing: give target_return, "
             "target_risk, or finite lower bounds"
         )
-    least = by_return.of(path.corners[0].x)
-    return path.portfolios(
-        ("target_return", np.linspace(least, path.largest_return, n_points)), by_return
-    )
-
-
-def _targets(name: str, value: ArrayLike) -> tuple[str, Array]:
-    if np.ndim(value) == 0:
-        return name, np.array([finite_number(name, value)])
-    return name, vector(name, value, limit=LARGE)
+    ends = path.returns[0], path.returns[-1]
+    return path.frontier(path.at("target_return", np.linspace(*ends, n_points)))
 
 
 class _Limits:
@@ -266,13 +360,20 @@ class _Limits:
         if left <= 0:
             raise TimeoutError(
                 f"the frontier was not complete after time_limit = {self.time_limit:g} seconds: "
-                "raise time_limit, or ask for fewer portfolios"
+                "raise time_limit"
             )
         return left
 
 
-class _Path:
-    """The solutions found so far, in the order of their trade-offs."""
+class _Points:
+    """Portfolios on the critical line: x, trade-off and multipliers of the native rows."""
+
+    def __init__(self, x: Array, tradeoff: Array, multipliers: Array):
+        self.x, self.tradeoff, self.multipliers = x, tradeoff, multipliers
+
+
+class CriticalLine:
+    """The corner portfolios of a frontier, in the order of their trade-offs."""
 
     def __init__(
         self,
@@ -280,6 +381,8 @@ class _Path:
         mean: ArrayLike,
         constraint: SumBox | None,
         given: dict[str, Any],
+        l1: Slopes | None,
+        center: ArrayLike,
         limits: _Limits,
     ):
         self.variance: Quadratic | FactorModel
@@ -289,268 +392,308 @@ class _Path:
             self.variance = FactorModel(*covariance)
         else:
             self.variance = Quadratic(covariance)
+        n = self.variance.n
         self.variables = Axis.of(self.variance)
-        self.mean = vector(
-            "mean", aligned("mean", mean, self.variables), self.variance.n, limit=LARGE
-        )
+        self.mean = vector("mean", aligned("mean", mean, self.variables), n, limit=LARGE)
+        self.costs = None if l1 is None else L1Penalized(self.variance, l1, center)
         self.constraint = constraint_from(self.variables, constraint, **given)
         self.variables.adopt(self.constraint.variables)
-        self.limits, self.tol = limits, limits.tol
-        self.corners = [self._first_corner()]
+        self.curvature, self.limits = Curvature.of(self.variance), limits
+        # Costs with different slopes are L1 terms with equal slopes plus a linear term.
+        tilt = 0.0 if self.costs is None else self.costs._tilt
+        self.net_mean = np.ascontiguousarray(self.mean - tilt)
+        self.layout = self.constraint.without_rows()._layout(n)
+        self._find_corners()
 
-    def _first_corner(self) -> Corner:
-        """Return the portfolio of least risk; if there are several, the one of largest return."""
-        result = self._minimized(0.0, None, self.tol)
-        least = Corner(0.0, result.x, result.kkt_violation)
-        return least if self._is_unique(result) else self._largest_return_among(least)
+    def _find_corners(self) -> None:
+        tradeoff, n = 0.0, len(self.mean)
+        parts: list[tuple[Array, Array, Array]] = []
+        for _ in range(MAX_RESTARTS):
+            problem, solver = self._solved(tradeoff)
+            l1 = None if problem.l1_terms is None else self._l1
+            status, t, x, multipliers, ray = solver.follow(
+                -self.net_mean, l1, corners=True, seconds=self._seconds()
+            )
+            shape = len(t), len(problem.merged.matrix)
+            parts.append((tradeoff + t, x.reshape(-1, n), multipliers.reshape(shape)))
+            if status == ARRIVED:
+                break
+            self.limits.time_left()  # raises if the time is over
+            last = parts[-1][0][-1]
+            tradeoff = last + RESTART_FRACTION * (last or self._balance)
+        else:
+            raise ValueError(
+                "the frontier could not be followed to its end: the covariance may have "
+                "curvatures that differ only by rounding errors; add a small diagonal"
+            )
+        self.problem, self.ray = problem, ray
+        self.t, self.x, self.multipliers = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
+        self._drop_dominated()
+        self.returns = self.return_of(self.x)
+        if log.is_enabled(self.limits.verbose):
+            log.write(f"frontier: {len(self.t)} corner portfolios found", self.limits.verbose)
 
-    def _is_unique(self, result: Result) -> bool:
-        """Return whether this portfolio of least risk is the only one."""
-        if self.spread == 0:
-            return True  # all portfolios have the same return
-        if isinstance(self.variance, FactorModel):
-            diagonal = self.variance.ridge
-            if diagonal.min() > ZERO_CURVATURE * self.variance.lipschitz.max():
-                return True
-        # A variable with a nonzero multiplier is at its bound in every portfolio of least risk.
-        threshold = (self.tol + math.sqrt(ROUNDING)) * self.variance.products(result.x)
-        free = np.flatnonzero(np.abs(result.bound_multipliers) <= threshold)
-        if len(free) > MAX_FREE_FACTORIZED:
-            return False
-        block = self.variance.block(free)
-        block[np.diag_indices(len(free))] -= ZERO_CURVATURE * block.diagonal().max(initial=0.0)
-        return _core.cholesky(block)  # True if it is still positive definite
+    def _seconds(self) -> float:
+        left = self.limits.time_left()
+        return math.inf if left is None else left
 
-    def _largest_return_among(self, least: Corner) -> Corner:
-        """Return the portfolio of largest return among those with the risk of this one.
-
-        It is where the frontier's first straight piece begins, at trade-off 0, so it is found by
-        extrapolating from two portfolios on that piece. If the piece is too short to be found, the
-        portfolio at the smallest trade-off tried is returned; its return is at least as large.
-        """
-        variance, x = self._plain, least.x
-        allowed = 2 * variance.value(x) + self.variance_rounding(x)
-        largest_slope = float(np.abs(variance.gradient(x)).max())
-        last = least
-        for fraction in FIRST_FRACTIONS:
-            tradeoff = fraction * self.balance
-            linear = tradeoff * float(np.abs(self.mean).max())
-            # The tolerance is relative to the return's part of the gradient, which is smaller than
-            # the risk's part.
-            wanted = self.tol * tradeoff * self.spread / max(largest_slope, linear)
-            tol = min(self.tol, max(wanted, MIN_TOL))
-            near, far = (self._minimized(times * tradeoff, last.x, tol) for times in (1.0, 2.0))
-            last = Corner(tradeoff, near.x, near.kkt_violation)
-            first = self.evaluated(0.0, self.constraint.project(2 * near.x - far.x))
-            if 2 * variance.value(first.x) <= allowed:
-                return first
-        return last
-
-    def variance_rounding(self, x: Array) -> float:
-        """Return a bound on the rounding error of ``x'Qx``."""
-        root = math.sqrt(len(x)) * EPS
-        if isinstance(self.variance, FactorModel):  # a sum of squares of rounded numbers
-            off = 2 * root * _Risk(self).size(x)
-            return off * (2 * _Risk(self).of(x) + off)
-        return 4 * root * float(self.variance.products(x) @ np.abs(x))
-
-    def solved(self, tradeoff: float, x0: Array | None) -> Corner:
-        """Return the portfolio of a trade-off."""
-        return self._corner(tradeoff, x0)[0]
-
-    def evaluated(self, tradeoff: float, x: Array) -> Corner:
-        """Return a portfolio unchanged, with its KKT violation for a trade-off."""
-        result = self._minimized(tradeoff, x, self.tol, max_iter=0)
-        return Corner(tradeoff, result.x, result.kkt_violation)
-
-    def _corner(self, tradeoff: float, x0: Array | None) -> tuple[Corner, bool]:
-        """Return the portfolio of a trade-off, and whether it is x0 unchanged."""
-        result = self._minimized(tradeoff, x0, self.tol)
-        at_once = result.n_iter == 0 and result.status == Status.OPTIMAL
-        return Corner(tradeoff, result.x, result.kkt_violation), at_once
-
-    def _minimized(
-        self, tradeoff: float, x0: Array | None, tol: float, max_iter: int | None = None
-    ) -> Result:
-        objective = self.variance.with_linear(-tradeoff * self.mean)
-        limits = self.limits
-        result = minimize(
-            objective, self.constraint, x0=x0, tol=tol,
-            max_iter=limits.max_iter if max_iter is None else max_iter,
-            time_limit=limits.time_left(),
+    def _solved(self, tradeoff: float) -> tuple[ParametricProblem, Any]:
+        """Return the problem of a trade-off, and the native solver at its solution."""
+        linear = -tradeoff * self.net_mean
+        objective = self.variance.with_linear(linear)
+        plain = self.constraint.without_rows()
+        relaxed = minimize(
+            objective, plain, tol=self.limits.tol, max_iter=self.limits.max_iter,
+            time_limit=self.limits.time_left(),
         )  # fmt: skip
+        self._check(relaxed)
+        l1_terms = None
+        if self.costs is not None:
+            center = np.broadcast_to(self.costs._pivot, len(linear))
+            l1_terms = tradeoff * self._l1, center
+        problem = ParametricProblem(self.curvature, linear, l1_terms, self.constraint)
+        found = problem.solve(relaxed.x, self._seconds())
+        if found is None:
+            self.limits.time_left()  # raises if the time is over
+            hessian = self.curvature.hessian
+            if hessian is not None and np.linalg.eigvalsh(hessian)[0] < 0:
+                raise ValueError(NOT_A_COVARIANCE)
+            raise ValueError(
+                "no portfolio that satisfies the rows was found; relax them, or report this problem"
+            )
+        return problem, found.solver
+
+    @kept
+    def _l1(self) -> Array:
+        """The weights of the costs."""
+        assert self.costs is not None
+        weight = self.costs.l1_terms[0]
+        return np.ascontiguousarray(np.broadcast_to(weight, len(self.mean)), float)
+
+    def _check(self, result: Result) -> None:
         if result.status == Status.TIME_LIMIT:
-            limits.time_left()  # raises
+            self.limits.time_left()  # raises
         if result.status == Status.UNBOUNDED:
             raise ValueError(
                 f"the return grows without bound at no risk: {result.message}; add bounds"
             )
         if result.remark.startswith(NOT_CONVEX):
             raise ValueError(NOT_A_COVARIANCE)
-        return result
 
-    @kept
-    def largest(self) -> Array | None:
-        """A portfolio of the largest return; None if a lower bound is missing."""
-        layout = self.constraint._layout(len(self.mean))
-        if not np.isfinite(layout.lower).all():
-            return None
-        z = layout.fill(layout.derivatives(-self.mean), np.zeros(layout.n))
-        return layout.from_layout(z)
+    def _drop_dominated(self) -> None:
+        """Start at the portfolio of largest return among those of least risk.
 
-    @property
-    def largest_return(self) -> float:
-        """The largest feasible return; inf if a lower bound is missing."""
-        return math.inf if self.largest is None else float(self.mean @ self.largest)
-
-    @kept
-    def spread(self) -> float:
-        """The largest change of the return when two variables exchange one unit of their sum.
-
-        If the sum may lie in a range, one of them may be the slack variable, which earns nothing.
+        If there are several, the native solver passes them at trade-offs that only its
+        regularization separates from 0. The first real piece of the path, extended to the trade-off
+        0, begins at the one of largest return.
         """
-        layout = self.constraint._layout(len(self.mean))
-        returns = np.split(layout.derivatives(self.mean), layout.sharing[1:-1])
-        return max(float(np.ptp(of_sum)) for of_sum in returns)
-
-    @kept
-    def balance(self) -> float:
-        """A trade-off at which return and risk have about the same weight.
-
-        The size of the risk's gradient is estimated from the products in it, because they may
-        cancel: the gradient of a riskless portfolio is 0.
-        """
-        x = self.constraint.start(len(self.mean))
-        weight = (
-            float(self.variance.products(x).max()) or float(self.variance.lipschitz.max()) or 1.0
-        )
-        spread = self.spread or float(np.abs(self.mean).max())
-        return weight / spread if spread > 0 else LARGE
-
-    @kept
-    def _plain(self) -> Any:
-        """Half the variance, without a linear term."""
-        none: Callable[[Any], Any] = self.variance.with_linear
-        return none(np.zeros(len(self.mean)))
-
-    def portfolios(self, named: tuple[str, Array], measure: _Return | _Risk) -> Frontier:
-        """Find one portfolio per target."""
-        name, targets = named
-        found: list[Any] = [None] * len(targets)
-        for k in np.argsort(targets):
-            found[k] = self._at(name, float(targets[k]), measure)
-            if log.is_enabled(self.limits.verbose):
-                log.write(f"frontier: {name} {targets[k]:.6g} found", self.limits.verbose)
-        x = np.array([corner.x for corner in found]).reshape(-1, len(self.mean))
-        if any(2 * self._plain.value(row) < -self.variance_rounding(row) for row in x):
+        least = self.curvature.square(self.x[:1])[0]
+        if least < -self._variance_rounding(self.x[0]):
             raise ValueError(NOT_A_COVARIANCE)
-        return Frontier(
-            x=x,
-            expected_return=x @ self.mean,
-            risk=np.array([_Risk(self).of(row) for row in x]),
-            tradeoff=np.array([corner.tradeoff for corner in found]),
-            kkt_violation=np.array([corner.violation for corner in found]),
-            variables=self.variables,
-        )
+        size = float(np.abs(self.x[0]).sum())
+        apart = float(self.variance.lipschitz.max()) * (SAME_RISK * size) ** 2
+        allowed = least + self._variance_rounding(self.x[0]) + apart
+        lower, upper = (end[None] for end in (self.problem.lower, self.problem.upper))
+        last = int(np.searchsorted(self.t, REGULARIZED * self._balance, side="right"))
+        at = np.arange(1, last)
+        end = np.minimum(at + 1, len(self.t) - 1)
+        with np.errstate(all="ignore"):
+            slopes = (self.x[end] - self.x[at]) / (self.t[end] - self.t[at])[:, None]
+        first = self.x[at] - self.t[at][:, None] * np.where(np.isfinite(slopes), slopes, 0.0)
+        slack = SAME_RISK * size
+        inside = ((first >= lower - slack) & (first <= upper + slack)).all(axis=1)
+        found = at[inside & (self.curvature.square(first) <= allowed)]
+        if len(found):
+            k = int(found[-1])
+            self.t, self.x = self.t[k:].copy(), self.x[k:].copy()
+            self.t[0], self.x[0] = 0.0, self._restored(first[k - 1])
+            self.multipliers = self.multipliers[k:]
 
-    def _at(self, name: str, target: float, measure: _Return | _Risk) -> Corner:
-        least = measure.of(self.corners[0].x)
-        slack = ROUNDING * measure.size(self.corners[0].x)
-        # The least risk is known up to about 1e-9, the default of `tol`.
-        if target < least - max(1e3 * slack, measure.rounding(self.corners[0].x)):
-            wanted, begin = numbers_for_message(target, least)
+    @kept
+    def _balance(self) -> float:
+        """A trade-off at which return and risk have about the same weight."""
+        weight = float(self.variance.lipschitz.max()) or 1.0
+        spread = float(np.ptp(self.net_mean)) or 1.0
+        return weight / spread
+
+    def return_of(self, x: Array) -> Array:
+        """Return the expected return of each row, less its costs."""
+        earned = x @ self.mean
+        if self.costs is None:
+            return earned
+        return np.asarray(earned - np.array([self.costs._l1_value(row) for row in x]))
+
+    def _variance_rounding(self, x: Array) -> float:
+        """Return a bound on the rounding error of ``x'Qx``."""
+        root = math.sqrt(len(x)) * EPS
+        if isinstance(self.variance, FactorModel):  # a sum of squares of rounded numbers
+            size = float(np.sqrt(self.variance.lipschitz.max()) * np.abs(x).sum())
+            off = 2 * root * size
+            return off * (2 * math.sqrt(max(self.curvature.square(x[None])[0], 0.0)) + off)
+        return 4 * root * float(self.variance.products(x) @ np.abs(x))
+
+    @kept
+    def variances(self) -> Array:
+        """The variances of the corners."""
+        return self.curvature.square(self.x)
+
+    def corner_points(self) -> _Points:
+        """Return the corners."""
+        return _Points(self.x, self.t, self.multipliers)
+
+    def points(self, before: Indices, fraction: Array) -> _Points:
+        """Return points at fractions of the way from corners to the following ones.
+
+        After the last corner, the fraction is the increase of the trade-off.
+        """
+        last = len(self.t) - 1
+        after = np.minimum(before + 1, last)
+        by = np.where(before == last, 0.0, fraction)[:, None]
+        x = self.x[before] + by * (self.x[after] - self.x[before])
+        x = np.where(by == 1, self.x[after], x)
+        t = self.t[before] + by[:, 0] * (self.t[after] - self.t[before])
+        v = self.multipliers[before] + by * (self.multipliers[after] - self.multipliers[before])
+        beyond = np.where(before == last, fraction, 0.0)
+        if beyond.any():
+            x, t = x + beyond[:, None] * self.ray, t + beyond
+        return _Points(x, t, v)
+
+    def at(self, name: str, target: ArrayLike) -> _Points:
+        """Return one portfolio per target return or risk."""
+        if np.ndim(target) == 0:
+            targets = np.array([finite_number(name, target)])
+        else:
+            targets = vector(name, aligned(name, target, Axis()), limit=LARGE)
+        by_risk = name == "target_risk"
+        reached = np.sqrt(np.maximum(self.variances, 0.0)) if by_risk else self.returns
+        first, last = self.x[0], self.x[-1]
+        size = float(np.sqrt(self.variance.lipschitz.max()) if by_risk else np.abs(self.mean).max())
+        slack = ROUNDING * size * float(np.abs(first).sum())
+        below = max(1e3 * slack, math.sqrt(self._variance_rounding(first)) if by_risk else 0.0)
+        if len(targets) and targets.min() < reached[0] - below:
+            wanted, begin = numbers_for_message(targets.min(), reached[0])
             raise ValueError(
                 f"{name} = {wanted} is below {begin}, that of the portfolio of least risk, "
                 "where the frontier begins"
             )
-        while measure.of(self.corners[-1].x) < target - slack:
-            self._extend(name, target, measure)
-        reached = [measure.of(corner.x) for corner in self.corners]
-        at = bisect.bisect_left(reached, target - slack)
-        if at == 0 or abs(reached[at] - target) <= slack:
-            return self.corners[at]
-        before, after = self.corners[at - 1], self.corners[at]
-        for attempt in range(MAX_SOLVES_PER_TARGET):
-            # If there is a corner in between, interpolation may miss, but bisection always finds
-            # the piece that contains the target. So alternate.
-            fraction = measure.fraction(before.x, after.x, target) if attempt % 2 == 0 else 0.5
-            tradeoff = (1 - fraction) * before.tradeoff + fraction * after.tradeoff
-            between = before.x + fraction * (after.x - before.x)
-            corner, is_linear = self._corner(tradeoff, between)
-            if attempt % 2 == 0 and is_linear:
-                return corner
-            if abs(measure.of(corner.x) - target) <= slack:
-                return corner
-            if not before.tradeoff < tradeoff < after.tradeoff:
-                break
-            bisect.insort(self.corners, corner, key=lambda c: c.tradeoff)
-            if measure.of(corner.x) < target:
-                before = corner
-            else:
-                after = corner
-        # The return jumps: every point between two solutions of one trade-off is a solution.
-        fraction = measure.fraction(before.x, after.x, target)
-        return self.evaluated(tradeoff, before.x + fraction * (after.x - before.x))
-
-    def _extend(self, name: str, target: float, measure: _Return | _Risk) -> None:
-        """Append the portfolio of a larger trade-off; raise if there is none beyond the last."""
-        last = self.corners[-1]
-        tradeoff = max(TRADEOFF_GROWTH * last.tradeoff, self.balance)
-        most = self.largest_return
-        slack = ROUNDING * _Return(self).size(last.x)
-        at_end = self.mean @ last.x >= most - slack
-        if at_end or tradeoff > LARGE or not tradeoff > last.tradeoff:
-            wanted, reached = numbers_for_message(target, measure.of(last.x))
+        above = ROUNDING * size * float(np.abs(last).sum())
+        if len(targets) and targets.max() > reached[-1] + above and not self.ray.any():
+            wanted, end = numbers_for_message(targets.max(), reached[-1])
             raise ValueError(
-                f"{name} = {wanted} is above {reached}, the largest that the constraint allows"
+                f"{name} = {wanted} is above {end}, the largest that the constraint allows"
             )
-        if self.largest is not None and self.tol * tradeoff > self.balance:
-            # The risk's part of the gradient is within the tolerance, so the portfolio of largest
-            # return is a solution.
-            self.corners.append(self.evaluated(tradeoff, self.largest))
-        else:
-            self.corners.append(self.solved(tradeoff, last.x))
+        before = np.clip(np.searchsorted(reached, targets + slack) - 1, 0, len(self.t) - 1)
+        fractions = self._fractions(before, targets, by_risk)
+        at_corner = np.abs(targets - reached[before]) <= slack
+        return self.points(before, np.where(at_corner, 0.0, fractions))
 
+    def _fractions(self, before: Indices, targets: Array, by_risk: bool) -> Array:
+        """Return where the targets are on the way from corners to the following ones."""
+        last = len(self.t) - 1
+        direction = np.where(
+            (before == last)[:, None],
+            self.ray,
+            self.x[np.minimum(before + 1, last)] - self.x[before],
+        )
+        with np.errstate(all="ignore"):
+            if by_risk:
+                # (x + s d)'Q(x + s d) = target^2
+                slope = np.einsum("ki,ki->k", self.curvature.times(self.x[before]), direction)
+                curvature = self.curvature.square(direction)
+                missing = targets**2 - self.variances[before]
+                root = np.sqrt(np.maximum(slope**2 + curvature * missing, 0.0))
+                found = np.where(missing > 0, missing / (np.maximum(slope, 0.0) + root), 0.0)
+            else:
+                change = self.return_of(self.x[before] + direction) - self.returns[before]
+                found = (targets - self.returns[before]) / change
+        found = np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
+        return np.where(before == last, found, np.minimum(found, 1.0))
 
-class _Return:
-    """The expected return of a portfolio, which is linear between two portfolios."""
+    def max_sharpe(self, risk_free: float) -> _Points:
+        """Return the portfolio of largest Sharpe ratio."""
+        excess = self.returns - risk_free
+        if excess.max() <= 0 and not self.ray.any():
+            raise ValueError(
+                f"no portfolio returns more than risk_free = {risk_free:g}: the largest expected "
+                f"return is {self.returns.max():.9g}"
+            )
+        risk = np.sqrt(np.maximum(self.variances, 0.0))
+        if (risk[excess > 0] <= math.sqrt(self._variance_rounding(self.x[0]))).any():
+            raise ValueError(
+                "the Sharpe ratio has no maximum: a riskless portfolio returns more than "
+                f"risk_free = {risk_free:g}"
+            )
+        with np.errstate(all="ignore"):
+            best = int(np.argmax(np.where(excess > 0, excess / risk, -np.inf)))
+            # On the line x + s d, the ratio (p + s q) / sqrt(A + 2 B s + C s^2) is largest where
+            # q (A + B s) = p (B + C s).
+            around = np.array([max(best - 1, 0), best])
+            last = len(self.t) - 1
+            end = self.x[np.minimum(around + 1, last)]
+            direction = np.where((around == last)[:, None], self.ray, end - self.x[around])
+            p = excess[around]
+            q = self.return_of(self.x[around] + direction) - self.returns[around]
+            A = self.variances[around]
+            B = np.einsum("ki,ki->k", self.curvature.times(self.x[around]), direction)
+            C = self.curvature.square(direction)
+            s = (q * A - p * B) / (p * C - q * B)
+            s = np.where(np.isfinite(s), np.maximum(s, 0.0), 0.0)
+            s = np.where(around == last, s, np.minimum(s, 1.0))
+            ratio = (p + s * q) / np.sqrt(A + 2 * B * s + C * s**2)
+        at = int(np.argmax(np.where(np.isfinite(ratio), ratio, -np.inf)))
+        return self.points(around[[at]], s[[at]])
 
-    def __init__(self, path: _Path):
-        self.mean = path.mean
+    def frontier(self, points: _Points) -> Frontier:
+        """Return the portfolios of points."""
+        x = np.array([self._restored(row) for row in points.x]).reshape(-1, len(self.mean))
+        violation = self._violations(_Points(x, points.tradeoff, points.multipliers))
+        variances = self.curvature.square(x)
+        for k in np.flatnonzero(variances < 0):
+            if variances[k] < -self._variance_rounding(x[k]):
+                raise ValueError(NOT_A_COVARIANCE)
+        found = Frontier(
+            x=x,
+            expected_return=self.return_of(x),
+            risk=np.sqrt(np.maximum(variances, 0.0)),
+            tradeoff=points.tradeoff.copy(),
+            kkt_violation=violation,
+            variables=self.variables,
+        )
+        object.__setattr__(found, "_path", self)
+        return found
 
-    def of(self, x: Array) -> float:
-        return float(self.mean @ x)
+    def portfolio(self, points: _Points) -> Portfolio:
+        """Return the only portfolio of points."""
+        found = self.frontier(points)
+        return Portfolio(
+            found.x[0], float(found.expected_return[0]), float(found.risk[0]),
+            float(found.tradeoff[0]), float(found.kkt_violation[0]), self.variables,
+        )  # fmt: skip
 
-    def size(self, x: Array) -> float:
-        return float(np.abs(self.mean).max() * np.abs(x).sum())
+    def _restored(self, x: Array) -> Array:
+        """Return a point with exact sums, within its bounds."""
+        z = self.layout.to_layout(x)
+        breakpoint = None
+        if self.costs is not None:
+            breakpoint = self.layout.scatter(np.broadcast_to(self.costs._pivot, len(x)))
+        self.layout.restore_sums(z, breakpoint)
+        return self.layout.from_layout(z)
 
-    def rounding(self, x: Array) -> float:
-        return 0.0
-
-    def fraction(self, before: Array, after: Array, target: float) -> float:
-        low, high = self.of(before), self.of(after)
-        return min(max((target - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-
-
-class _Risk:
-    """The standard deviation of a portfolio: between two, the root of a parabola."""
-
-    def __init__(self, path: _Path):
-        self.path, self.variance = path, path._plain
-
-    def of(self, x: Array) -> float:
-        return math.sqrt(max(2 * self.variance.value(x), 0.0))
-
-    def size(self, x: Array) -> float:
-        return float(np.sqrt(self.variance.lipschitz.max()) * np.abs(x).sum())
-
-    def rounding(self, x: Array) -> float:
-        return math.sqrt(self.path.variance_rounding(x))
-
-    def fraction(self, before: Array, after: Array, target: float) -> float:
-        direction = after - before
-        slope = float(self.variance.gradient(before) @ direction)
-        curvature = float(self.variance.gradient(direction) @ direction)
-        missing = target**2 - 2 * self.variance.value(before)
-        root = slope + math.sqrt(max(slope**2 + curvature * missing, 0.0))
-        return min(max(missing / root, 0.0), 1.0) if root > 0 else 0.5
+    def _violations(self, points: _Points) -> Array:
+        """Return the KKT violation of each point, from its derivatives and multipliers."""
+        x, t = points.x, points.tradeoff[:, None]
+        slope = (
+            self.curvature.times(x)
+            - t * self.net_mean
+            - points.multipliers @ self.problem.merged.matrix
+        )
+        left = right = slope
+        if self.costs is not None:
+            weight, center = t * self._l1, self.costs._pivot
+            right = slope + np.where(x < center, -weight, weight)
+            left = slope + np.where(x > center, weight, -weight)
+        most = np.where(x > self.problem.lower, left, -np.inf).max(axis=1, initial=-np.inf)
+        least = np.where(x < self.problem.upper, right, np.inf).min(axis=1, initial=np.inf)
+        return np.asarray(np.maximum(most - least, 0.0))

@@ -54,6 +54,23 @@ class Curvature(NamedTuple):
             return cls(np.ascontiguousarray(Q, float))
         return cls(np.ascontiguousarray(objective.block(np.arange(objective.n)), float))
 
+    def times(self, x: Array) -> Array:
+        """Return the product with each row of x."""
+        if self.hessian is not None:
+            return np.asarray(x @ self.hessian)
+        assert self.factors is not None
+        assert self.diagonal is not None
+        return np.asarray((x @ self.factors.T) @ self.factors + self.diagonal * x)
+
+    def square(self, x: Array) -> Array:
+        """Return ``x'Qx`` for each row of x, as a sum of squares if there are factors."""
+        if self.hessian is not None:
+            return np.asarray(np.einsum("ki,ki->k", x @ self.hessian, x))
+        assert self.factors is not None
+        assert self.diagonal is not None
+        exposures = x @ self.factors.T
+        return np.asarray((exposures**2).sum(axis=1) + (self.diagonal * x**2).sum(axis=1))
+
 
 class Merged:
     """Rows scaled to a largest entry of 1, where rows that are multiples of each other are one."""
@@ -65,14 +82,17 @@ class Merged:
         directions = matrix / self.factor[:, None]
         keys = [row.tobytes() for row in np.round(directions, PROPORTIONAL_DIGITS) + 0.0]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        self.row_of = np.array([numbers[key] for key in keys])  # the merged row of each row
-        first = np.unique(self.row_of, return_index=True)[1]
-        self.matrix = np.ascontiguousarray(directions[first])
         ends = low / self.factor, high / self.factor
         least, most = np.minimum(*ends), np.maximum(*ends)
+        self.repeats = len(numbers) < len(keys)
+        self.row_of = first = np.arange(len(keys))  # the merged row of each row
+        if self.repeats:
+            self.row_of = np.array([numbers[key] for key in keys])
+            first = np.unique(self.row_of, return_index=True)[1]
+        self.matrix = np.ascontiguousarray(directions[first])
         # The members with the tightest limits.
         self.at_low = self.at_high = first
-        if len(first) < len(matrix):
+        if self.repeats:
             members = [np.flatnonzero(self.row_of == number) for number in range(len(first))]
             self.at_low = np.array([own[np.argmax(least[own])] for own in members])
             self.at_high = np.array([own[np.argmin(most[own])] for own in members])
@@ -86,6 +106,8 @@ class Merged:
 
     def of_members(self, multipliers: Array) -> Array:
         """Return the multipliers of all rows: that of a merged row belongs to its tightest one."""
+        if not self.repeats:
+            return np.asarray(multipliers / self.factor)
         found = np.zeros((*multipliers.shape[:-1], len(self.row_of)))
         for own in np.flatnonzero(multipliers.reshape(-1, len(self.matrix)).any(axis=0)):
             value = multipliers[..., own]

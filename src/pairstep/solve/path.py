@@ -31,6 +31,9 @@ def path(
     group_total: GroupTotal | None = None,
     group_lower: GroupLimit | None = None,
     group_upper: GroupLimit | None = None,
+    rows: Any = None,
+    rows_lower: ArrayLike | None = None,
+    rows_upper: ArrayLike | None = None,
     x0: ArrayLike | None = None,
     **options: Any,
 ) -> Iterator[Result]:
@@ -44,7 +47,8 @@ def path(
         The sum and the bounds; the probability simplex by default.
     over : iterable
         The parameters. Solves are fastest if solutions change little from one to the next.
-    total, lower, upper, coefficients, groups, group_total, group_lower, group_upper
+    total, lower, upper, coefficients, groups, group_total, group_lower, group_upper, rows, \
+rows_lower, rows_upper
         The constraint by keywords, as in `SumBox`, in place of `constraint`.
     x0 : array_like, optional
         A feasible starting point for the first parameter.
@@ -86,7 +90,8 @@ def path(
     given = {
         "total": total, "lower": lower, "upper": upper, "coefficients": coefficients,
         "groups": groups, "group_total": group_total, "group_lower": group_lower,
-        "group_upper": group_upper,
+        "group_upper": group_upper, "rows": rows, "rows_lower": rows_lower,
+        "rows_upper": rows_upper,
     }  # fmt: skip
     if callable(constraint):
         require_defaults(given)

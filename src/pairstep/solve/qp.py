@@ -15,6 +15,7 @@ from ..labels import Axis, aligned
 from ..objectives import FactorModel, L1Penalized, LeastSquares, Objective, Quadratic, Slopes
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
+from .caps import solve_with_caps
 from .cardinality import Names, minimize_with_names
 from .constraint_keywords import constraint_from
 from .minimize import Options, minimize, solve_general
@@ -38,6 +39,11 @@ def solve_qp(
     rows: Any = None,
     rows_lower: ArrayLike | None = None,
     rows_upper: ArrayLike | None = None,
+    turnover: tuple[ArrayLike, float] | None = None,
+    tracking_error: tuple[ArrayLike, float] | None = None,
+    max_risk: float | None = None,
+    min_return: tuple[ArrayLike, float] | None = None,
+    covariance: Any = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
     max_names: int | None = None,
@@ -58,7 +64,8 @@ def solve_qp(
     ----------
     Q : array_like, DataFrame, scipy.sparse array, or a pair (F, D)
         The matrix. A pair stands for ``Q = F'F + diag(D)`` with F of shape (m, n) and D a number or
-        a vector (0 for ``Q = F'F``); Q is then never formed.
+        a vector (0 for ``Q = F'F``); Q is then never formed. None if the objective is linear: then
+        give `covariance`, and `max_risk` or `tracking_error`.
     c : array_like or Series of shape (n,), optional
         The linear term. This and the following arguments are aligned by their labels if they have
         any; see `pairstep.labels`.
@@ -74,6 +81,19 @@ def solve_qp(
         groups that overlap. At most a few hundred rows.
     rows_lower, rows_upper : float, array_like or Series of shape (k,), optional
         The limits of the rows. Equal limits are equations; an infinite limit is none.
+    turnover : pair (x_before, limit), optional
+        A cap on the two-way turnover, purchases plus sales: ``sum_i |x_i - x_before_i| <= limit``.
+        For a one-way limit, give twice its value.
+    tracking_error : pair (benchmark, limit), optional
+        A cap ``sqrt((x - benchmark)'Q(x - benchmark)) <= limit``.
+    max_risk : float, optional
+        A cap ``sqrt(x'Qx) <= max_risk``.
+    min_return : pair (mean, limit), optional
+        The constraint ``mean'x >= limit``. The multipliers of these four are in the result's
+        `cap_multipliers`.
+    covariance : array_like, DataFrame, scipy.sparse array, or a pair (F, D), optional
+        The matrix of `max_risk` and `tracking_error` if Q is None: with ``c = -mean`` the solution
+        has the largest return within the caps.
     l1 : float or array_like, or a pair of them, optional
         Weights of the L1 terms: trading costs, turnover, sparsity. A tuple ``(down, up)`` has
         different costs below and above the center.
@@ -144,14 +164,45 @@ def solve_qp(
         constraint is None and coefficients is None and groups is None and group_total is None
         and group_lower is None and group_upper is None and l1 is None and x0 is None
         and max_iter is None and time_limit is None and callback is None and rows is None
-        and rows_lower is None and rows_upper is None and max_names is None
-        and min_holding is None and fixed_cost is None and not log.is_enabled(verbose)
+        and rows_lower is None and rows_upper is None and turnover is None
+        and tracking_error is None and max_risk is None and min_return is None
+        and max_names is None and min_holding is None and fixed_cost is None
+        and not log.is_enabled(verbose)
     )  # fmt: skip
     small: Result | Declined | None = None
     if plain:
         small = solve_small(Q, c, total, lower, upper, tol)
         if isinstance(small, Result):
             return small
+    given = {
+        "total": total, "lower": lower, "upper": upper, "coefficients": coefficients,
+        "groups": groups, "group_total": group_total, "group_lower": group_lower,
+        "group_upper": group_upper, "rows": rows, "rows_lower": rows_lower,
+        "rows_upper": rows_upper,
+    }  # fmt: skip
+    options: dict[str, Any] = {
+        "x0": x0, "tol": tol, "max_iter": max_iter, "time_limit": time_limit,
+        "callback": callback, "verbose": verbose,
+    }  # fmt: skip
+    caps = {
+        "turnover": turnover, "tracking_error": tracking_error, "max_risk": max_risk,
+        "min_return": min_return,
+    }  # fmt: skip
+    names = Names(max_names, min_holding, fixed_cost, gap)
+    for name, cap in caps.items():
+        if names.are_given and cap is not None:
+            raise ValueError(
+                f"{name} cannot be combined with max_names, min_holding or fixed_cost; a limit on "
+                "the return is also a row: rows=mean, rows_lower=limit"
+            )
+    if any(cap is not None for cap in caps.values()):
+        return solve_with_caps(
+            Q, c, covariance, l1, center,
+            lambda variables: constraint_from(variables, constraint, **given),
+            caps, options,
+        )  # fmt: skip
+    if Q is None or covariance is not None:
+        raise ValueError("covariance needs max_risk or tracking_error; give Q for other problems")
     objective: Objective
     if isinstance(Q, tuple):
         if len(Q) != 2:
@@ -161,25 +212,12 @@ def solve_qp(
         objective = Quadratic(Q, c)
     if l1 is not None:
         objective = L1Penalized(objective, l1, center)
-    constraint = constraint_from(
-        Axis.of(objective), constraint, total=total, lower=lower, upper=upper,
-        coefficients=coefficients, groups=groups, group_total=group_total,
-        group_lower=group_lower, group_upper=group_upper, rows=rows, rows_lower=rows_lower,
-        rows_upper=rows_upper,
-    )  # fmt: skip
-    names = Names(max_names, min_holding, fixed_cost, gap)
+    constraint = constraint_from(Axis.of(objective), constraint, **given)
     if names.are_given:
-        options = Options(
-            x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit, callback=callback,
-            verbose=verbose,
-        )  # fmt: skip
-        return minimize_with_names(objective, constraint, names, options)
+        return minimize_with_names(objective, constraint, names, Options(**options))
     if small is Declined.NOT_SIMPLE:  # `minimize` would only try the same again
         return solve_general(objective, constraint, Options(tol=tol, verbose=verbose))
-    return minimize(
-        objective, constraint, x0=x0, tol=tol, max_iter=max_iter, time_limit=time_limit,
-        callback=callback, verbose=verbose,
-    )  # fmt: skip
+    return minimize(objective, constraint, **options)
 
 
 def simplex_lstsq(

@@ -165,14 +165,15 @@ def verified(
 
 def _beyond(rows: Rows, x: Array) -> str | None:
     """Return which row does not hold to 1e-12 of its terms, or None."""
-    activity = np.array([math.fsum(row * x) for row in rows.matrix])
-    terms = np.abs(rows.matrix) @ np.abs(x)
+    activity, terms = rows.matrix @ x, np.abs(rows.matrix) @ np.abs(x)
     for end, sign in ((rows.low, 1.0), (rows.high, -1.0)):
-        missing = np.where(np.isfinite(end), sign * (end - activity), -np.inf)
-        size = np.maximum(terms, np.where(np.isfinite(end), np.abs(end), 0.0))
-        wrong = np.flatnonzero(missing > 1e-12 * size)
-        if len(wrong):
-            r = int(wrong[0])
+        limited = np.isfinite(end)
+        limit = np.where(limited, end, 0.0)
+        missing = sign * (limit - activity) - 1e-12 * np.maximum(terms, np.abs(limit))
+        for r in np.flatnonzero(limited & (missing > 0)).tolist():
+            exact = math.fsum(rows.matrix[r] * x)
+            if sign * (end[r] - exact) <= 1e-12 * max(terms[r], abs(end[r])):
+                continue
             return f"{rows.name(r)} is {activity[r]:.17g}, but its limit is {end[r]:.17g}"
     return None
 
