@@ -114,6 +114,17 @@ def batch(A: Array) -> pairstep.BatchResult:
     )  # fmt: skip
     assert capped.cap_multipliers is not None
     assert pairstep.solve_qp(None, [0.0, 0.1, 0.2], covariance=np.eye(3), max_risk=0.6).success
+    few = pairstep.solve_qp(
+        np.eye(3), max_names=2, min_holding=[0.1, 0.1, 0.2], fixed_cost=0.01, gap=1e-4,
+        time_limit=10.0, callback=stop_late,
+    )  # fmt: skip
+    gap: float | None = few.gap
+    bound: float | None = few.bound
+    nodes: int | None = few.nodes
+    assert gap is not None
+    assert bound is not None
+    assert nodes is not None
+    assert [gap, bound, -nodes] <= [1e-4, few.fun, 0]
     several = pairstep.minimize_batch([pairstep.Quadratic(np.eye(3))] * 2, pairstep.Simplex())
     assert several.success.all()
     result = pairstep.simplex_lstsq(A, A[:, :2], upper=1.0, ridge=0.1, n_jobs=2, verbose=False)

@@ -66,7 +66,8 @@ class Parametric {
   // infinite.
   virtual Status follow(const Direction&, double distance, const Cap&, Corners*,
                         InterruptCheck&) = 0;
-  // From the solution, move variable i to `value`, then give it new bounds that contain `value`.
+  // From the solution, move variable i to `value`, give it new bounds that contain `value`, and
+  // continue to the solution with these bounds.
   virtual Status move(Index i, double value, double lower, double upper, InterruptCheck&) = 0;
 
   virtual const std::vector<double>& x() const = 0;

@@ -104,9 +104,10 @@ class ParametricSolver final : public Parametric {
 
   Status move(Index i, double value, double lower, double upper,
               InterruptCheck& interrupt) override {
-    Status status = arrived;
     if (value != x_[i]) {
       const bool down = value < x_[i];
+      moving_ = i;
+      velocity_ = value - x_[i];
       if (is_free(i)) {
         hold(i, !down);
       } else {
@@ -114,14 +115,13 @@ class ParametricSolver final : public Parametric {
         added_variable_ = i;
         at_least_ = !down;
       }
-      moving_ = i;
-      velocity_ = value - x_[i];
-      status = advance(1.0, {}, nullptr, interrupt);
+      const Status status = advance(1.0, {}, nullptr, interrupt);
       moving_ = NONE;
       end_path(nullptr, nullptr, nullptr);
+      if (status != arrived) return status;
       x_[i] = value;
       variables_[i] = {value, value, 0, false};
-      if (status == arrived) refine();
+      refine();
     }
     lower_[i] = lower;
     upper_[i] = upper;
@@ -131,7 +131,7 @@ class ParametricSolver final : public Parametric {
       own.most = std::min(own.most, upper);
       if (x_[i] <= lower || x_[i] >= upper) hold(i, x_[i] <= lower);
     }
-    return status;
+    return is_free(i) ? arrived : release_if_needed(i, interrupt);
   }
 
   const std::vector<double>& x() const override { return x_; }
@@ -334,6 +334,23 @@ class ParametricSolver final : public Parametric {
       if (what == Event::at_cap) return capped;
       if (what == Event::none) break;
     }
+    return arrived;
+  }
+
+  // The bounds of a held variable have changed, so its derivative may have the wrong sign. Follow
+  // the path from a linear term with which it has the right one.
+  Status release_if_needed(Index i, InterruptCheck& interrupt) {
+    set_derivatives();
+    const Allowed range = allowed(i);
+    const double wanted = std::clamp(z_[i], range.least, range.most), before = linear_[i];
+    if (wanted == z_[i]) return arrived;
+    linear_slope_[i] = z_[i] - wanted;
+    linear_[i] -= linear_slope_[i];
+    const Status status = advance(1.0, {}, nullptr, interrupt);
+    end_path(nullptr, nullptr, nullptr);
+    if (status != arrived) return status;
+    linear_[i] = before;
+    refine();
     return arrived;
   }
 

@@ -465,6 +465,7 @@ void register_partitions(nb::module_& m);     // partitions.cpp
 void register_probabilities(nb::module_& m);  // probabilities.cpp
 void register_solvers(nb::module_& m);        // solvers.cpp
 void register_parametric(nb::module_& m);     // parametric.cpp
+void register_cardinality(nb::module_& m);    // cardinality.cpp
 void register_small_batches(nb::module_& m);  // small_batches.cpp
 
 namespace {
@@ -532,6 +533,7 @@ NB_MODULE(_core, m) {
   register_types(m);
   register_solvers(m);
   register_parametric(m);
+  register_cardinality(m);
   register_small_batches(m);
   m.def("rules", &rules, "Return all rules as (names, properties).");
   m.def(

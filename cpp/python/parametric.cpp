@@ -100,6 +100,14 @@ class Problem {
                           to_numpy(std::move(found.multipliers)), to_numpy(std::move(found.ray)));
   }
 
+  int move(Index i, double value, double lower, double upper, double seconds) {
+    require(i >= 0 && std::size_t(i) < n_, "i must be the number of a variable");
+    require(lower <= value && value <= upper, "value must be within the bounds");
+    return run(seconds, [&](InterruptCheck& interrupt) {
+      return solver_->move(i, value, lower, upper, interrupt);
+    });
+  }
+
   const Parametric& solver() const { return *solver_; }
 
  private:
@@ -135,6 +143,9 @@ void register_parametric(nb::module_& m) {
            "product"_a.none() = nb::none(), "limit"_a = 0.0, "corners"_a = false,
            "seconds"_a = INFINITY,
            "Change the problem; return (status, t, x, multipliers, ray) with the corners.")
+      .def("move", &Problem::move, "i"_a, "value"_a, "lower"_a, "upper"_a, nb::kw_only(),
+           "seconds"_a = INFINITY, "Move a variable and change its bounds; return the status.")
+      .def_prop_ro("value", [](const Problem& p) { return p.solver().value(); })
       .def_prop_ro("x", [](const Problem& p) { return to_numpy(std::vector(p.solver().x())); })
       .def_prop_ro("multipliers",
                    [](const Problem& p) { return to_numpy(std::vector(p.solver().multipliers())); })

@@ -363,6 +363,11 @@ class Parametric:
         corners: bool = ...,
         seconds: float = ...,
     ) -> tuple[int, Array, Array, Array, Array]: ...
+    def move(
+        self, i: int, value: float, lower: float, upper: float, *, seconds: float = ...
+    ) -> int: ...
+    @property
+    def value(self) -> float: ...
     @property
     def x(self) -> Array: ...
     @property
@@ -371,6 +376,30 @@ class Parametric:
     def t(self) -> float: ...
     @property
     def changes(self) -> int: ...
+
+def solve_cardinality(
+    hessian: Array | None,
+    factors: Array | None,
+    separable: Array,
+    linear: Array,
+    lower: Array,
+    upper: Array,
+    l1: Array | None,
+    center: Array | None,
+    matrix: Array,
+    low: Array,
+    high: Array,
+    holding: Array,
+    cost: Array,
+    *,
+    max_names: int,
+    gap: float,
+    max_nodes: int,
+    start: Array | None,
+    seconds: float,
+    callback: Callable[[int, Array | None, float, float, float, int], bool] | None,
+) -> tuple[tuple[int, Array | None, float, float, float, int], float, Array, Array]: ...
+def largest_diagonal(matrix: Array, *, seconds: float) -> Array: ...
 
 SOLVED: int
 MAX_FEW_COLUMNS: int

@@ -159,6 +159,12 @@ class Result:
         With caps, the derivative of the optimal value with respect to the limit of each, by its
         name: at most 0 for `turnover`, `tracking_error` and `max_risk`, at least 0 for
         `min_return`.
+    gap, bound : float or None
+        With `max_names`, `min_holding` or `fixed_cost`: a proven lower bound of the optimal value,
+        less a bound on rounding errors, and its distance from `fun`, relative to `fun`. The status
+        is `optimal` only if the gap is within the one that was asked for.
+    nodes : int or None
+        The number of nodes of that search.
     direction : ndarray or None
         If the status is `unbounded`: a direction in which every point is feasible and along which
         the objective falls without bound from x.
@@ -202,6 +208,9 @@ class Result:
     direction: Array | None = None
     row_multipliers: dict[Hashable, float] | None = None
     cap_multipliers: dict[str, float] | None = None
+    gap: float | None = None
+    bound: float | None = None
+    nodes: int | None = None
     # The problem, for `vjp` and `jvp`. It refers to the arrays that were given, so they stay in
     # memory as long as the result does. It is not pickled.
     _problem = None  # type: Any # not annotated, so that it is no field

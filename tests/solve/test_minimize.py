@@ -584,7 +584,7 @@ def test_the_result_is_complete_and_frozen():
         "x", "fun", "status", "n_iter", "kkt_violation", "suboptimality_bound",
         "sum_multiplier", "setup_time", "solve_time", "history", "group_multipliers",
         "gradient", "pull", "bounds", "tolerance", "remark", "l1_terms", "variables",
-        "direction", "row_multipliers",
+        "direction", "row_multipliers", "cap_multipliers", "gap", "bound", "nodes",
     )  # fmt: skip
     assert tuple(result.__dataclass_fields__) == names
     assert result.history is None

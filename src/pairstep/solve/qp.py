@@ -16,6 +16,7 @@ from ..objectives import FactorModel, L1Penalized, LeastSquares, Objective, Quad
 from ..result import BatchResult, Result
 from .batch import is_batch, solve_batch
 from .caps import solve_with_caps
+from .cardinality import Names, minimize_with_names
 from .constraint_keywords import constraint_from
 from .minimize import Options, minimize, solve_general
 from .small import Declined, solve_small
@@ -45,6 +46,10 @@ def solve_qp(
     covariance: Any = None,
     l1: Slopes | None = None,
     center: ArrayLike = 0.0,
+    max_names: int | None = None,
+    min_holding: ArrayLike | None = None,
+    fixed_cost: ArrayLike | None = None,
+    gap: float = 1e-6,
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iter: int | None = None,
@@ -94,6 +99,22 @@ def solve_qp(
         different costs below and above the center.
     center : float or array_like
         Centers of the L1 terms, for instance the current holdings.
+    max_names : int, optional
+        The largest number of variables that are not 0. A variable is left out only if its bounds
+        contain 0. One whose lower bound is positive is always held, and counts.
+    min_holding : float, array_like or Series, optional
+        Every variable is 0 or at least this large. If its lower bound is negative, it is 0, at
+        least `min_holding`, or at most ``-min_holding``.
+    fixed_cost : float, array_like or Series, optional
+        The cost of every variable that is not 0. It is part of `fun`.
+    gap : float
+        With `max_names`, `min_holding` or `fixed_cost`: the relative gap between the objective and
+        its lower bound that is proven by branch and bound. The result has the attributes `gap`,
+        `bound` and `nodes`; its multipliers are those of the problem with the same names.
+        `time_limit` and `max_iter` (a number of nodes) end the search with the best point so far
+        and its proven gap. A callback is called about 20 times a second and at the end, with the
+        number of nodes, the best value and point, and the gap as `violation`. The objective must be
+        convex.
     x0 : array_like, optional
         A feasible starting point, for instance the solution of a similar problem.
     tol, max_iter, time_limit, callback, verbose
@@ -130,6 +151,12 @@ def solve_qp(
     bonds     0.636364
     stocks    0.363636
     Name: weight, dtype: float64
+
+    At most two names, each with at least a tenth:
+
+    >>> result = pairstep.solve_qp(np.diag([1.0, 2.0, 3.0]), max_names=2, min_holding=0.1)
+    >>> result.x.round(6), result.gap <= 1e-6
+    (array([0.666667, 0.333333, 0.      ]), True)
     """
     if unexpected:
         raise unexpected_keywords("solve_qp", unexpected)
@@ -139,6 +166,7 @@ def solve_qp(
         and max_iter is None and time_limit is None and callback is None and rows is None
         and rows_lower is None and rows_upper is None and turnover is None
         and tracking_error is None and max_risk is None and min_return is None
+        and max_names is None and min_holding is None and fixed_cost is None
         and not log.is_enabled(verbose)
     )  # fmt: skip
     small: Result | Declined | None = None
@@ -160,6 +188,13 @@ def solve_qp(
         "turnover": turnover, "tracking_error": tracking_error, "max_risk": max_risk,
         "min_return": min_return,
     }  # fmt: skip
+    names = Names(max_names, min_holding, fixed_cost, gap)
+    for name, cap in caps.items():
+        if names.are_given and cap is not None:
+            raise ValueError(
+                f"{name} cannot be combined with max_names, min_holding or fixed_cost; a limit on "
+                "the return is also a row: rows=mean, rows_lower=limit"
+            )
     if any(cap is not None for cap in caps.values()):
         return solve_with_caps(
             Q, c, covariance, l1, center,
@@ -178,6 +213,8 @@ def solve_qp(
     if l1 is not None:
         objective = L1Penalized(objective, l1, center)
     constraint = constraint_from(Axis.of(objective), constraint, **given)
+    if names.are_given:
+        return minimize_with_names(objective, constraint, names, Options(**options))
     if small is Declined.NOT_SIMPLE:  # `minimize` would only try the same again
         return solve_general(objective, constraint, Options(tol=tol, verbose=verbose))
     return minimize(objective, constraint, **options)
