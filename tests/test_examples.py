@@ -83,6 +83,10 @@ def check_index_tracking(printed: str, real: bool) -> None:
     assert len(errors) == 6
     for many, few in zip(errors[::2], errors[1::2], strict=True):
         assert many < few < 0.8
+    best, bounds = (values(printed, name) for name in (r"stocks, error ", "at least "))
+    for few, ours, bound in zip(errors[1::2], best, bounds, strict=True):
+        assert bound <= ours <= few
+    assert values(printed, "branch and bound: ") == [10.0, 10.0, 10.0]
     assert ("Hang Seng" in printed) == real
 
 
