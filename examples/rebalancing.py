@@ -80,6 +80,7 @@ def backtest(policy):
         value *= 1 - COST * turnover[-1]
         values.append(value * amounts.sum(axis=1))
         value, held = values[-1][-1], amounts[-1] / amounts[-1].sum()
+        held[held < 1e-12] = 0.0  # rounding errors are no holdings
     return np.concatenate(values), np.array(turnover), seconds / DATES
 
 

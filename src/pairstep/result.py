@@ -161,8 +161,9 @@ class Result:
         `min_return`.
     gap, bound : float or None
         With `max_names`, `min_holding` or `fixed_cost`: a proven lower bound of the optimal value,
-        less a bound on rounding errors, and its distance from `fun`, relative to `fun`. The status
-        is `optimal` only if the gap is within the one that was asked for.
+        less a bound on rounding errors, and its distance from `fun`, relative to `fun` (or to 1e-6
+        of the objective's terms, if that is larger). The status is `optimal` only if the gap is
+        within the one that was asked for.
     nodes : int or None
         The number of nodes of that search.
     direction : ndarray or None

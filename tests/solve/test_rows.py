@@ -1,6 +1,7 @@
 """General linear rows, compared with quadprog, with exact arithmetic and with differences."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,22 @@ import pytest
 import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import sum_error_in_ulps
 
 import pairstep
-from pairstep import simplex_lstsq, solve_qp
+from pairstep import (
+    KLDivergence,
+    L1Penalized,
+    LogGrowth,
+    Quadratic,
+    RiskParity,
+    Smooth,
+    SumBox,
+    minimize,
+    path,
+    simplex_lstsq,
+    solve_qp,
+)
 from pairstep.constraints.rows import contradiction
 
 RISK = np.diag([1.0, 2.0, 3.0, 4.0])
@@ -249,3 +263,76 @@ def test_a_time_limit():
     Q, c, rows, low, high = drawn(rng, 30, 5)
     result = solve_qp(Q, c, rows=rows, rows_lower=low, rows_upper=high, time_limit=0.0)
     assert result.status == "time_limit"
+
+
+def test_an_unknown_label_of_a_row_is_named():
+    rows = pd.DataFrame([[1.0, 0.0], [0.0, 1.0]], index=["beta", "size"], columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"rows_lower has the label 'bta', but rows have \['beta'"):
+        solve_qp(np.eye(2), rows=rows, rows_lower={"bta": 0.1, "size": 0.0})
+    matrix = pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"labels of rows and Q differ: .*'c' is not in Q"):
+        solve_qp(matrix, rows=rows.rename(columns={"b": "c"}), rows_lower=0.1)
+
+
+def test_rows_of_a_constraint_object():
+    row = np.array([[1.0, 2.0, 3.0]])
+    box = SumBox(upper=0.6, rows=row, rows_upper=1.5)
+    assert box == SumBox(upper=0.6, rows=row, rows_upper=1.5)
+    assert box != SumBox(upper=0.6, rows=row, rows_upper=1.6)
+    assert box.size == 3
+    assert pickle.loads(pickle.dumps(box)) == box
+    for point in (box.start(), box.project([0.0, 0.0, 1.0])):
+        assert sum_error_in_ulps(point, 1.0) <= 1
+        assert (row @ point <= 1.5 + 1e-12).all()
+    one = minimize(Quadratic(np.eye(3), [0.0, 0.0, -2.0]), box)
+    other = solve_qp(np.eye(3), [0.0, 0.0, -2.0], upper=0.6, rows=row, rows_upper=1.5)
+    np.testing.assert_array_equal(one.x, other.x)
+    with pytest.raises(ValueError, match="rows need the active-set solver"):
+        box.layout(3)
+    with pytest.raises(ValueError, match="rule = 'gs-1' cannot be used with rows"):
+        minimize(Quadratic(np.eye(3)), box, rule="gs-1")
+    for result in path(lambda t: Quadratic(np.eye(3), [0, 0, -t]), box, over=[0.0, 9.0]):
+        assert (row @ result.x <= 1.5 + 1e-12).all()
+
+
+SMOOTH = {
+    "log growth": lambda rng, n: LogGrowth(np.exp(0.02 * rng.standard_normal((60, n)))),
+    "risk parity": lambda rng, n: RiskParity(np.cov(rng.standard_normal((40, n)).T)),
+    "divergence": lambda rng, n: KLDivergence(rng.random((20, n)), rng.random(20) + 0.1),
+    "gradient": lambda rng, n: Smooth(
+        lambda x: float(np.exp(3 * x).sum() + x[0]), lambda x: 3 * np.exp(3 * x) + np.eye(n)[0]
+    ),
+    "function": lambda rng, n: Smooth(lambda x: float(((x - 0.3) ** 4).sum() + x[0])),
+    "costs": lambda rng, n: L1Penalized(
+        LogGrowth(np.exp(0.02 * rng.standard_normal((60, n)))), 0.002, 1 / n
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_objectives_with_rows(name, seed):
+    rng = np.random.default_rng(seed)
+    n = 8
+    objective = SMOOTH[name](rng, n)
+    rows = rng.standard_normal((2, n))
+    middle = rows @ np.full(n, 1 / n)
+    # The first row keeps the solution away from that without rows.
+    low, high = middle + np.array([0.1, -0.3]), middle + np.array([0.4, 0.3])
+    box = SumBox(rows=rows, rows_lower=low, rows_upper=high)
+    result = minimize(objective, box)
+    assert result.success, result.message
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
+    assert (rows @ result.x >= low - 1e-12).all()
+    assert (rows @ result.x <= high + 1e-12).all()
+    expected = scipy.optimize.minimize(
+        objective.value, 0.999 * box.start(n) + 0.001 / n, method="SLSQP", bounds=[(1e-9, 1)] * n,
+        constraints=[
+            {"type": "eq", "fun": lambda x: x.sum() - 1},
+            {"type": "ineq", "fun": lambda x: np.r_[rows @ x - low, high - rows @ x]},
+        ],
+        options={"ftol": 1e-13, "maxiter": 1000},
+    )  # fmt: skip
+    assert result.fun <= expected.fun + 1e-7 * (1 + abs(expected.fun))
+    if name != "costs":  # where SLSQP needs derivatives
+        assert result.fun >= expected.fun - 1e-5 * (1 + abs(expected.fun))

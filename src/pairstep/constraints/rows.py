@@ -58,6 +58,8 @@ class Rows:
             raise ValueError("rows need limits: give rows_lower, rows_upper or both")
         count = len(matrix)
         given = {"rows_lower": (low, -math.inf), "rows_upper": (high, math.inf)}
+        for name, (value, _) in given.items():
+            _require_known(name, value, labels)
         ends = [
             full_array(name, aligned(name, none if value is None else value, labels), count)
             for name, (value, none) in given.items()
@@ -107,6 +109,16 @@ class Rows:
         """Return the label of row r, or its number."""
         names = self.labels.labels
         return r if names is None else list(names)[r]
+
+
+def _require_known(name: str, limit: Any, labels: Axis) -> None:
+    """Raise if a dict has a label that no row has."""
+    if not isinstance(limit, dict) or labels.labels is None:
+        return
+    known = list(labels.labels)
+    unknown = [label for label in limit if label not in known]
+    if unknown:
+        raise ValueError(f"{name} has the label {unknown[0]!r}, but rows have {known}")
 
 
 def sums_as_rows(constraint: SumBox, n: int) -> tuple[Array, Array, Array]:
