@@ -123,7 +123,7 @@ class Frontier:
     >>> frontier.max_sharpe(risk_free=0.01).x.round(4)
     array([0.5294, 0.4706])
     >>> round(frontier.at(target_risk=0.2).expected_return, 4)
-    0.0431
+    0.0423
     """
 
     x: Array
