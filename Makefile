@@ -11,7 +11,7 @@ export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench bench-baseline clean
+  test-threads bench bench-baseline wheels test-aarch64 test-musl cross-check clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
 # worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
@@ -102,6 +102,25 @@ PORTABLE := tests/rules tests/test_races.py tests/constraints/test_sum_box.py \
     oracles/test_kernel.py) \
   $(addprefix tests/solve/test_,batch.py block.py minimize.py oracle.py path.py small.py smooth.py)
 
+# The wheels for Linux, into dist/, with Zig as the compiler, and tests of those for x86-64 with glibc
+# in new environments. wheels/wheels.py describes what it needs. Work files are in build/wheels.
+WHEELS := $(VENV)-wheels/bin/python wheels/wheels.py
+
+wheels: $(VENV)-wheels/.installed
+	$(WHEELS) build
+	$(WHEELS) test $(PORTABLE)
+
+# The wheels for aarch64 under QEMU (Debian: qemu-user-static), and that for musl.
+test-aarch64: $(VENV)-wheels/.installed
+	$(WHEELS) test-aarch64 $(PORTABLE)
+
+test-musl: $(VENV)-wheels/.installed
+	$(WHEELS) test-musl $(PORTABLE)
+
+# Compile and link for macOS and Windows.
+cross-check: $(VENV)-wheels/.installed
+	$(WHEELS) cross-check
+
 # With the oldest versions that pyproject.toml allows. Their warnings are not errors. Left out are
 # scikit-learn's own tests and a page with its defaults, which depend on its version, and tests of
 # durations, memory and forks.
@@ -150,6 +169,12 @@ $(VENV)-python/.installed: $(SOURCES)
 	  -C build-dir=build/python
 	touch $@
 
+$(VENV)-wheels/.installed: wheels/requirements.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade pip
@@ -168,4 +193,4 @@ $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-python $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads
+	rm -rf build $(VENV) $(VENV)-python $(VENV)-wheels $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads

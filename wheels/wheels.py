@@ -1,0 +1,341 @@
+"""Build, check and test the wheels of a release, on one computer and with Zig as the compiler.
+
+python wheels/wheels.py build [TARGET ...]     all wheels for Linux, into dist/
+python wheels/wheels.py test TESTS ...         x86-64 with glibc: new environments, all versions
+python wheels/wheels.py test-aarch64 TESTS ... under QEMU, with Debian's Python for arm64
+python wheels/wheels.py test-musl TESTS ...    x86-64 with musl, with a Python built from source
+python wheels/wheels.py cross-check            compile and link for macOS and Windows
+
+The targets `make wheels`, `make test-aarch64`, `make test-musl` and `make cross-check` call it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import musl
+import pythons
+from pythons import ROOT, WORK, run
+
+DIST = ROOT / "dist"
+MAX_WHEEL_BYTES = 5_000_000
+MAX_IMPORT_SECONDS = 0.1  # CPU time of `import pairstep` after `import numpy`
+FREE_THREADED = f"{pythons.FROM_SOURCE}t"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A platform for which wheels are built."""
+
+    zig: str  # Zig's name of it, with the version of glibc
+    tag: str  # the platform tag of the wheels
+    suffix: str  # of modules for one version of Python
+    debian: str  # the architecture of the packages with the headers
+    versions: tuple[str, ...]  # of Python. That of 3.13 has the stable ABI, from 3.12 on.
+
+
+TARGETS = {
+    "x86_64": Target(
+        "x86_64-linux-gnu.2.28", "manylinux_2_28_x86_64", "x86_64-linux-gnu", "amd64",
+        ("3.11", "3.13", FREE_THREADED),
+    ),
+    "aarch64": Target(
+        "aarch64-linux-gnu.2.28", "manylinux_2_28_aarch64", "aarch64-linux-gnu", "arm64",
+        ("3.11", "3.13"),
+    ),
+    "musl": Target(
+        "x86_64-linux-musl", "musllinux_1_2_x86_64", "x86_64-linux-musl", "amd64",
+        ("3.11", "3.13"),
+    ),
+}  # fmt: skip
+
+# Versions of Python in which a wheel is tested, by its tags.
+TESTED = {
+    "cp311-cp311": ("3.11",),
+    "cp312-abi3": ("3.13", "3.14", "3.15"),
+    "cp313-cp313t": (FREE_THREADED,),
+}
+TEST_PACKAGES = ("numpy", "scipy", "scikit-learn", "pytest", "hypothesis", "pandas", "sybil")
+
+
+def cpython_tag(version: str) -> str:
+    """Return the tags of the wheel that is built with a version."""
+    if version == "3.13":
+        return "cp312-abi3"
+    number = version.rstrip("t").replace(".", "")
+    return f"cp{number}-cp{version.replace('.', '')}"
+
+
+def environment(name: str, python: Path, *packages: object) -> Path:
+    """Make a virtual environment with packages, and return its interpreter."""
+    folder = WORK / "environments" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    run(python, "-m", "venv", "--without-pip", folder)
+    inside = folder / "bin/python"
+    run(sys.executable, "-m", "pip", "--python", inside, "install", "--quiet", *packages)
+    return inside
+
+
+# ---- build ----
+
+BACKEND = """
+import json, sys
+from scikit_build_core.build import build_wheel
+build_wheel(sys.argv[1], json.loads(sys.argv[2]))
+"""
+
+
+def build(name: str) -> list[Path]:
+    """Build the wheels of a target. Code that does not depend on Python is compiled once."""
+    return [build_one(name, version) for version in TARGETS[name].versions]
+
+
+def build_one(name: str, version: str) -> Path:
+    """Build the wheel of a target for a version of Python."""
+    target = TARGETS[name]
+    tags = cpython_tag(version)
+    abi3 = tags.endswith("abi3")
+    python = environment(
+        f"build-{version}", pythons.native(version), "scikit-build-core", "nanobind"
+    )
+    include = pythons.include_folder(version, target.debian)
+    suffix = f".cpython-{version.replace('.', '')}-{target.suffix}.so"
+    defines = {
+        "CMAKE_TOOLCHAIN_FILE": ROOT / "wheels/zig.cmake",
+        "ZIG": pythons.zig(),
+        "ZIG_TARGET": target.zig,
+        "Python_INCLUDE_DIR": include,
+        "CMAKE_CXX_FLAGS": f"-I{include.parent}",  # Debian's pyconfig.h includes one from there
+    }
+    settings = {
+        "build-dir": str(WORK / "cmake" / name),
+        **{f"cmake.define.{key}": str(value) for key, value in defines.items()},
+    }
+    DIST.mkdir(exist_ok=True)
+    before = time.monotonic()
+    commit_time = subprocess.run(
+        ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    run(
+        python, "-c", BACKEND, DIST, json.dumps(settings),
+        cwd=ROOT, log=WORK / f"log/{name}-{version}.txt",
+        PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        CMAKE_BUILD_PARALLEL_LEVEL=pythons.JOBS,
+        SOURCE_DATE_EPOCH=os.environ.get("SOURCE_DATE_EPOCH", commit_time),
+        _PYTHON_HOST_PLATFORM=target.tag,
+        SETUPTOOLS_EXT_SUFFIX=".abi3.so" if abi3 else suffix,
+    )  # fmt: skip
+    wheel = find_wheel(tags, target.tag)
+    check(wheel, target, abi3)
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, {time.monotonic() - before:.0f} s")
+    return wheel
+
+
+def find_wheel(tags: str, platform: str) -> Path:
+    """Return the wheel with these tags in dist/."""
+    found = sorted(DIST.glob(f"pairstep-*-{tags}-{platform}.whl"), key=lambda p: p.stat().st_mtime)
+    if not found:
+        raise SystemExit(f"no wheel for {tags}-{platform} in {DIST}: run `make wheels` first")
+    return found[-1]
+
+
+def check(wheel: Path, target: Target, abi3: bool) -> None:
+    """Check the size, the libraries that a wheel needs, and the stable ABI."""
+    size = wheel.stat().st_size
+    if size > MAX_WHEEL_BYTES:
+        raise SystemExit(f"{wheel.name} has {size} bytes, more than {MAX_WHEEL_BYTES}")
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+    if [n for n in names if n.endswith(".so")] != [
+        n for n in names if "/_core." in n and "pyi" not in n
+    ]:
+        raise SystemExit(f"{wheel.name} must have one module: {names}")
+    tools = Path(sys.executable).parent
+    shown = subprocess.run(
+        [tools / "auditwheel", "show", wheel], capture_output=True, text=True, check=False
+    )
+    text = " ".join(shown.stdout.split())
+    found = re.search(r'following platform tag: "(\w+)_(\d+)_(\d+)_(\w+)"', text)
+    wanted = re.fullmatch(r"(\w+?)_(\d+)_(\d+)_(\w+)", target.tag)
+    assert wanted is not None
+    if not found or (found[1], found[4]) != (wanted[1], wanted[4]):
+        raise SystemExit(f"{wheel.name}: auditwheel says {text} {shown.stderr}")
+    if (int(found[2]), int(found[3])) > (int(wanted[2]), int(wanted[3])):
+        raise SystemExit(f"{wheel.name} needs a newer system: {text}")
+    if abi3:
+        run(tools / "abi3audit", "--strict", wheel)
+
+
+# ---- test ----
+
+
+def report(name: str, text: str) -> None:
+    """Print the last line of pytest, which has the number of tests."""
+    lines = [line for line in text.splitlines() if re.search(r"\d+ passed", line)]
+    print(f"{name}: {lines[-1].strip('= ') if lines else text[-3000:]}", flush=True)
+
+
+def run_tests(name: str, python: list[str], tests: Iterable[str], **env: str) -> None:
+    """Run the smoke test and the given tests with an interpreter, and print the counts."""
+    variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **env}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    marked = ["-m", "not slow", "-p", "no:cacheprovider", "-q"]
+    for command in (["tests/smoke.py"], ["-m", "pytest", *marked, *tests]):
+        done = subprocess.run(
+            [*python, *command], cwd=ROOT, env=variables, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        if done.returncode:
+            print(done.stdout[-6000:], done.stderr[-3000:])
+            raise SystemExit(f"{name}: {' '.join(command)} failed")
+        if command[0] == "-m":
+            report(name, done.stdout)
+        else:
+            print(f"{name}: {done.stdout.strip()}", flush=True)
+
+
+def test(tests: list[str]) -> None:
+    """Install each wheel for x86-64 with glibc into new environments, and run tests there."""
+    for tags, versions in TESTED.items():
+        wheel = find_wheel(tags, TARGETS["x86_64"].tag)
+        for version in versions:
+            python = environment(f"test-{version}", pythons.native(version), wheel, *TEST_PACKAGES)
+            check_import_time(version, python)
+            run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
+
+
+IMPORTS = (
+    "import time, numpy; t = time.process_time(); import pairstep; print(time.process_time() - t)"
+)
+
+
+def check_import_time(version: str, python: Path) -> None:
+    """Measure the CPU time of the import, after that of NumPy, as the median of nine processes."""
+    times = sorted(
+        float(subprocess.run([python, "-c", IMPORTS], capture_output=True, check=True).stdout)
+        for _ in range(10)
+    )
+    median = times[len(times) // 2]
+    print(f"import in Python {version}: {1000 * median:.0f} ms after numpy", flush=True)
+    if median > MAX_IMPORT_SECONDS:
+        raise SystemExit(f"more than {MAX_IMPORT_SECONDS} s")
+
+
+def foreign_packages(name: str, version: str, platforms: list[str], wheel: Path) -> Path:
+    """Install a wheel and the packages of the tests for another platform into a folder."""
+    folder = WORK / "environments" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    run(
+        sys.executable, "-m", "pip", "install", "--quiet", "--target", folder,
+        *(f"--platform={platform}" for platform in platforms), f"--python-version={version}",
+        "--implementation=cp", "--only-binary=:all:", wheel, *TEST_PACKAGES,
+    )  # fmt: skip
+    return folder
+
+
+def test_aarch64(tests: list[str]) -> None:
+    """Run tests for aarch64 under QEMU."""
+    for version, tags in (("3.11", "cp311-cp311"), ("3.13", "cp312-abi3")):
+        wheel = find_wheel(tags, TARGETS["aarch64"].tag)
+        name = f"aarch64-{version}"
+        platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(28, 16, -1)]
+        site = foreign_packages(name, version, [*platforms, "manylinux2014_aarch64"], wheel)
+        root = pythons.unpacked(version, "arm64")
+        if not (root / "lib").exists():
+            (root / "lib").symlink_to("usr/lib")
+        # A script stands for the interpreter, so that tests can start processes.
+        command = f"qemu-aarch64-static -L {root} {root}/usr/bin/python{version}"
+        script = WORK / f"environments/{name}-python"
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        script.chmod(0o755)
+        (site / "sitecustomize.py").write_text(f"import sys\nsys.executable = {str(script)!r}\n")
+        run_tests(f"{wheel.name} under QEMU", [str(script)], tests, PYTHONPATH=str(site))
+
+
+def test_musl(tests: list[str]) -> None:
+    """Run tests with musl."""
+    python = musl.python()
+    wheel = find_wheel("cp312-abi3", TARGETS["musl"].tag)
+    platforms = ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64"]
+    site = foreign_packages("musl", pythons.FROM_SOURCE, platforms, wheel)
+    run_tests(f"{wheel.name} with musl", [str(python)], tests, PYTHONPATH=str(site))
+
+
+# ---- cross-check ----
+
+FOREIGN = {
+    "macos-arm64": ("aarch64-macos.11.0", ".abi3.so"),
+    "macos-x86_64": ("x86_64-macos.11.0", ".abi3.so"),
+    "windows-x86_64": ("x86_64-windows-gnu", ".pyd"),
+}
+
+
+def cross_check(names: Iterable[str]) -> None:
+    """Compile and link the module for macOS and Windows; it cannot run here."""
+    python = environment("build-3.13", pythons.native("3.13"), "scikit-build-core", "nanobind")
+    for name in names:
+        target, suffix = FOREIGN[name]
+        before = time.monotonic()
+        folder = WORK / "cmake" / name
+        nanobind = subprocess.run(
+            [python, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        windows = name.startswith("windows")
+        include = pythons.windows_headers() if windows else pythons.macos_headers()
+        defines: dict[str, object] = {
+            "CMAKE_TOOLCHAIN_FILE": ROOT / "wheels/zig.cmake",
+            "CMAKE_BUILD_TYPE": "Release",
+            "ZIG": pythons.zig(),
+            "ZIG_TARGET": target,
+            "Python_EXECUTABLE": python,
+            "Python_INCLUDE_DIR": include,
+            "SKBUILD_SOABI": "abi3",
+            "SKBUILD_SOSABI": "" if windows else "abi3",
+            "nanobind_DIR": nanobind,
+        }
+        if windows:
+            defines["Python_LIBRARY"] = defines["Python_SABI_LIBRARY"] = pythons.windows_library()
+        options = [f"-D{key}={value}" for key, value in defines.items()]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        log = WORK / f"log/{name}"
+        run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, *options,
+            log=log.with_suffix(".configure.txt"), PATH=path)  # fmt: skip
+        run("cmake", "--build", folder, f"-j{pythons.JOBS}", log=log.with_suffix(".build.txt"),
+            PATH=path)  # fmt: skip
+        module = folder / f"_core{suffix}"
+        print(f"{name}: {module.name}, {module.stat().st_size / 1e6:.2f} MB, "
+              f"{time.monotonic() - before:.0f} s", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build").add_argument("targets", nargs="*", default=list(TARGETS))
+    for name in ("test", "test-aarch64", "test-musl"):
+        commands.add_parser(name).add_argument("tests", nargs="+")
+    commands.add_parser("cross-check").add_argument("targets", nargs="*", default=list(FOREIGN))
+    options = parser.parse_args()
+    if options.command == "build":
+        for name in options.targets:
+            build(name)
+    elif options.command == "cross-check":
+        cross_check(options.targets)
+    else:
+        run_command = {"test": test, "test-aarch64": test_aarch64, "test-musl": test_musl}
+        run_command[options.command](options.tests)
+
+
+if __name__ == "__main__":
+    main()
