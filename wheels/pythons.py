@@ -43,7 +43,7 @@ def run(*command: object, cwd: Path | None = None, log: Path | None = None, **en
 
 def zig() -> Path:
     """Return the executable in the package ziglang."""
-    import ziglang
+    import ziglang  # type: ignore[import-not-found]
 
     return Path(ziglang.__file__).with_name("zig")
 
@@ -59,29 +59,52 @@ def unpacked(version: str, architecture: str) -> Path:
     return archive(version, architecture).unpack(*packages)
 
 
+def runnable(version: str, architecture: str) -> Path:
+    """Unpack an interpreter, and return a script that runs it.
+
+    The interpreter may need a newer glibc than this computer has, or another CPU. So the script
+    starts it with its own dynamic loader, or in QEMU. For Python, the script is the interpreter:
+    sys.executable, virtual environments and child processes use it.
+    """
+    root = unpacked(version, architecture)
+    script = root / f"usr/bin/python{version}"
+    program = script.with_suffix(".program")
+    if not program.exists():
+        if not (root / "lib").exists():  # from Debian 13 on, a link that no package contains
+            (root / "lib").symlink_to("usr/lib")
+        script.rename(program)
+        if architecture == "amd64":
+            libraries = root / "lib/x86_64-linux-gnu"
+            path = f"{libraries}:{root / 'usr/lib/x86_64-linux-gnu'}"
+            start = f"{libraries}/ld-linux-x86-64.so.2 --library-path {path} --argv0"
+        else:
+            start = f"qemu-aarch64-static -L {root} -0"
+        script.write_text(f'#!/bin/sh\nexec {start} "$0" {program} "$@"\n')
+        script.chmod(0o755)
+    return script
+
+
 def native(version: str) -> Path:
     """Return an interpreter of this version that runs on this computer."""
     if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return Path(sys.executable)
     if version == f"{FROM_SOURCE}t":
         return free_threaded()
-    root = unpacked(version, "amd64")
-    python = root / f"usr/bin/python{version}"
-    done = root / ".patched"
-    if not done.exists():
-        # Debian's interpreter may need a newer glibc than this computer has, so it gets its own.
-        libraries = [root / folder / "x86_64-linux-gnu" for folder in ("usr/lib", "lib")]
-        run("patchelf", "--set-interpreter", root / "usr/lib64/ld-linux-x86-64.so.2", python)
-        run("patchelf", "--force-rpath", "--set-rpath", ":".join(map(str, libraries)), python)
-        done.touch()
-    return python
+    return runnable(version, "amd64")
 
 
 def include_folder(version: str, architecture: str) -> Path:
     """Return the folder with Python.h of a version for Linux."""
     if version == f"{FROM_SOURCE}t":
         return free_threaded().parents[1] / f"include/python{version}"
-    return unpacked(version, architecture) / f"usr/include/python{version}"
+    folder = WORK / f"headers-{version}-{architecture}"
+    if not folder.exists():
+        include = unpacked(version, architecture) / "usr/include"
+        shutil.copytree(include / f"python{version}", folder)
+        # Debian's pyconfig.h includes that of the architecture, which is in another folder.
+        (configuration,) = include.glob(f"*-linux-gnu/python{version}/pyconfig.h")
+        shutil.copy(configuration, folder)
+    return folder
 
 
 def source() -> Path:
@@ -105,35 +128,21 @@ def free_threaded() -> Path:
     return python
 
 
-def foreign_headers() -> Path:
-    """Return a folder with the headers that macOS and Windows share; pyconfig.h is separate."""
-    folder = WORK / "headers"
-    if not folder.exists():
-        shutil.copytree(source() / "Include", folder)
-    return folder
-
-
 def macos_headers() -> Path:
     """Return the headers for macOS.
 
-    The file pyconfig.h is that of Linux. The two differ in functions that may be missing, but not
-    in what the stable ABI uses: sizes of types are the same.
+    They are those of Linux. The two systems differ in functions that may be missing, but not in
+    what the stable ABI uses: the sizes of the types are the same.
     """
-    folder = WORK / "headers-macos"
-    if not folder.exists():
-        shutil.copytree(foreign_headers(), folder)
-        linux = unpacked(FROM_SOURCE, "amd64") / f"usr/include/x86_64-linux-gnu/python{FROM_SOURCE}"
-        shutil.copy(linux / "pyconfig.h", folder)
-    return folder
+    return include_folder(FROM_SOURCE, "amd64")
 
 
 def windows_headers() -> Path:
     """Return the headers for Windows."""
     folder = WORK / "headers-windows"
     if not folder.exists():
-        shutil.copytree(foreign_headers(), folder)
-        text = (source() / "PC/pyconfig.h.in").read_text()
-        (folder / "pyconfig.h").write_text(text.replace("@GIL_DISABLED@", ""))
+        shutil.copytree(source() / "Include", folder)
+        shutil.copy(source() / "PC/pyconfig.h.in", folder / "pyconfig.h")
     return folder
 
 

@@ -1,6 +1,6 @@
 """Build, check and test the wheels of a release, on one computer and with Zig as the compiler.
 
-python wheels/wheels.py build [TARGET ...]     all wheels for Linux, into dist/
+python wheels/wheels.py build [TARGET ...]     wheels for Linux, into dist/: all, or x86_64, musl/3.13
 python wheels/wheels.py test TESTS ...         x86-64 with glibc: new environments, all versions
 python wheels/wheels.py test-aarch64 TESTS ... under QEMU, with Debian's Python for arm64
 python wheels/wheels.py test-musl TESTS ...    x86-64 with musl, with a Python built from source
@@ -87,6 +87,16 @@ def environment(name: str, python: Path, *packages: object) -> Path:
     return inside
 
 
+def build_environment(version: str) -> Path:
+    """Return an interpreter with the build system. It is kept: Ninja's files contain its path."""
+    name = f"build-{version}"
+    python = WORK / "environments" / name / "bin/python"
+    if not (python.parent / "installed").exists():
+        environment(name, pythons.native(version), "scikit-build-core>=1.1", "nanobind>=3.1")
+        (python.parent / "installed").touch()
+    return python
+
+
 # ---- build ----
 
 BACKEND = """
@@ -96,19 +106,15 @@ build_wheel(sys.argv[1], json.loads(sys.argv[2]))
 """
 
 
-def build(name: str) -> list[Path]:
-    """Build the wheels of a target. Code that does not depend on Python is compiled once."""
-    return [build_one(name, version) for version in TARGETS[name].versions]
-
-
 def build_one(name: str, version: str) -> Path:
-    """Build the wheel of a target for a version of Python."""
+    """Build the wheel of a target for a version of Python.
+
+    The code that does not depend on Python is compiled once per target.
+    """
     target = TARGETS[name]
     tags = cpython_tag(version)
     abi3 = tags.endswith("abi3")
-    python = environment(
-        f"build-{version}", pythons.native(version), "scikit-build-core", "nanobind"
-    )
+    python = build_environment(version)
     include = pythons.include_folder(version, target.debian)
     suffix = f".cpython-{version.replace('.', '')}-{target.suffix}.so"
     defines = {
@@ -116,7 +122,6 @@ def build_one(name: str, version: str) -> Path:
         "ZIG": pythons.zig(),
         "ZIG_TARGET": target.zig,
         "Python_INCLUDE_DIR": include,
-        "CMAKE_CXX_FLAGS": f"-I{include.parent}",  # Debian's pyconfig.h includes one from there
     }
     settings = {
         "build-dir": str(WORK / "cmake" / name),
@@ -130,7 +135,6 @@ def build_one(name: str, version: str) -> Path:
     run(
         python, "-c", BACKEND, DIST, json.dumps(settings),
         cwd=ROOT, log=WORK / f"log/{name}-{version}.txt",
-        PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         CMAKE_BUILD_PARALLEL_LEVEL=pythons.JOBS,
         SOURCE_DATE_EPOCH=os.environ.get("SOURCE_DATE_EPOCH", commit_time),
         _PYTHON_HOST_PLATFORM=target.tag,
@@ -161,9 +165,8 @@ def check(wheel: Path, target: Target, abi3: bool) -> None:
         n for n in names if "/_core." in n and "pyi" not in n
     ]:
         raise SystemExit(f"{wheel.name} must have one module: {names}")
-    tools = Path(sys.executable).parent
     shown = subprocess.run(
-        [tools / "auditwheel", "show", wheel], capture_output=True, text=True, check=False
+        ["auditwheel", "show", wheel], capture_output=True, text=True, check=False
     )
     text = " ".join(shown.stdout.split())
     found = re.search(r'following platform tag: "(\w+)_(\d+)_(\d+)_(\w+)"', text)
@@ -174,7 +177,7 @@ def check(wheel: Path, target: Target, abi3: bool) -> None:
     if (int(found[2]), int(found[3])) > (int(wanted[2]), int(wanted[3])):
         raise SystemExit(f"{wheel.name} needs a newer system: {text}")
     if abi3:
-        run(tools / "abi3audit", "--strict", wheel)
+        run("abi3audit", "--strict", wheel)
 
 
 # ---- test ----
@@ -221,7 +224,7 @@ IMPORTS = (
 
 
 def check_import_time(version: str, python: Path) -> None:
-    """Measure the CPU time of the import, after that of NumPy, as the median of nine processes."""
+    """Measure the CPU time of the import, after that of NumPy, as the median of ten processes."""
     times = sorted(
         float(subprocess.run([python, "-c", IMPORTS], capture_output=True, check=True).stdout)
         for _ in range(10)
@@ -251,16 +254,8 @@ def test_aarch64(tests: list[str]) -> None:
         name = f"aarch64-{version}"
         platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(28, 16, -1)]
         site = foreign_packages(name, version, [*platforms, "manylinux2014_aarch64"], wheel)
-        root = pythons.unpacked(version, "arm64")
-        if not (root / "lib").exists():
-            (root / "lib").symlink_to("usr/lib")
-        # A script stands for the interpreter, so that tests can start processes.
-        command = f"qemu-aarch64-static -L {root} {root}/usr/bin/python{version}"
-        script = WORK / f"environments/{name}-python"
-        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        script.chmod(0o755)
-        (site / "sitecustomize.py").write_text(f"import sys\nsys.executable = {str(script)!r}\n")
-        run_tests(f"{wheel.name} under QEMU", [str(script)], tests, PYTHONPATH=str(site))
+        python = pythons.runnable(version, "arm64")
+        run_tests(f"{wheel.name} under QEMU", [str(python)], tests, PYTHONPATH=str(site))
 
 
 def test_musl(tests: list[str]) -> None:
@@ -275,15 +270,15 @@ def test_musl(tests: list[str]) -> None:
 # ---- cross-check ----
 
 FOREIGN = {
-    "macos-arm64": ("aarch64-macos.11.0", ".abi3.so"),
-    "macos-x86_64": ("x86_64-macos.11.0", ".abi3.so"),
+    "macos-arm64": ("aarch64-macos", ".abi3.so"),
+    "macos-x86_64": ("x86_64-macos", ".abi3.so"),
     "windows-x86_64": ("x86_64-windows-gnu", ".pyd"),
 }
 
 
 def cross_check(names: Iterable[str]) -> None:
     """Compile and link the module for macOS and Windows; it cannot run here."""
-    python = environment("build-3.13", pythons.native("3.13"), "scikit-build-core", "nanobind")
+    python = build_environment("3.13")
     for name in names:
         target, suffix = FOREIGN[name]
         before = time.monotonic()
@@ -295,7 +290,7 @@ def cross_check(names: Iterable[str]) -> None:
         include = pythons.windows_headers() if windows else pythons.macos_headers()
         defines: dict[str, object] = {
             "CMAKE_TOOLCHAIN_FILE": ROOT / "wheels/zig.cmake",
-            "CMAKE_BUILD_TYPE": "Release",
+            "CMAKE_BUILD_TYPE": "Debug",  # less optimization, because the module does not run here
             "ZIG": pythons.zig(),
             "ZIG_TARGET": target,
             "Python_EXECUTABLE": python,
@@ -305,14 +300,16 @@ def cross_check(names: Iterable[str]) -> None:
             "nanobind_DIR": nanobind,
         }
         if windows:
-            defines["Python_LIBRARY"] = defines["Python_SABI_LIBRARY"] = pythons.windows_library()
+            library = pythons.windows_library()
+            defines["Python_SABI_LIBRARY"] = library
+            # CMake also asks for the library of one version, which is not linked.
+            number = pythons.FROM_SOURCE.replace(".", "")
+            defines["Python_LIBRARY"] = shutil.copy(library, WORK / f"python{number}.lib")
         options = [f"-D{key}={value}" for key, value in defines.items()]
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         log = WORK / f"log/{name}"
         run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, *options,
-            log=log.with_suffix(".configure.txt"), PATH=path)  # fmt: skip
-        run("cmake", "--build", folder, f"-j{pythons.JOBS}", log=log.with_suffix(".build.txt"),
-            PATH=path)  # fmt: skip
+            log=log.with_suffix(".configure.txt"))  # fmt: skip
+        run("cmake", "--build", folder, f"-j{pythons.JOBS}", log=log.with_suffix(".build.txt"))
         module = folder / f"_core{suffix}"
         print(f"{name}: {module.name}, {module.stat().st_size / 1e6:.2f} MB, "
               f"{time.monotonic() - before:.0f} s", flush=True)  # fmt: skip
@@ -327,9 +324,13 @@ def main() -> None:
         commands.add_parser(name).add_argument("tests", nargs="+")
     commands.add_parser("cross-check").add_argument("targets", nargs="*", default=list(FOREIGN))
     options = parser.parse_args()
+    # The tools in requirements.txt: cmake, ninja, auditwheel, abi3audit.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     if options.command == "build":
-        for name in options.targets:
-            build(name)
+        for target in options.targets:
+            name, _, version = target.partition("/")
+            for each in [version] if version else TARGETS[name].versions:
+                build_one(name, each)
     elif options.command == "cross-check":
         cross_check(options.targets)
     else:

@@ -19,22 +19,29 @@ else()
   message(FATAL_ERROR "Unknown target: ZIG_TARGET is '${ZIG_TARGET}'")
 endif()
 
-# -O0 and -g0 below matter only for Zig itself: without them it adds checks that abort the process.
 set(CMAKE_CXX_COMPILER ${ZIG} c++ -target ${ZIG_TARGET})
-set(CMAKE_CXX_COMPILER_TARGET "")
+# Without this, Zig adds checks that end the process when they fail.
 set(CMAKE_CXX_FLAGS_INIT "-fno-sanitize=undefined")
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-s")
-set(CMAKE_MODULE_LINKER_FLAGS_INIT "-Wl,-s")
+# Tests of the compiler do not link. Zig would first compile the C++ library for them, which takes
+# minutes, and again for the module, whose options differ.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_CXX_COMPILER_ID Clang)
+set(CMAKE_CXX_COMPILER_ID_RUN TRUE)
+set(CMAKE_CXX_COMPILER_VERSION 22.1)
+set(CMAKE_CXX_COMPILER_FRONTEND_VARIANT GNU)
+set(CMAKE_CXX_STANDARD_COMPUTED_DEFAULT 17)
+set(CMAKE_CXX_EXTENSIONS_COMPUTED_DEFAULT ON)
+set(CMAKE_SKIP_RPATH TRUE)
 
-# `zig ar` is a subcommand, and CMake expects a program.
-set(CMAKE_AR ${ZIG} CACHE FILEPATH "")
-set(CMAKE_RANLIB ${ZIG} CACHE FILEPATH "")
-foreach(NAME AR RANLIB)
-  set(CMAKE_CXX_COMPILER_${NAME} ${ZIG} CACHE FILEPATH "")
+# CMake expects programs, and these are subcommands of Zig.
+foreach(TOOL ar ranlib rc)
+  string(TOUPPER ${TOOL} NAME)
+  set(SCRIPT ${CMAKE_BINARY_DIR}/zig-${TOOL})
+  file(WRITE ${SCRIPT} "#!/bin/sh\nexec ${ZIG} ${TOOL} \"$@\"\n")
+  file(CHMOD ${SCRIPT} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  set(CMAKE_${NAME} ${SCRIPT} CACHE FILEPATH "" FORCE)
 endforeach()
-set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> ar q <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")
+set(CMAKE_RC_COMPILER ${CMAKE_RC})
 
 # Programs come from this computer, headers and libraries only from the folders that are given.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
