@@ -104,7 +104,18 @@ def include_folder(version: str, architecture: str) -> Path:
         # Debian's pyconfig.h includes that of the architecture, which is in another folder.
         (configuration,) = include.glob(f"*-linux-gnu/python{version}/pyconfig.h")
         shutil.copy(configuration, folder)
+        include_stdio(folder)
     return folder
+
+
+def include_stdio(folder: Path) -> None:
+    """Make Python.h include stdio.h.
+
+    Nanobind 3.1 uses `stderr` without including it. Python.h does not include it for the stable
+    ABI, and Zig's C++ library does not either.
+    """
+    with (folder / "pyconfig.h").open("a") as file:
+        file.write("#include <stdio.h>\n")
 
 
 def source() -> Path:
@@ -143,6 +154,7 @@ def windows_headers() -> Path:
     if not folder.exists():
         shutil.copytree(source() / "Include", folder)
         shutil.copy(source() / "PC/pyconfig.h.in", folder / "pyconfig.h")
+        include_stdio(folder)
     return folder
 
 

@@ -1,6 +1,6 @@
 """Build, check and test the wheels of a release, on one computer and with Zig as the compiler.
 
-python wheels/wheels.py build [TARGET ...]     wheels for Linux, into dist/: all, or x86_64, musl/3.13
+python wheels/wheels.py build [TARGET ...]     wheels for Linux: all, or x86_64, musl/3.13
 python wheels/wheels.py test TESTS ...         x86-64 with glibc: new environments, all versions
 python wheels/wheels.py test-aarch64 TESTS ... under QEMU, with Debian's Python for arm64
 python wheels/wheels.py test-musl TESTS ...    x86-64 with musl, with a Python built from source
@@ -128,19 +128,24 @@ def build_one(name: str, version: str) -> Path:
         **{f"cmake.define.{key}": str(value) for key, value in defines.items()},
     }
     DIST.mkdir(exist_ok=True)
+    folder = WORK / "untagged" / name
+    shutil.rmtree(folder, ignore_errors=True)
     before = time.monotonic()
     commit_time = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     run(
-        python, "-c", BACKEND, DIST, json.dumps(settings),
+        python, "-c", BACKEND, folder, json.dumps(settings),
         cwd=ROOT, log=WORK / f"log/{name}-{version}.txt",
         CMAKE_BUILD_PARALLEL_LEVEL=pythons.JOBS,
         SOURCE_DATE_EPOCH=os.environ.get("SOURCE_DATE_EPOCH", commit_time),
-        _PYTHON_HOST_PLATFORM=target.tag,
+        _PYTHON_HOST_PLATFORM=f"linux-{target.zig.partition('-')[0]}",
         SETUPTOOLS_EXT_SUFFIX=".abi3.so" if abi3 else suffix,
     )  # fmt: skip
-    wheel = find_wheel(tags, target.tag)
+    (untagged,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "wheel", "tags", "--remove", f"--platform-tag={target.tag}", untagged)
+    (tagged,) = folder.glob("*.whl")
+    wheel = Path(shutil.copy(tagged, DIST))
     check(wheel, target, abi3)
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, {time.monotonic() - before:.0f} s")
     return wheel
@@ -208,11 +213,13 @@ def run_tests(name: str, python: list[str], tests: Iterable[str], **env: str) ->
             print(f"{name}: {done.stdout.strip()}", flush=True)
 
 
-def test(tests: list[str]) -> None:
+def run_native(tests: list[str], wanted: list[str]) -> None:
     """Install each wheel for x86-64 with glibc into new environments, and run tests there."""
     for tags, versions in TESTED.items():
-        wheel = find_wheel(tags, TARGETS["x86_64"].tag)
         for version in versions:
+            if wanted and version not in wanted:
+                continue
+            wheel = find_wheel(tags, TARGETS["x86_64"].tag)
             python = environment(f"test-{version}", pythons.native(version), wheel, *TEST_PACKAGES)
             check_import_time(version, python)
             run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
@@ -247,9 +254,11 @@ def foreign_packages(name: str, version: str, platforms: list[str], wheel: Path)
     return folder
 
 
-def test_aarch64(tests: list[str]) -> None:
+def run_aarch64(tests: list[str], wanted: list[str]) -> None:
     """Run tests for aarch64 under QEMU."""
     for version, tags in (("3.11", "cp311-cp311"), ("3.13", "cp312-abi3")):
+        if wanted and version not in wanted:
+            continue
         wheel = find_wheel(tags, TARGETS["aarch64"].tag)
         name = f"aarch64-{version}"
         platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(28, 16, -1)]
@@ -258,7 +267,7 @@ def test_aarch64(tests: list[str]) -> None:
         run_tests(f"{wheel.name} under QEMU", [str(python)], tests, PYTHONPATH=str(site))
 
 
-def test_musl(tests: list[str]) -> None:
+def run_musl(tests: list[str], _wanted: list[str]) -> None:
     """Run tests with musl."""
     python = musl.python()
     wheel = find_wheel("cp312-abi3", TARGETS["musl"].tag)
@@ -321,7 +330,9 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build").add_argument("targets", nargs="*", default=list(TARGETS))
     for name in ("test", "test-aarch64", "test-musl"):
-        commands.add_parser(name).add_argument("tests", nargs="+")
+        command = commands.add_parser(name)
+        command.add_argument("--python", nargs="*", default=[], help="versions, all by default")
+        command.add_argument("tests", nargs="+")
     commands.add_parser("cross-check").add_argument("targets", nargs="*", default=list(FOREIGN))
     options = parser.parse_args()
     # The tools in requirements.txt: cmake, ninja, auditwheel, abi3audit.
@@ -334,8 +345,8 @@ def main() -> None:
     elif options.command == "cross-check":
         cross_check(options.targets)
     else:
-        run_command = {"test": test, "test-aarch64": test_aarch64, "test-musl": test_musl}
-        run_command[options.command](options.tests)
+        run_command = {"test": run_native, "test-aarch64": run_aarch64, "test-musl": run_musl}
+        run_command[options.command](options.tests, options.python)
 
 
 if __name__ == "__main__":
