@@ -87,14 +87,16 @@ def environment(name: str, python: Path, *packages: object) -> Path:
     return inside
 
 
-def build_environment(version: str) -> Path:
-    """Return an interpreter with the build system. It is kept: Ninja's files contain its path."""
-    name = f"build-{version}"
-    python = WORK / "environments" / name / "bin/python"
-    if not (python.parent / "installed").exists():
-        environment(name, pythons.native(version), "scikit-build-core>=1.1", "nanobind>=3.1")
-        (python.parent / "installed").touch()
-    return python
+def build_system() -> Path:
+    """Return a folder with the build system, which is pure Python and serves all versions.
+
+    scikit-build-core compiles everything again if its own path changes.
+    """
+    folder = WORK / "environments/build-system"
+    if not folder.exists():
+        packages = ("scikit-build-core>=1.1", "nanobind>=3.1")
+        run(sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, *packages)
+    return folder
 
 
 # ---- build ----
@@ -114,7 +116,7 @@ def build_one(name: str, version: str) -> Path:
     target = TARGETS[name]
     tags = cpython_tag(version)
     abi3 = tags.endswith("abi3")
-    python = build_environment(version)
+    python = pythons.native(version)
     include = pythons.include_folder(version, target.debian)
     suffix = f".cpython-{version.replace('.', '')}-{target.suffix}.so"
     defines = {
@@ -130,6 +132,8 @@ def build_one(name: str, version: str) -> Path:
     DIST.mkdir(exist_ok=True)
     folder = WORK / "untagged" / name
     shutil.rmtree(folder, ignore_errors=True)
+    # Keep the objects, but forget the version of Python of the build before.
+    (WORK / f"cmake/{name}/CMakeCache.txt").unlink(missing_ok=True)
     before = time.monotonic()
     commit_time = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -137,6 +141,7 @@ def build_one(name: str, version: str) -> Path:
     run(
         python, "-c", BACKEND, folder, json.dumps(settings),
         cwd=ROOT, log=WORK / f"log/{name}-{version}.txt",
+        PYTHONPATH=str(build_system()),
         CMAKE_BUILD_PARALLEL_LEVEL=pythons.JOBS,
         SOURCE_DATE_EPOCH=os.environ.get("SOURCE_DATE_EPOCH", commit_time),
         _PYTHON_HOST_PLATFORM=f"linux-{target.zig.partition('-')[0]}",
@@ -287,14 +292,11 @@ FOREIGN = {
 
 def cross_check(names: Iterable[str]) -> None:
     """Compile and link the module for macOS and Windows; it cannot run here."""
-    python = build_environment("3.13")
+    python = pythons.native("3.13")
     for name in names:
         target, suffix = FOREIGN[name]
         before = time.monotonic()
         folder = WORK / "cmake" / name
-        nanobind = subprocess.run(
-            [python, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
-        ).stdout.strip()
         windows = name.startswith("windows")
         include = pythons.windows_headers() if windows else pythons.macos_headers()
         defines: dict[str, object] = {
@@ -306,7 +308,7 @@ def cross_check(names: Iterable[str]) -> None:
             "Python_INCLUDE_DIR": include,
             "SKBUILD_SOABI": "abi3",
             "SKBUILD_SOSABI": "" if windows else "abi3",
-            "nanobind_DIR": nanobind,
+            "nanobind_DIR": build_system() / "nanobind/cmake",
         }
         if windows:
             library = pythons.windows_library()
