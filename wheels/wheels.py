@@ -327,6 +327,11 @@ def cross_check(names: Iterable[str]) -> None:
             # CMake also asks for the library of one version, which is not linked.
             number = pythons.FROM_SOURCE.replace(".", "")
             defines["Python_LIBRARY"] = shutil.copy(library, WORK / f"python{number}.lib")
+            # CMake adds -ldl, which the interpreter on this computer needs.
+            empty = WORK / "windows/libdl.a"
+            empty.parent.mkdir(exist_ok=True)
+            empty.write_bytes(b"!<arch>\n")
+            defines["CMAKE_MODULE_LINKER_FLAGS"] = f"-L{empty.parent}"
         options = [f"-D{key}={value}" for key, value in defines.items()]
         log = WORK / f"log/{name}"
         run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, *options,
