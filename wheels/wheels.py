@@ -338,6 +338,10 @@ def cross_check(names: Iterable[str]) -> None:
             log=log.with_suffix(".configure.txt"))  # fmt: skip
         run("cmake", "--build", folder, f"-j{pythons.JOBS}", log=log.with_suffix(".build.txt"))
         module = folder / f"_core{suffix}"
+        if (
+            not windows
+        ):  # on Windows the linker checks it, because the library has no other functions
+            run("abi3audit", "--strict", "--assume-minimum-abi3", "3.12", module)
         print(f"{name}: {module.name}, {module.stat().st_size / 1e6:.2f} MB, "
               f"{time.monotonic() - before:.0f} s", flush=True)  # fmt: skip
 

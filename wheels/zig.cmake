@@ -43,5 +43,24 @@ foreach(TOOL ar ranlib rc)
 endforeach()
 set(CMAKE_RC_COMPILER ${CMAKE_RC})
 
+# On macOS, nanobind passes a file to the linker that lists the functions of Python, which Zig does
+# not read. Let all undefined functions be found at run time instead. Zig 0.17 crashes when it links
+# a bundle, so make a library, which differs in the type in its header only.
+if(CMAKE_SYSTEM_NAME STREQUAL Darwin)
+  set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_BINARY_DIR}/zig-link)
+  file(WRITE ${CMAKE_CXX_LINKER_LAUNCHER} [=[#!/bin/sh
+for argument do
+  shift
+  case $argument in
+    -Wl,@*) argument=-Wl,-undefined,dynamic_lookup ;;
+    -bundle) argument=-shared ;;
+  esac
+  set -- "$@" "$argument"
+done
+exec "$@"
+]=])
+  file(CHMOD ${CMAKE_CXX_LINKER_LAUNCHER} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
+
 # Programs come from this computer, headers and libraries only from the folders that are given.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
