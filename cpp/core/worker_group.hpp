@@ -111,6 +111,8 @@ class WorkerGroup {
     if (spins % SPINS_PER_YIELD == 0) std::this_thread::yield();
 #if defined(__x86_64__)
     else __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    else __asm__ volatile("isb");  // stalls for longer than the hint `yield` does on current CPUs
 #endif
   }
 

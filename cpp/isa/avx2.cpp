@@ -7,6 +7,7 @@
 BEGIN_TARGET("avx2,fma,bmi,bmi2", "prefer-vector-width=256")
 #define PAIRSTEP_NAMESPACE avx2
 #define PAIRSTEP_BYTES 32
+#define PAIRSTEP_REGISTERS 16
 #include "hot.inc"
 END_TARGET
 

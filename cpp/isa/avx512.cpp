@@ -7,6 +7,7 @@
 BEGIN_TARGET("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi,bmi2", "prefer-vector-width=512")
 #define PAIRSTEP_NAMESPACE avx512
 #define PAIRSTEP_BYTES 64
+#define PAIRSTEP_REGISTERS 32
 #include "hot.inc"
 END_TARGET
 

@@ -3,4 +3,5 @@
 
 #define PAIRSTEP_NAMESPACE baseline
 #define PAIRSTEP_BYTES 16
+#define PAIRSTEP_REGISTERS 16
 #include "hot.inc"

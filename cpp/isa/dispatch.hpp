@@ -104,8 +104,10 @@ struct InstructionSet {
 };
 
 // The table in use: the best one of this CPU, or the one chosen by name ("baseline", "avx2",
-// "avx512").
+// "avx512", "neon"). The environment variable PAIRSTEP_ISA chooses one from the start.
 const InstructionSet& isa();
+// The value of PAIRSTEP_ISA if it is not the name of an instruction set of this CPU, or null.
+const char* unknown_instruction_set();
 bool use_instruction_set(const char* name);
 std::vector<const char*> instruction_sets();
 

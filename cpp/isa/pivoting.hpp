@@ -77,7 +77,7 @@ class Pivoting {
     Index* next = members_.data();
     for (Index v = 0; v < padded_ / WIDTH; ++v)
       for_bits(is_free_[v], [&](Index k) { *next++ = v * WIDTH + k; });
-    size_ = std::max(next - members_.data() - 1, Index(0));
+    size_ = std::max<Index>(next - members_.data() - 1, 0);
     stride_ = whole_vectors(size_);
     std::fill(next, members_.data() + stride_ + 1, members_[0]);
   }

@@ -1,6 +1,7 @@
 // Vector primitives: loads and stores, arithmetic, argmax, collection of positions, and the largest
-// scores. Included once per instruction set, inside the namespace of that set; PAIRSTEP_BYTES is
-// the size of its vectors.
+// scores. Included once per instruction set, inside the namespace of that set. PAIRSTEP_BYTES is
+// the size of its vectors, and PAIRSTEP_REGISTERS the number of vector registers. PAIRSTEP_NEON is
+// defined for NEON.
 //
 // A score is a generic lambda `score<T>(p)`. With T = double it returns the score at position p,
 // with T = Lanes the scores at the WIDTH positions from p on. So a rule is written once, without
@@ -57,7 +58,8 @@ inline T minimum(T a, T b) {
 }
 
 // The same for vectors, as a single instruction. Compilers generate it from the expressions above
-// only if neither argument is a constant.
+// only if neither argument is a constant. NEON has such instructions too, but they treat NaN and
+// signed zeros in another way, so that the expressions above are used there.
 #if defined(__x86_64__)
 inline Lanes maximum(Lanes a, Lanes b) {
 #if PAIRSTEP_BYTES == 64
@@ -88,6 +90,8 @@ inline Lanes square_root(Lanes value) {
   return _mm256_sqrt_pd(value);
 #elif defined(__x86_64__)
   return _mm_sqrt_pd(value);
+#elif defined(PAIRSTEP_NEON)
+  return vsqrtq_f64(value);
 #else
   for (Index k = 0; k < WIDTH; ++k) value[k] = std::sqrt(value[k]);
   return value;
@@ -116,6 +120,8 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
   return _mm512_fmadd_ps(a, b, c);
 #elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
   return _mm256_fmadd_ps(a, b, c);
+#elif defined(PAIRSTEP_NEON)
+  return vfmaq_f32(c, a, b);
 #else
   return a * b + c;
 #endif
@@ -125,6 +131,8 @@ inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return _mm512_fmadd_pd(a, b, c);
 #elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
   return _mm256_fmadd_pd(a, b, c);
+#elif defined(PAIRSTEP_NEON)
+  return vfmaq_f64(c, a, b);
 #else
   return a * b + c;
 #endif
@@ -135,6 +143,8 @@ inline Doubles multiply_subtract(Doubles a, Doubles b, Doubles c) {
   return _mm512_fnmadd_pd(a, b, c);
 #elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
   return _mm256_fnmadd_pd(a, b, c);
+#elif defined(PAIRSTEP_NEON)
+  return vfmsq_f64(c, a, b);
 #else
   return c - a * b;
 #endif
@@ -171,12 +181,21 @@ inline double sum_of_lanes(Lanes v) {
   }
 }
 
+#if defined(PAIRSTEP_NEON)
+// Bit k is set if the bits of lane k are set.
+inline unsigned bits_of(uint64x2_t lanes) {
+  return unsigned(vgetq_lane_u64(lanes, 0) & 1) | unsigned(vgetq_lane_u64(lanes, 1) & 2);
+}
+#endif
+
 // Bit k is set if lane k of a is greater than lane k of b.
 inline unsigned above(Lanes a, Lanes b) {
 #if defined(__x86_64__) && PAIRSTEP_BYTES == 64
   return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ);
 #elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
   return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
+#elif defined(PAIRSTEP_NEON)
+  return bits_of(vcgtq_f64(a, b));
 #else
   unsigned bits = 0;
   for (Index k = 0; k < WIDTH; ++k) bits |= unsigned(a[k] > b[k]) << k;
@@ -190,6 +209,8 @@ inline unsigned same(Lanes a, Lanes b) {
   return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ);
 #elif defined(__x86_64__) && PAIRSTEP_BYTES == 32
   return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ)));
+#elif defined(PAIRSTEP_NEON)
+  return bits_of(vceqq_f64(a, b));
 #else
   unsigned bits = 0;
   for (Index k = 0; k < WIDTH; ++k) bits |= unsigned(a[k] == b[k]) << k;

@@ -4,11 +4,16 @@
 // multiply-adds if the CPU has them.
 
 // The tile of GROUP x VECTORS accumulators, a line of the strip and a broadcast number fit into the
-// vector registers: 32 with AVX-512, 16 otherwise.
+// vector registers.
 
+#if defined(PAIRSTEP_NEON)
+constexpr Index VECTORS = 4;
+#else
 constexpr Index VECTORS = PAIRSTEP_BYTES == 16 ? 2 : 3;
+#endif
 constexpr Index STRIP = VECTORS * WIDTH;
 constexpr Index GROUP = PAIRSTEP_BYTES == 64 ? 8 : 4;
+static_assert(GROUP * VECTORS + VECTORS < PAIRSTEP_REGISTERS);
 static_assert(STRIP % GROUP == 0 && BLOCK_COLUMNS / 4 % STRIP == 0);
 
 // One line per member of a group, one column per member of the first V vectors of a strip.

@@ -5,8 +5,8 @@
 
 struct TileSettings {
   // Queries per register tile of dense products. With three vectors of columns the accumulators fit
-  // into the vector registers: 32 with AVX-512, 16 otherwise.
-  static constexpr int DENSE_ROWS = PAIRSTEP_BYTES == 64 ? 8 : 4;
+  // into the vector registers.
+  static constexpr int DENSE_ROWS = PAIRSTEP_REGISTERS == 32 ? 8 : 4;
   static constexpr int DENSE_VECTORS = 3;
   // Queries per tile of sparse products: the width of the buffer that they are scattered into.
   static constexpr Index SPARSE_ROWS = Lines<double>::WIDTH;

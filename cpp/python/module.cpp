@@ -523,10 +523,23 @@ void register_types(nb::module_& m) {
            "lipschitz"_a.none(), "generator"_a.none());
 }
 
+// A misspelled PAIRSTEP_ISA must not run another instruction set than the one that is being tested.
+void refuse_unknown_instruction_set() {
+  const char* unknown = unknown_instruction_set();
+  if (!unknown) return;
+  std::string names;
+  for (const char* name : instruction_sets())
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  throw nb::import_error(("PAIRSTEP_ISA=" + std::string(unknown) +
+                          " is not an instruction set of this CPU; choose one of " + names)
+                             .c_str());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of pairstep: functions of arrays, and solvers that can be paused.";
+  refuse_unknown_instruction_set();
   nb::set_leak_warnings(false);  // a daemon thread may hold a solve during shutdown
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Shutdown::begin));
   register_policy(m);
