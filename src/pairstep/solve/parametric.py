@@ -19,8 +19,10 @@ from .. import _core
 from .._validation import Array
 from ..constraints import SumBox
 from ..constraints.rows import Rows, contradiction, implied_bounds, sums_as_rows
-from ..objectives import LeastSquares, Quadratic
+from ..objectives import FactorModel, LeastSquares, Quadratic
 
+# Largest number of variables for which A'A is formed, if A has many rows: 32 MB.
+MAX_FORMED = 2000
 ARRIVED, CAPPED, INFEASIBLE = 0, 1, 2  # Parametric::Status
 # Contradictions below this fraction of the limits are rounding errors of the limits.
 MIN_CONTRADICTION = 1e-12
@@ -48,6 +50,11 @@ class Curvature(NamedTuple):
         if isinstance(objective, LeastSquares):
             A = objective.A.toarray() if scipy.sparse.issparse(objective.A) else objective.A
             diagonal = np.ascontiguousarray(np.broadcast_to(objective.ridge, objective.n), float)
+            many = 2 * len(A) > len(diagonal) and len(diagonal) <= MAX_FORMED
+            if many and not isinstance(objective, FactorModel):
+                gram = A.T @ A
+                gram[np.diag_indices(len(diagonal))] += diagonal
+                return cls(np.ascontiguousarray(0.5 * (gram + gram.T), float))
             return cls(None, np.ascontiguousarray(A, float), diagonal)
         if isinstance(objective, Quadratic):
             Q = objective.Q.toarray() if scipy.sparse.issparse(objective.Q) else objective.Q
