@@ -29,6 +29,10 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+inline const double* data_or_null(const std::optional<In>& array) {
+  return array ? array->data() : nullptr;
+}
+
 // Return a NumPy array that takes over the memory of the vector.
 template <class T>
 nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {

@@ -9,10 +9,6 @@ using namespace nb::literals;
 
 namespace {
 
-const double* data_or_null(const std::optional<In>& array) {
-  return array ? array->data() : nullptr;
-}
-
 nb::tuple described(CardinalityState&& state) {
   nb::object x = nb::none();
   if (state.has_point) x = to_numpy(std::move(state.x));

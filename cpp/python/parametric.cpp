@@ -9,10 +9,6 @@ using namespace nb::literals;
 
 namespace {
 
-const double* data_or_null(const std::optional<In>& array) {
-  return array ? array->data() : nullptr;
-}
-
 // Keeps the arrays that the solver refers to.
 class Problem {
  public:

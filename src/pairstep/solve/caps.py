@@ -32,11 +32,13 @@ from ..objectives import FactorModel, L1Penalized, Quadratic, Slopes
 from ..result import Result, Status
 from .minimize import X0_SLACK, minimize
 from .parametric import ARRIVED, CAPPED, Curvature, ParametricProblem, rows_of
-from .rows import MAX_GAP, replace_problem, verified
+from .rows import MAX_GAP, changed, verified
 
 VARIANCE, DISTANCE = 1, 2  # Cap::Measure
 # Difference of a turnover from its limit, relative to the holdings, that is only rounding.
 ROUNDING = 1e-13
+# Distance of a measure beyond its limit, relative to its terms, that is rounding error.
+CAP_ROUNDING = 1e-10
 # Multipliers, in units of the objective's derivatives, at which caps that are still violated count
 # as contradicting each other.
 MAX_MULTIPLIER = 1e12
@@ -168,22 +170,13 @@ def solve_with_caps(
         problem = _Capped(objective, quadratic, Q is not None, constraint, found, options, began)
         result = problem.solve()
     else:
-        result = replace_named(minimize(objective, constraint, **options), {})
+        result = minimize(objective, constraint, **options)
     if min_return is not None:
         multipliers = dict(result.row_multipliers or {})
         last = list(multipliers)[-1]
         of_caps = {**(result.cap_multipliers or {}), "min_return": multipliers.pop(last)}
-        result = replace_problem(
-            replace(result, row_multipliers=multipliers or None, cap_multipliers=of_caps), result
-        )
-    return replace_problem(
-        replace(result, variables=variables, solve_time=time.perf_counter() - began), result
-    )
-
-
-def replace_named(result: Result, multipliers: dict[str, float]) -> Result:
-    """Give a result the multipliers of caps."""
-    return replace_problem(replace(result, cap_multipliers=multipliers), result)
+        result = changed(result, row_multipliers=multipliers or None, cap_multipliers=of_caps)
+    return changed(result, variables=variables, solve_time=time.perf_counter() - began)
 
 
 class _Capped:
@@ -213,10 +206,10 @@ class _Capped:
         balance = largest / (float(quadratic.lipschitz.max()) or 1.0)
         self.least_weight = 0.0 if has_curvature else LEAST_CURVATURE * balance
         # A linear objective starts where only its first cap on risk counts.
-        self.place = self._place() if has_curvature else self._place_of(caps[0])
+        self.terms = self._current_terms() if has_curvature else self._terms_of(caps[0])
         self.problem, self.solver = self._first_solution()
         # Native solvers to start from: at the first solution, and where only one cap counts.
-        self.starts = {"": (self.solver.copy(), self.place)}
+        self.starts = {"": (self.solver.copy(), self.terms)}
 
     def _l1_terms(self, n: int) -> tuple[Array, Array | None]:
         """Return the weights of the costs, and the center that costs and turnover share."""
@@ -245,7 +238,7 @@ class _Capped:
         risk = sum(self.multipliers[cap.name] for cap in self.caps if cap.is_risk)
         return max(self.own_weight + risk, self.least_weight)
 
-    def _place(self) -> tuple[Array, Array]:
+    def _current_terms(self) -> tuple[Array, Array]:
         """Return the linear term and the L1 weights of the normalized problem."""
         weight, linear = self.curvature_weight, self.c.copy()
         for cap in self.caps:
@@ -253,12 +246,12 @@ class _Capped:
                 linear -= self.multipliers[cap.name] * self.products[cap.name]
         return linear / weight, (self.k + self.multipliers.get("turnover", 0.0)) / weight
 
-    def _place_of(self, cap: Cap) -> tuple[Array, Array]:
-        """Return the place where only one cap on risk counts: its multiplier is infinite."""
+    def _terms_of(self, cap: Cap) -> tuple[Array, Array]:
+        """Return the same where only one cap on risk counts: its multiplier is infinite."""
         return -self.products[cap.name], np.zeros(len(self.c))
 
     def _first_solution(self) -> tuple[ParametricProblem, Any]:
-        linear, l1 = self.place
+        linear, l1 = self.terms
         objective = self.quadratic.with_linear(linear)
         if self.center is not None:
             objective = L1Penalized(objective, l1, self.center)
@@ -266,8 +259,8 @@ class _Capped:
             objective, self.constraint.without_rows(), tol=self.options["tol"],
             max_iter=self.options["max_iter"], time_limit=self.options["time_limit"],
         )  # fmt: skip
-        terms = None if self.center is None else (l1, self.center)
-        problem = ParametricProblem(self.curvature, linear, terms, self.constraint)
+        l1_terms = None if self.center is None else (l1, self.center)
+        problem = ParametricProblem(self.curvature, linear, l1_terms, self.constraint)
         found = problem.solve(relaxed.x, self._seconds())
         return problem, self._give_up() if found is None else found.solver
 
@@ -295,13 +288,13 @@ class _Capped:
         self._enforce(on_risk)
         if any(self.measure(cap, self.solver.x) > cap.limit for cap in on_turnover):
             self._enforce([*on_turnover, *on_risk])
-        lagrangian = self.quadratic.with_linear(self.place[0])  # divided by the weight of Q
+        lagrangian = self.quadratic.with_linear(self.terms[0])  # divided by the weight of Q
         if self.center is not None:
-            lagrangian = L1Penalized(lagrangian, self.place[1], self.center)
+            lagrangian = L1Penalized(lagrangian, self.terms[1], self.center)
         rows = self.problem.of_rows(self.solver.multipliers)
         checked = verified(lagrangian, self.constraint, self.solver.x, rows, self.options["tol"])
         weight = self.curvature_weight
-        return self._report(checked, weight, weight * self.place[1])
+        return self._report(checked, weight, weight * self.terms[1])
 
     def _report(self, checked: Result, weight: float, l1: Array) -> Result:
         """Return the result of the problem, given that of its Lagrangian divided by `weight`."""
@@ -311,7 +304,7 @@ class _Capped:
             value, multiplier = self.measure(cap, x), self.multipliers[cap.name]
             missing = 0.5 * (cap.limit**2 - value**2) if cap.is_risk else cap.limit - value
             gap += abs(multiplier * missing)
-            if value > cap.limit + 1e-10 * max(cap.limit, self._size(cap)):
+            if value > cap.limit + CAP_ROUNDING * max(cap.limit, self._size(cap)):
                 gaps.append(f"{cap.name} is {value:.17g}, but its limit is {cap.limit:.17g}")
         value = self.value(x)
         status, remark = checked.status, checked.remark
@@ -453,15 +446,15 @@ class _Capped:
         product = self.quadratic.gradient(self.solver.x) - self.quadratic.linear
         return float(np.abs(self.c).max() + np.abs(product).max()) or 1.0
 
-    def _move_to(self, place: tuple[Array, Array]) -> None:
-        linear, l1 = (there - here for there, here in zip(place, self.place, strict=True))
+    def _move_to(self, terms: tuple[Array, Array]) -> None:
+        linear, l1 = (there - here for there, here in zip(terms, self.terms, strict=True))
         if linear.any() or l1.any():
             status, *_ = self.solver.follow(
                 linear, None if self.center is None else l1, distance=1.0, seconds=self._seconds()
             )
             if status != ARRIVED:
                 self._give_up()
-        self.place = place
+        self.terms = terms
 
     def _follow_risk(self, cap: Cap) -> None:
         """Set the multiplier of a cap on risk, given those of the others.
@@ -477,7 +470,7 @@ class _Capped:
             if other.is_risk and other is not cap:
                 linear -= self.multipliers[other.name] * self.products[other.name]
         l1 = self.k + self.multipliers.get("turnover", 0.0)
-        self._start_from(cap.name, self._place_of(cap))
+        self._start_from(cap.name, self._terms_of(cap))
         least = self.measure(cap, self.solver.x)
         if least > cap.limit:
             wanted, found = numbers_for_message(cap.limit, least)
@@ -491,27 +484,27 @@ class _Capped:
             product=product, limit=cap.limit**2, seconds=self._seconds(),
         )  # fmt: skip
         reached = self.solver.t
-        self.place = reached * linear - product, reached * l1
+        self.terms = reached * linear - product, reached * l1
         if status == CAPPED:
             self.multipliers[cap.name] = max(1 / reached - others, 0.0)
         elif status == ARRIVED:  # the cap is not active
-            self._move_to(self._place())
+            self._move_to(self._current_terms())
         else:
             self._give_up()
 
-    def _start_from(self, name: str, place: tuple[Array, Array]) -> None:
-        """Continue from a copy of the solver at a place, after moving there for the first time."""
+    def _start_from(self, name: str, terms: tuple[Array, Array]) -> None:
+        """Continue from a copy of the solver at these terms; the first time, move it there."""
         if name not in self.starts:
-            self._move_to(place)
-            self.starts[name] = self.solver, place
-        solver, self.place = self.starts[name]
+            self._move_to(terms)
+            self.starts[name] = self.solver, terms
+        solver, self.terms = self.starts[name]
         self.solver = solver.copy()
 
     def _follow_turnover(self, cap: Cap) -> None:
         """Set the multiplier of a cap on turnover, given those of the others."""
         self.multipliers[cap.name] = 0.0
-        self._start_from("", self.place)
-        self._move_to(self._place())
+        self._start_from("", self.terms)
+        self._move_to(self._current_terms())
         if self.measure(cap, self.solver.x) <= cap.limit:
             return
         weight = self.curvature_weight
@@ -531,4 +524,4 @@ class _Capped:
         if status not in (ARRIVED, CAPPED):
             self._give_up()
         self.multipliers[cap.name] = self.solver.t
-        self.place = self.place[0], self.place[1] + self.solver.t * slope
+        self.terms = self.terms[0], self.terms[1] + self.solver.t * slope

@@ -25,7 +25,7 @@ from ..objectives import Objective, value_and_gradient
 from ..result import Progress, Result, Status
 from .minimize import iterations, minimize, not_negative
 from .parametric import Curvature, ParametricProblem
-from .rows import _beyond, replace_problem, smooth_part, verified
+from .rows import changed, smooth_part, verified, violated_row
 
 PROVEN, STOPPED, NODE_LIMIT = 0, 1, 2  # CardinalityState::Status
 # The search proves slightly more than was asked for, because its objective is rounded differently.
@@ -107,12 +107,9 @@ def minimize_with_names(
             relaxed, status=search.status(found, math.inf), kkt_violation=math.inf,
             suboptimality_bound=math.inf, remark=NOT_FOUND, gap=math.inf, bound=found.bound,
         )  # fmt: skip
-    result = replace_problem(
-        replace(
-            result, nodes=found.nodes, n_iter=found.nodes, variables=variables,
-            solve_time=time.perf_counter() - began,
-        ),
-        result,
+    result = changed(
+        result, nodes=found.nodes, n_iter=found.nodes, variables=variables,
+        solve_time=time.perf_counter() - began,
     )  # fmt: skip
     if log.is_enabled(options.verbose):
         done = f"{result.status} after {result.solve_time:.3g} s: {result.message}"
@@ -309,10 +306,7 @@ def _formed(curvature: Curvature) -> Curvature:
     factors = curvature.factors
     if factors is None or len(factors) < factors.shape[1] or factors.shape[1] > MAX_FORMED:
         return curvature
-    assert curvature.diagonal is not None
-    Q = factors.T @ factors
-    Q[np.diag_indices(len(Q))] += curvature.diagonal
-    return Curvature(np.ascontiguousarray((Q + Q.T) / 2))
+    return curvature.formed()
 
 
 def _correlations(Q: Array, used: Any) -> tuple[Array, Array, float]:
@@ -398,19 +392,18 @@ def _reported(
     if not result.success and support.rows is not None:
         # The bound of the search is a proof too, which needs no multipliers.
         checked = verified(objective, support, x, np.zeros(len(support.rows.matrix)), tol)
-        if _beyond(support.rows, checked.x) is None:
-            result = replace_problem(replace(checked, status=Status.OPTIMAL), checked)
+        if violated_row(support.rows, checked.x) is None:
+            result = changed(checked, status=Status.OPTIMAL)
     fun = result.fun + float(limits.cost[result.x != 0].sum())
     bound = min(found.bound, fun)
     gap = _relative(fun, bound, search.size(fun, result.x))
     status = search.status(found, gap) if result.success else result.status
     remark = f"gap {gap:.2e} proven with {found.nodes} nodes"
-    reported = replace(
+    return changed(
         result, fun=fun, status=status, gap=gap, bound=bound,
         suboptimality_bound=max(fun - bound, 0.0),
         remark="; ".join(filter(None, (result.remark, remark))),
     )  # fmt: skip
-    return replace_problem(reported, result)
 
 
 # ------------------------------------------------------------------------------------------ checks
@@ -493,7 +486,7 @@ def _require_reachable(problem: ParametricProblem, limits: Limits) -> None:
                 which = "the sum" if r < problem.n_sums else problem.rows.name(r - problem.n_sums)
                 relation = ("at most", "at least") if sign > 0 else ("at least", "at most")
                 raise ValueError(
-                    f"max_names = {limits.max_names} is too small: with so many names, {which} is "
+                    f"max_names = {limits.max_names} is too small: with that limit, {which} is "
                     f"{relation[0]} {sign * reach:.9g}, but it must be {relation[1]} {limit:.9g}; "
                     "raise max_names or widen the bounds"
                 )

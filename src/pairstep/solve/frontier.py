@@ -215,9 +215,6 @@ class Frontier:
         """
         return plot_frontier(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
 
 def efficient_frontier(
     covariance: Any,

@@ -50,16 +50,21 @@ class Curvature(NamedTuple):
         if isinstance(objective, LeastSquares):
             A = objective.A.toarray() if scipy.sparse.issparse(objective.A) else objective.A
             diagonal = np.ascontiguousarray(np.broadcast_to(objective.ridge, objective.n), float)
+            found = cls(None, np.ascontiguousarray(A, float), diagonal)
             many = 2 * len(A) > len(diagonal) and len(diagonal) <= MAX_FORMED
-            if many and not isinstance(objective, FactorModel):
-                gram = A.T @ A
-                gram[np.diag_indices(len(diagonal))] += diagonal
-                return cls(np.ascontiguousarray(0.5 * (gram + gram.T), float))
-            return cls(None, np.ascontiguousarray(A, float), diagonal)
+            return found.formed() if many and not isinstance(objective, FactorModel) else found
         if isinstance(objective, Quadratic):
             Q = objective.Q.toarray() if scipy.sparse.issparse(objective.Q) else objective.Q
             return cls(np.ascontiguousarray(Q, float))
         return cls(np.ascontiguousarray(objective.block(np.arange(objective.n)), float))
+
+    def formed(self) -> Curvature:
+        """Return ``F'F + diag(D)`` as a matrix."""
+        assert self.factors is not None
+        assert self.diagonal is not None
+        Q = self.factors.T @ self.factors
+        Q[np.diag_indices(len(Q))] += self.diagonal
+        return Curvature(np.ascontiguousarray(0.5 * (Q + Q.T)))
 
     def times(self, x: Array) -> Array:
         """Return the product with each row of x."""

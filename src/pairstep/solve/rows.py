@@ -26,6 +26,8 @@ from ..objectives.with_linear import WithLinear
 from ..result import Result, Status
 from .parametric import Curvature, ParametricProblem, rows_of
 
+# Distance of a row from its limit, relative to its terms, that is rounding error; documented.
+ROW_ROUNDING = 1e-12
 # Largest effect, relative to the objective, of rows with multipliers that miss their limits.
 MAX_GAP = 1e-10
 # Distance from the center of an L1 term, relative to the largest variable, that is rounding error.
@@ -73,10 +75,7 @@ def _minimize_quadratic(
     n = len(relaxed.x)
     rows = rows_of(constraint, n)
     if relaxed.status in (Status.TIME_LIMIT, Status.STOPPED, Status.MAX_ITER):
-        return replace(
-            _without_solution(relaxed, rows, relaxed.status, relaxed.solve_time),
-            n_iter=relaxed.n_iter,
-        )
+        return _without_solution(relaxed, rows, relaxed.status, relaxed.solve_time)
     linear = objective.linear
     assert linear is not None
     problem = ParametricProblem(
@@ -91,12 +90,9 @@ def _minimize_quadratic(
             relaxed, rows, Status.TIME_LIMIT if over else Status.STALLED, elapsed
         )
     checked = verified(objective, constraint, found.x, found.multipliers, options.tol)
-    return replace_problem(
-        replace(
-            checked, n_iter=relaxed.n_iter + found.solver.changes, variables=variables,
-            solve_time=time.perf_counter() - began,
-        ),
-        checked,
+    return changed(
+        checked, n_iter=relaxed.n_iter + found.solver.changes, variables=variables,
+        solve_time=time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -116,10 +112,11 @@ def _without_solution(relaxed: Result, rows: Rows, status: Status, elapsed: floa
     )  # fmt: skip
 
 
-def replace_problem(result: Result, other: Result) -> Result:
-    """Give a result the problem of another one, for its derivatives."""
-    object.__setattr__(result, "_problem", other._problem)
-    return result
+def changed(result: Result, **fields: Any) -> Result:
+    """Return a result with other fields and the same problem, for its derivatives."""
+    other = replace(result, **fields)
+    object.__setattr__(other, "_problem", result._problem)
+    return other
 
 
 def verified(
@@ -148,9 +145,9 @@ def verified(
     status, remark = checked.status, checked.remark
     if status == Status.MAX_ITER:
         status, remark = Status.STALLED, "the multipliers of the rows do not satisfy the tolerance"
-    beyond = _beyond(rows, x)
-    if status == Status.OPTIMAL and beyond is not None:
-        status, remark = Status.STALLED, beyond
+    violated = violated_row(rows, x)
+    if status == Status.OPTIMAL and violated is not None:
+        status, remark = Status.STALLED, violated
     size = max(abs(float(value)), abs(float(gradient @ x)), abs(float(pull @ x)))
     if status == Status.OPTIMAL and gaps.sum() > MAX_GAP * size:
         status, remark = Status.STALLED, "rows with multipliers are not at their limits"
@@ -168,16 +165,16 @@ def verified(
     return result
 
 
-def _beyond(rows: Rows, x: Array) -> str | None:
-    """Return which row does not hold to 1e-12 of its terms, or None."""
+def violated_row(rows: Rows, x: Array) -> str | None:
+    """Return which row does not hold up to rounding errors, or None."""
     activity, terms = rows.matrix @ x, np.abs(rows.matrix) @ np.abs(x)
     for end, sign in ((rows.low, 1.0), (rows.high, -1.0)):
         limited = np.isfinite(end)
         limit = np.where(limited, end, 0.0)
-        missing = sign * (limit - activity) - 1e-12 * np.maximum(terms, np.abs(limit))
+        missing = sign * (limit - activity) - ROW_ROUNDING * np.maximum(terms, np.abs(limit))
         for r in np.flatnonzero(limited & (missing > 0)).tolist():
             exact = math.fsum(rows.matrix[r] * x)
-            if sign * (end[r] - exact) <= 1e-12 * max(terms[r], abs(end[r])):
+            if sign * (end[r] - exact) <= ROW_ROUNDING * max(terms[r], abs(end[r])):
                 continue
             return f"{rows.name(r)} is {activity[r]:.17g}, but its limit is {end[r]:.17g}"
     return None
@@ -210,13 +207,12 @@ def nearest(constraint: SumBox, y: Array) -> Array:
 
 def start(constraint: SumBox, n: int, x0: Any, variables: Axis) -> Array:
     """Return x0 if it is feasible, or else the feasible point nearest to it (or to 0)."""
+    from .minimize import X0_SLACK
+
     if x0 is None:
         return constraint.start(n)
     x = np.array(aligned("x0", x0, variables), float)
     rows = rows_of(constraint, len(x))
-    # The sum and the bounds are checked as in `minimize`.
-    from .minimize import X0_SLACK
-
     activity, size = rows.matrix @ x, np.abs(rows.matrix) @ np.abs(x)
     slack = X0_SLACK * size
     inside = ((activity >= rows.low - slack) & (activity <= rows.high + slack)).all()

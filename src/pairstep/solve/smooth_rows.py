@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..objectives import Objective, value_and_gradient
 from ..objectives.objective import second_order
 from ..result import Progress, Result, Status
 from .parametric import Curvature, ParametricProblem, rows_of
-from .rows import replace_problem, smooth_part, start, verified
+from .rows import changed, smooth_part, start, verified
 from .smooth import (
     FIRST_DAMPING,
     LAST_DAMPING,
@@ -49,14 +48,10 @@ def minimize_smooth(
     status = solver.run(start(constraint, n, options.x0, variables))
     result = solver.result
     if status is not None and result.status != Status.OPTIMAL:
-        result = replace_problem(replace(result, status=status, remark=""), result)
-    return replace_problem(
-        replace(
-            result, n_iter=solver.n_iter, variables=variables,
-            solve_time=time.perf_counter() - began,
-        ),
-        result,
-    )  # fmt: skip
+        result = changed(result, status=status, remark="")
+    return changed(
+        result, n_iter=solver.n_iter, variables=variables, solve_time=time.perf_counter() - began
+    )
 
 
 class _Solver:
