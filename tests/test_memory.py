@@ -35,6 +35,14 @@ def test_cgroup_version_1(tmp_path, monkeypatch):
     assert memory.free_bytes() == 400_000
 
 
+@pytest.fixture(autouse=True)
+def forget():
+    """Forget what was computed in the same second, before and after a test."""
+    memory._cache_bytes.cache_clear()
+    yield
+    memory._cache_bytes.cache_clear()
+
+
 def test_auto_is_a_quarter_of_what_is_free(monkeypatch):
     monkeypatch.setattr(threads, "allowed", lambda: 4)
     monkeypatch.setattr(memory.os, "cpu_count", lambda: 4)
@@ -45,10 +53,12 @@ def test_auto_is_a_quarter_of_what_is_free(monkeypatch):
         (0, memory.MIN_CACHE_BYTES),  # unknown
     ):
         monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
+        memory._cache_bytes.cache_clear()
         assert memory.automatic_cache_bytes() == expected
     # A worker of joblib that may use one of four CPUs takes a quarter of that.
     monkeypatch.setattr(threads, "allowed", lambda: 1)
     monkeypatch.setattr(memory, "free_bytes", lambda: 16 * GIGABYTE)
+    memory._cache_bytes.cache_clear()
     assert memory.automatic_cache_bytes() == GIGABYTE
 
 

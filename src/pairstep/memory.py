@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
+import time
 from pathlib import Path
 
 from . import threads
@@ -29,8 +31,14 @@ def automatic_cache_bytes() -> int:
     may only use some of its CPUs, as a worker of joblib does. It is rounded down to a power of two,
     so that it rarely differs between two fits.
     """
+    return _cache_bytes(int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=1)
+def _cache_bytes(second: int) -> int:
+    """Return the same, computed once per second: reading the files takes as long as a small fit."""
     share = CACHE_FRACTION * threads.allowed() / (os.cpu_count() or 1)
-    wanted = max(int(share * free_bytes()), MIN_CACHE_BYTES, 1)
+    wanted = max(int(share * free_bytes()), 1)
     return max(1 << (wanted.bit_length() - 1), MIN_CACHE_BYTES)
 
 
