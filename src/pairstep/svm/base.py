@@ -25,6 +25,7 @@ from ..kept import kept
 from .arrays import chosen_device, from_anywhere
 from .compatibility import CallbackSupportMixin, num_samples, with_callbacks
 from .data import DATA_CHECKS, canonical, dense, entries_of, needs_no_conversion
+from .decisions import with_intercepts
 from .engine import Kernel, LaidOut, adds_up_to_zero, decide
 from .export import as_sklearn
 from .kernels import matrix_of, named_kernel
@@ -200,11 +201,14 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(self.support_, np.int64)
 
     def _single_decision(self, X: Any) -> Array:
-        """Return the decisions of the only model of the estimator."""
+        """Return the decisions of an estimator without pairs of classes, or with one pair.
+
+        They have a column per output if there are several.
+        """
         X = self._new_data(X)
         device = chosen_device(self.device, self.kernel)
         sums = self._decide(self._dense_coefficients().T, X, device)
-        return np.asarray(sums.ravel() + self.intercept_)
+        return with_intercepts(sums, self.intercept_)
 
     def _dense_coefficients(self) -> Array:
         return np.asarray(dense(self.dual_coef_))
@@ -314,9 +318,9 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class SingleDualSVM(BaseSVM):
-    """An estimator with one dual: regression and novelty detection."""
+    """An estimator with one dual per output: regression and novelty detection."""
 
-    n_iter_: int
+    n_iter_: int | NDArray[np.int32]
 
     @property
     def n_support_(self) -> NDArray[np.int32]:

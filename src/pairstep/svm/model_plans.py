@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._validation import Array
 from ..constraints import Indices
 from .data import is_plain
-from .decisions import class_pairs, group_starts, pair_decisions
+from .decisions import class_pairs, group_starts, pair_decisions, with_intercepts
 from .duals import (
     bias,
     c_classifications,
@@ -29,9 +29,11 @@ from .duals import (
     nu_classification,
     nu_regression,
     one_class,
+    quantile_regression,
     restore_sum,
 )
 from .engine import Dual, Solution
+from .parameters import quantiles_of
 from .plan import FitPlan, Targets
 from .probability import FOLDS, cross_validated, sigmoid
 
@@ -41,7 +43,10 @@ MAX_SAMPLES_WITHOUT_WARNING = 20
 
 
 class SingleDualPlan(FitPlan):
-    """The plan of a model with one dual: regression and novelty detection."""
+    """The plan of a model with one dual: regression and novelty detection.
+
+    `conclude` also reads several duals over the same rows, each of which is an output.
+    """
 
     def check_targets(self, y: Any) -> Targets:
         """Return y as finite numbers."""
@@ -59,25 +64,25 @@ class SingleDualPlan(FitPlan):
 
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Read support vectors and intercept from the solution of the dual."""
-        (dual,), (solution,) = duals, solutions
-        z: Array = np.zeros(self.n)
-        np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
-        if len(dual.totals) > 1:
-            restore_sum(z, math.fsum(dual.totals))
-        self.support = np.flatnonzero(z).astype(np.int32)
-        self.coefficients = z[None, self.support]
-        self.intercept = np.array([bias(solution)])
+        outputs: Array = np.zeros((len(duals), self.n))
+        for z, dual, solution in zip(outputs, duals, solutions, strict=True):
+            np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
+            if len(dual.totals) > 1:
+                restore_sum(z, math.fsum(dual.totals))
+        self.support = np.flatnonzero(outputs.any(axis=0)).astype(np.int32)
+        self.coefficients = outputs[:, self.support]
+        self.intercept = np.array([bias(solution) for solution in solutions])
         # LIBSVM counts the support vectors of both sides of a regression.
         self.state["_n_support"] = np.full(2, len(self.support), np.int32)
-        self.state["n_iter_"] = max(int(solution.n_iter), 1)
+        self.state["n_iter_"] = max(int(solutions[0].n_iter), 1)
 
     def group_starts(self) -> Indices:
         """Return the bounds of the only group of support vectors."""
         return np.array([0, len(self.support)])
 
     def decisions(self, sums: Array) -> Array:
-        """Return the sums over the support vectors plus the intercept."""
-        return np.asarray(sums.ravel() + self.intercept)
+        """Return the sums over the support vectors plus the intercepts."""
+        return with_intercepts(sums, self.intercept)
 
 
 class SVRPlan(SingleDualPlan):
@@ -87,6 +92,28 @@ class SVRPlan(SingleDualPlan):
         """Return the dual to solve."""
         limit = limits(self.model.C, self.weights)
         return epsilon_regression(self.targets, limit, self.model.epsilon)
+
+
+class QuantileSVRPlan(SingleDualPlan):
+    """Quantile regression: one dual per quantile, all of them over the same rows."""
+
+    def dual(self) -> Dual:
+        """Return the dual of the first quantile."""
+        return self.duals()[0]
+
+    def duals(self) -> list[Dual]:
+        """Return the dual of each quantile."""
+        limit = limits(self.model.C, self.weights)
+        return [
+            quantile_regression(self.targets, limit, quantile)
+            for quantile in quantiles_of(self.model.quantile).tolist()
+        ]
+
+    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+        """Read support vectors and intercepts from the solutions of the duals."""
+        super().conclude(duals, solutions)
+        if np.ndim(self.model.quantile):
+            self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
 
 class NuSVRPlan(SingleDualPlan):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -43,7 +44,7 @@ from .cross_validation import Candidate, CrossValidation, Evaluation
 from .documentation import documented
 from .kernels import gamma_of
 from .parameters import CONSTRAINTS
-from .regression import SVR
+from .regression import SVR, QuantileSVR
 
 # Scores by (candidate, split). A candidate is a tuple of its parameters, as pairs of name and value
 # in alphabetical order.
@@ -57,6 +58,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": GRID,
     "gammas": GRID,
     "epsilons": GRID,
+    "quantile": [*CONSTRAINTS["quantile"], None],
     "cv": ["cv_object"],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
@@ -79,8 +81,6 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     Parameters that the search and the estimator have in common are passed on to the estimator.
     """
 
-    _model: ClassVar[type[BaseSVM]]
-
     Cs: int | ArrayLike
     gammas: int | ArrayLike
     kernel: str | KernelFunction
@@ -100,6 +100,11 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         super().__init_subclass__(**kwargs)
         known = CONSTRAINTS | SEARCH_CONSTRAINTS
         cls._parameter_constraints = {name: known[name] for name in parameter_defaults(cls)}  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def _model(self) -> type[BaseSVM]:
+        """The class of the estimator."""
 
     @property
     def estimator(self) -> BaseSVM:
@@ -398,8 +403,6 @@ class SVCCV(Search):
     array([False,  True])
     """
 
-    _model = SVC
-
     def __init__(
         self,
         *,
@@ -449,12 +452,17 @@ class SVCCV(Search):
         self.dtype = dtype
         self.checkpoint = checkpoint
 
+    @property
+    def _model(self) -> type[BaseSVM]:
+        return SVC
+
 
 @documented
 class SVRCV(Search):
     """Search over C, gamma and epsilon of an `SVR` by cross-validation.
 
-    It works like `SVCCV`. Candidates that differ in epsilon share the kernel matrix as well.
+    It works like `SVCCV`. Candidates that differ in epsilon share the kernel matrix as well. With
+    `quantile` it searches over C and gamma of a `QuantileSVR`.
 
     Parameters
     ----------
@@ -465,7 +473,11 @@ class SVRCV(Search):
         The values of gamma to try, which may include "scale" and "auto"; see `SVCCV`.
     epsilons : int or array_like, default=(0.1,)
         The values of epsilon to try. An int is the number of values, evenly spaced on a logarithmic
-        scale from 0.001 to 1 times the standard deviation of y.
+        scale from 0.001 to 1 times the standard deviation of y. A quantile has no epsilon.
+    quantile : float or array_like, default=None
+        If given, the estimator is a `QuantileSVR` for this quantile or these quantiles, and the
+        default score is its pinball loss, as a fraction of that of the best constant
+        (`QuantileSVR.score`).
     <search parameters>
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVR`, and so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
@@ -485,7 +497,7 @@ class SVRCV(Search):
     {'C': 1.0, 'epsilon': 0.1, 'gamma': 1.0}
     """
 
-    _model = SVR
+    quantile: float | ArrayLike | None
 
     def __init__(
         self,
@@ -493,6 +505,7 @@ class SVRCV(Search):
         Cs: int | ArrayLike = 10,
         gammas: int | ArrayLike = 10,
         epsilons: int | ArrayLike = (0.1,),
+        quantile: float | ArrayLike | None = None,
         cv: Any = 5,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -514,6 +527,7 @@ class SVRCV(Search):
         self.Cs = Cs
         self.gammas = gammas
         self.epsilons = epsilons
+        self.quantile = quantile
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
@@ -532,7 +546,18 @@ class SVRCV(Search):
         self.dtype = dtype
         self.checkpoint = checkpoint
 
+    @property
+    def _model(self) -> type[BaseSVM]:
+        return SVR if self.quantile is None else QuantileSVR
+
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
+        if self.quantile is not None:
+            if not np.array_equal(self.epsilons, parameter_defaults(SVRCV)["epsilons"]):
+                raise ValueError(
+                    "epsilons and quantile exclude each other: the loss of a quantile has no "
+                    f"epsilon; got epsilons={self.epsilons!r} and quantile={self.quantile!r}"
+                )
+            return super()._grid(X, y)
         spread = float(np.std(y)) or 1.0
         epsilons = _values("epsilons", "epsilon", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}
