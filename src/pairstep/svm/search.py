@@ -11,7 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
