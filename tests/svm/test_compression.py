@@ -219,9 +219,8 @@ def test_iris_keeps_its_predictions():
 
 
 def test_five_times_fewer_vectors_on_real_data():
-    train, test, y, y_test = train_test_split(
-        *samples("phishing.gz"), train_size=0.5, random_state=0
-    )
+    data = samples("phishing.gz")
+    train, test, y, y_test = train_test_split(*data, train_size=0.5, random_state=0)
     model = SVC(C=10.0, gamma=0.1).fit(train, y)
     small = model.compress(train, max_error=0.1)
     assert 5 * len(small.support_) < len(model.support_)

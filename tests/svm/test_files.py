@@ -143,7 +143,7 @@ def test_a_file_with_another_number_of_quantiles_is_refused():
     model = QuantileSVR(quantile=[0.1, 0.9]).fit(X, Y)
     for wrong in (0.1, [0.1, 0.5, 0.9], [0.1, 1.5]):
         model.quantile = wrong
-        with pytest.raises(ValueError, match="damaged|quantile"):
+        with pytest.raises(ValueError, match=r"damaged|quantile"):
             again(model)
 
 

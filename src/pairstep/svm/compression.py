@@ -44,6 +44,8 @@ MIN_INDEPENDENCE = 1e-6
 # Term that keeps the normal equations positive definite, relative to their mean diagonal, and the
 # factor by which it grows if rounding errors make them indefinite. A larger one costs accuracy.
 RELATIVE_RIDGE, RIDGE_FACTOR = 1e-11, 100.0
+# Bisection ends when the number of vectors is known up to this fraction.
+BISECTION_PRECISION = 0.01
 # Kernel values that are computed at a time: 64 MB.
 VALUES_AT_A_TIME = 2**23
 
@@ -71,11 +73,8 @@ class Compression(NamedTuple):
 
 def compressed(model: Any, X: Any, max_error: float) -> Any:
     """Return a copy of a fitted model with fewer support vectors; see `BaseSVM.compress`."""
-    if (
-        isinstance(max_error, bool)
-        or not isinstance(max_error, Real)
-        or not 0 < max_error < math.inf
-    ):
+    is_number = isinstance(max_error, Real) and not isinstance(max_error, bool)
+    if not is_number or not 0 < max_error < math.inf:
         raise ValueError(f"max_error must be a positive number, got {max_error!r}")
     if callable(model.kernel) or model.kernel == "precomputed":
         raise ValueError(
@@ -128,8 +127,9 @@ class _Compressor:
             too_few = size
             size += self.add(min(max(first - size, math.ceil(GROWTH * size)), MAX_ADDED))
             if size == too_few:  # the others are combinations of those chosen
-                size = self.n
-        while size < self.n and size - too_few > 1:
+                break
+        # `size` vectors suffice, or if not even all those chosen do, the model itself.
+        while size - too_few > max(1, BISECTION_PRECISION * size):
             middle = (size + too_few) // 2
             candidate, change = self.fitted(middle)
             self._log(middle, change, began)

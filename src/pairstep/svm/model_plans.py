@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import (
     assert_all_finite,
     check_random_state,
@@ -148,6 +149,19 @@ class OneClassPlan(SingleDualPlan):
 class ClassificationPlan(FitPlan):
     """The plan of a classifier: a dual per pair of classes, and those of its folds if needed."""
 
+    def read(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Check the training data, and keep them; warn of the parameter `probability`."""
+        if self.model.probability != "deprecated":
+            name = type(self.model).__name__
+            warnings.warn(
+                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
+                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
+                f"ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=5,
+            )
+        super().read(X, y, sample_weight)
+
     @property
     def n_classes(self) -> int:
         """The number of classes."""
@@ -186,17 +200,8 @@ class ClassificationPlan(FitPlan):
 
     def duals(self) -> list[Dual]:
         """Return the duals of the pairs of classes, then those of their folds."""
-        given = self.model.probability != "deprecated"
-        self.state["_effective_probability"] = given and bool(self.model.probability)
-        if given:
-            name = type(self.model).__name__
-            warnings.warn(
-                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
-                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
-                f"ensemble=False)` instead of `{name}(probability=True)`",
-                FutureWarning,
-                stacklevel=5,
-            )
+        probability = self.model.probability
+        self.state["_effective_probability"] = probability != "deprecated" and bool(probability)
         duals = self.pair_duals()
         if not self.state["_effective_probability"]:
             return duals

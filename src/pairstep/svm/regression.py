@@ -124,11 +124,11 @@ class QuantileSVR(Regressor):
     """Quantile regression with kernels.
 
     Predicts a quantile of y given x, such as the value that y exceeds in one of ten cases. It
-    minimizes ``|w|^2 / 2 + C * (sum of pinball losses)``, as `SVR` does with the epsilon-insensitive
-    loss; the pinball loss of an error e = y - f(x) is ``max(quantile * e, (quantile - 1) * e)``
-    (Takeuchi, Le, Sears and Smola, "Nonparametric quantile estimation", 2006). At most a fraction
-    `quantile` of the training samples lies below the predictions, and at most a fraction
-    ``1 - quantile`` above them, up to `tol`.
+    minimizes ``|w|^2 / 2 + C * (sum of pinball losses)``, where the pinball loss of an error
+    e = y - f(x) is ``max(quantile * e, (quantile - 1) * e)`` (Takeuchi, Le, Sears and Smola,
+    "Nonparametric quantile estimation", 2006). At most a fraction `quantile` of the training
+    samples lies below the predictions, and at most a fraction ``1 - quantile`` above them, up to
+    `tol`, if all weights are equal.
 
     Parameters
     ----------

@@ -34,6 +34,7 @@ from .compatibility import (
     Interval,
     StrOptions,
     check_method_params,
+    may_need_probabilities,
     parameter_defaults,
     routing_enabled,
     validate_parameter_constraints,
@@ -51,7 +52,7 @@ from .regression import SVR, QuantileSVR
 Checkpoint = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
 # Parameters that the estimator has too, but that here only concern the search.
-SEARCH_ONLY = {"random_state", "time_limit"}
+SEARCH_ONLY = {"time_limit"}
 
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
@@ -114,6 +115,10 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         model = self._model(**{name: value for name, value in given if name in shared})
         return model.set_fit_request(sample_weight=True) if routing_enabled() else model
 
+    def _scored(self, scorer: Any) -> BaseSVM:
+        """Return the estimator that cross-validation fits and a scorer scores."""
+        return self.estimator
+
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
         """Return the values of each parameter to try."""
         grid = {"C": _values("Cs", "C", self.Cs, 1e-2, 1e3)}
@@ -149,7 +154,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         model = self.estimator
         splits = self._splits(X, y, **routed.splitter.split)
         validation = CrossValidation(
-            model, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
+            self._scored(scorer), X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
         )
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
@@ -381,6 +386,11 @@ class SVCCV(Search):
         logarithmic scale from 0.01 to 100 times the value of "scale" on all samples. Ignored by
         kernels without gamma.
     <search parameters>
+    probability : bool, default=False
+        Whether `predict_proba` and `predict_log_proba` are available, as in `SVC`. Their folds are
+        drawn by `random_state`. Candidates are calibrated only if the scorer needs probabilities,
+        as "neg_log_loss" does; otherwise only the last fit is. Deprecated as in `SVC`: use
+        ``CalibratedClassifierCV(search.best_estimator_, ensemble=False)`` instead.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVC`, and so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
         `decision_function_shape`, `break_ties` and `rule`.
@@ -412,6 +422,7 @@ class SVCCV(Search):
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: bool = True,
+        probability: bool | str = "deprecated",
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
@@ -435,6 +446,7 @@ class SVCCV(Search):
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.refit = refit
+        self.probability = probability
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
@@ -455,6 +467,12 @@ class SVCCV(Search):
     @property
     def _model(self) -> type[BaseSVM]:
         return SVC
+
+    def _scored(self, scorer: Any) -> BaseSVM:
+        # Probabilities do not change decisions, and take five more fits.
+        if may_need_probabilities(scorer):
+            return self.estimator
+        return self.estimator.set_params(probability="deprecated")
 
 
 @documented
