@@ -133,6 +133,8 @@ def test_no_vectors_and_all_vectors():
     np.testing.assert_array_equal(every.decision_function(X), model.decision_function(X))
     empty = SVR(epsilon=100.0).fit(X, VALUES)
     assert len(empty.compress(X, max_error=0.1).support_) == 0
+    empty = QuantileSVR(quantile=[0.1, 0.9]).fit(X, np.ones(len(X)))
+    assert len(empty.compress(X, max_error=0.1).support_) == 0
 
 
 def test_few_points_do_not_spoil_the_others():

@@ -97,11 +97,13 @@ class _Compressor:
         self.decisions = _decisions(model, X)
         # Coefficients are fitted at the support vectors too, so that few points do not leave them
         # undetermined.
-        stack = scipy.sparse.vstack if model._sparse else np.vstack
-        self.all_points = stack([X, self.vectors])
-        if model._sparse:
-            self.all_points = self.all_points.tocsr()
-        self.at_vectors = _decisions(model, self.vectors) if self.n else np.zeros((0, 1))
+        both = [X, self.vectors]
+        self.all_points: Any = (
+            scipy.sparse.vstack(both, format="csr") if model._sparse else np.vstack(both)
+        )
+        self.at_vectors = (
+            _decisions(model, self.vectors) if self.n else np.zeros((0, len(model.intercept_)))
+        )
         self.targets = np.vstack([self.decisions, self.at_vectors])
         self.members, self.uses = _classes(model)
         # Decisions that use the same vectors share the factors of their normal equations.

@@ -472,7 +472,8 @@ class SVCCV(Search):
         # Probabilities do not change decisions, and take five more fits.
         if may_need_probabilities(scorer):
             return self.estimator
-        return self.estimator.set_params(probability="deprecated")
+        without: BaseSVM = self.estimator.set_params(probability="deprecated")
+        return without
 
 
 @documented
