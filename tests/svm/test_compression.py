@@ -4,6 +4,7 @@ import io
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 import scipy
 from real_data import samples
@@ -114,6 +115,29 @@ def test_single_precision_is_verified_in_double_precision():
     change = small.decision_function(exact) - model.decision_function(exact)
     assert np.abs(change).max() == pytest.approx(small.compression_.max_error, rel=1e-6)
     assert small.support_vectors_.dtype == np.float32
+
+
+def test_names_of_features():
+    table = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = SVC().fit(table, SIDE)
+    small = model.compress(table, max_error=0.1)
+    assert small.feature_names_in_.tolist() == ["a", "b", "c"]
+    change = small.decision_function(table) - model.decision_function(table)
+    assert np.abs(change).max() == pytest.approx(small.compression_.max_error, rel=1e-6)
+
+
+def test_kernels_that_are_not_positive():
+    model = SVC(kernel="sigmoid", coef0=-1.0, gamma=0.1).fit(X, SIDE)
+    assert model.compress(X, max_error=0.1).compression_.max_error <= 0.1
+
+
+def test_huge_kernel_values():
+    huge = 1e27 * X
+    model = SVC(kernel="poly", degree=3, gamma=1.0, C=1e-162).fit(huge, SIDE)
+    allowed = 1e-3 * np.ptp(model.decision_function(huge))
+    assert allowed > 0
+    with pytest.raises(ValueError, match="squares of kernel values overflow"):
+        model.compress(huge, max_error=allowed)
 
 
 def test_fewer_vectors_for_larger_errors():

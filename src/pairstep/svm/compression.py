@@ -46,6 +46,10 @@ MIN_INDEPENDENCE = 1e-6
 RELATIVE_RIDGE, RIDGE_FACTOR = 1e-11, 100.0
 # Bisection ends when the number of vectors is known up to this fraction.
 BISECTION_PRECISION = 0.01
+# The attributes of a model that compression changes.
+CHANGED = (
+    "support_", "support_vectors_", "dual_coef_", "intercept_", "_n_support", "offset_",
+)  # fmt: skip
 # Kernel values that are computed at a time: 64 MB.
 VALUES_AT_A_TIME = 2**23
 
@@ -81,10 +85,21 @@ def compressed(model: Any, X: Any, max_error: float) -> Any:
             "compress needs the kernel between the support vectors, so the kernel must be given by "
             f"name; got kernel={model.kernel!r}"
         )
-    on_cpu = shallow_copy(model)
-    on_cpu.device = "cpu"
-    points = on_cpu._new_data(X).astype(np.float64)
-    return _Compressor(on_cpu, points).compressed(float(max_error), model.device)
+    points = model._new_data(X).astype(np.float64)
+    # Decisions are compared on the CPU, in float64, and at arrays, which have no names.
+    compared = shallow_copy(model)
+    compared.device = "cpu"
+    compared.__dict__.pop("feature_names_in_", None)
+    small, error = _Compressor(compared, points).smallest(float(max_error))
+    result = shallow_copy(model)
+    for name in ("optimality_", "_last_duals"):  # of the solution before
+        result.__dict__.pop(name, None)
+    result.__dict__.update((name, vars(small)[name]) for name in CHANGED if name in vars(small))
+    sizes = len(model.support_), len(small.support_)
+    result.__dict__.update(
+        compression_=Compression(error, points.shape[0], *sizes), _laid_out=LaidOut()
+    )
+    return result
 
 
 class _Compressor:
@@ -114,8 +129,8 @@ class _Compressor:
         self.right = self.targets.sum(axis=0, keepdims=True)
         self._factorize()
 
-    def compressed(self, max_error: float, device: str) -> Any:
-        """Return the smallest model found whose decisions are within `max_error`."""
+    def smallest(self, max_error: float) -> tuple[Any, float]:
+        """Return the smallest model found that is within `max_error`, and its error."""
         began = time.perf_counter()
         first = max(MIN_FIRST_VECTORS, math.ceil(FIRST_FRACTION * self.n))
         too_few, size = -1, 0
@@ -139,12 +154,7 @@ class _Compressor:
                 best, error, size = candidate, change, middle
             else:
                 too_few = middle
-        result = shallow_copy(best)
-        for name in ("optimality_", "_last_duals"):  # of the solution before
-            result.__dict__.pop(name, None)
-        result.device, result._laid_out = device, LaidOut()
-        result.compression_ = Compression(error, self.X.shape[0], self.n, len(result.support_))
-        return result
+        return best, error
 
     def add(self, count: int) -> int:
         """Choose up to `count` more vectors, and return how many."""
@@ -171,14 +181,20 @@ class _Compressor:
         for begin in range(0, len(self.targets), step):
             K = self._kernel(self.all_points[begin : begin + step], self.chosen)
             new = K[:, size - count :]
-            products[:, 0] += new.sum(axis=0)
-            products[:, 1:] += new.T @ K
-            right += new.T @ self.targets[begin : begin + step]
+            with np.errstate(over="ignore", invalid="ignore"):  # checked below
+                products[:, 0] += new.sum(axis=0)
+                products[:, 1:] += new.T @ K
+                right += new.T @ self.targets[begin : begin + step]
         old = size + 1 - count
         gram = np.empty((size + 1, size + 1))
         gram[:old, :old] = self.gram
         gram[old:] = products
         gram[:old, old:] = products[:, :old].T
+        if not np.isfinite(gram).all():
+            raise ValueError(
+                "the squares of kernel values overflow, so the model cannot be compressed; scale X "
+                "before the fit"
+            )
         self.gram, self.right = gram, np.vstack([self.right, right])
         self._factorize()
 
@@ -303,15 +319,13 @@ def _greedy(K: Array, residual: Array, uses: NDArray[np.bool_], count: int) -> l
     count = min(count, len(K))
     factor = np.zeros((len(K), count))  # columns of a Cholesky factor of K
     distance = K.diagonal().copy()
-    smallest = MIN_INDEPENDENCE * distance
+    smallest = MIN_INDEPENDENCE * np.abs(distance)  # sigmoid kernels have negative ones
     residual = residual.copy()
     picked: list[int] = []
     for k in range(count):
-        gain = np.where(
-            distance > smallest,
-            (uses * residual**2).sum(axis=1) / np.maximum(distance, smallest),
-            -1.0,
-        )
+        gain = np.full(len(K), -1.0)
+        squares = (uses * residual**2).sum(axis=1)
+        np.divide(squares, distance, out=gain, where=distance > smallest)
         j = int(np.argmax(gain))
         if gain[j] < 0:
             break
