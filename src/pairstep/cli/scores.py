@@ -10,10 +10,10 @@ import numpy as np
 def score_line(model: Any, y: Any, predicted: Any) -> str:
     """Return the score of predictions on one line.
 
-    For regression it is the mean squared error and R2, and for quantiles the pinball loss and its
-    D2. For classification, and for novelty
-    detection with the labels -1 and 1, it is the accuracy. For novelty detection with other labels,
-    it is the fraction of outliers.
+    For regression it is the mean squared error and R2; for quantiles, the pinball loss, its D2 and
+    the fraction of values below each quantile. For classification, and for novelty detection with
+    the labels -1 and 1, it is the accuracy. For novelty detection with other labels, it is the
+    fraction of outliers.
     """
     from sklearn.base import is_classifier, is_regressor
 

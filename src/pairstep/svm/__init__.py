@@ -23,25 +23,7 @@ from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC",
-    "SVCCV",
-    "SVR",
-    "SVRCV",
-    "Compression",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "Optimality",
-    "QuantileSVR",
-    "RegularizationPath",
-    "Tuned",
-    "ValidationGradient",
-    "load",
-    "load_libsvm_model",
-    "path",
-    "save",
-    "save_libsvm_model",
-    "to_sklearn",
-    "tune_by_gradient",
-    "validation_gradient",
+    "SVC", "SVCCV", "SVR", "SVRCV", "Compression", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
+    "QuantileSVR", "RegularizationPath", "Tuned", "ValidationGradient", "load", "load_libsvm_model",
+    "path", "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient", "validation_gradient",
 ]  # fmt: skip

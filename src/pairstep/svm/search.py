@@ -494,9 +494,8 @@ class SVRCV(Search):
         The values of epsilon to try. An int is the number of values, evenly spaced on a logarithmic
         scale from 0.001 to 1 times the standard deviation of y. A quantile has no epsilon.
     quantile : float or array_like, default=None
-        If given, the estimator is a `QuantileSVR` for this quantile or these quantiles, and the
-        default score is its pinball loss, as a fraction of that of the best constant
-        (`QuantileSVR.score`).
+        If given, the estimator is a `QuantileSVR` for this quantile or these quantiles. The default
+        score is then D2 of the pinball loss; see `QuantileSVR.score`.
     <search parameters>
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVR`, and so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
