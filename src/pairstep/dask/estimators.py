@@ -242,6 +242,10 @@ class NuSVR(ClusterSVM, svm.NuSVR, local=svm.NuSVR):
     """Nu-support vector regression on a cluster."""
 
 
+class QuantileSVR(ClusterSVM, svm.QuantileSVR, local=svm.QuantileSVR):
+    """Quantile regression with kernels on a cluster."""
+
+
 class OneClassSVM(ClusterSVM, svm.OneClassSVM, local=svm.OneClassSVM):
     """Unsupervised outlier detection on a cluster."""
 

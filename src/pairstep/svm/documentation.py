@@ -118,7 +118,7 @@ PARAMETERS = {
         Print each score.
     random_state : int, RandomState instance or None, default=None
         Seed for shuffling the samples before they are split, if `cv` is a number. None keeps their
-        order, as GridSearchCV does.
+        order, as GridSearchCV does. Also the `random_state` of the estimator, if it has one.
     time_limit : float, default=None
         Stop the search after this many seconds. Candidates that have not been scored on all splits
         are left out, and a ConvergenceWarning names them. The time of the last fit is not included.
@@ -182,7 +182,7 @@ ATTRIBUTES = {
         Their index in `cv_results_`.
     best_estimator_ : estimator
         The estimator with these parameters, fitted to all samples. Only available if `refit` is
-        not False. `predict`, `decision_function` and `score` are delegated to it.
+        not False. `predict`, `decision_function`, `predict_proba` and `score` are delegated to it.
     n_splits_ : int
         The number of splits.
     scorer_ : callable

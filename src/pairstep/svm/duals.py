@@ -109,6 +109,19 @@ def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
     )  # fmt: skip
 
 
+def quantile_regression(y: Array, limit: Array, quantile: float) -> Dual:
+    """Return the dual of quantile regression (Takeuchi et al. 2006).
+
+    It minimizes ``z'Kz/2 - y'z`` with z in [-(1 - quantile) limit, quantile limit] and a sum of 0.
+    """
+    rows = _with_limit(np.arange(len(y)), limit)
+    n = len(rows)
+    return Dual(
+        rows=rows, linear=-y[rows], lower=-(1 - quantile) * limit[rows],
+        upper=quantile * limit[rows], starts=_starts(n), totals=np.zeros(1), z=np.zeros(n),
+    )  # fmt: skip
+
+
 def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
     """Return the dual of nu-regression.
 

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import (
     assert_all_finite,
     check_random_state,
@@ -29,9 +30,11 @@ from .duals import (
     nu_classification,
     nu_regression,
     one_class,
+    quantile_regression,
     restore_sum,
 )
 from .engine import Dual, Solution
+from .parameters import quantiles_of
 from .plan import FitPlan, Targets
 from .probability import FOLDS, cross_validated, sigmoid
 
@@ -41,7 +44,10 @@ MAX_SAMPLES_WITHOUT_WARNING = 20
 
 
 class SingleDualPlan(FitPlan):
-    """The plan of a model with one dual: regression and novelty detection."""
+    """The plan of a model with one dual: regression and novelty detection.
+
+    `conclude` also reads several duals over the same rows, each of which is an output.
+    """
 
     def check_targets(self, y: Any) -> Targets:
         """Return y as finite numbers."""
@@ -59,17 +65,17 @@ class SingleDualPlan(FitPlan):
 
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Read support vectors and intercept from the solution of the dual."""
-        (dual,), (solution,) = duals, solutions
-        z: Array = np.zeros(self.n)
-        np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
-        if len(dual.totals) > 1:
-            restore_sum(z, math.fsum(dual.totals))
-        self.intercept = np.array([bias(solution)])
-        self.support = np.flatnonzero(z).astype(np.int32)
-        self.coefficients = z[None, self.support]
+        outputs: Array = np.zeros((len(duals), self.n))
+        for z, dual, solution in zip(outputs, duals, solutions, strict=True):
+            np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
+            if len(dual.totals) > 1:
+                restore_sum(z, math.fsum(dual.totals))
+        self.support = np.flatnonzero(outputs.any(axis=0)).astype(np.int32)
+        self.coefficients = outputs[:, self.support]
+        self.intercept = np.array([bias(solution) for solution in solutions])
         # LIBSVM counts the support vectors of both sides of a regression.
         self.state["_n_support"] = np.full(2, len(self.support), np.int32)
-        self.state["n_iter_"] = max(int(solution.n_iter), 1)
+        self.state["n_iter_"] = max(int(solutions[0].n_iter), 1)
 
 
 class SVRPlan(SingleDualPlan):
@@ -78,6 +84,28 @@ class SVRPlan(SingleDualPlan):
     def dual(self) -> Dual:
         """Return the dual to solve."""
         return epsilon_regression(self.targets, self.limits(), self.model.epsilon)
+
+
+class QuantileSVRPlan(SingleDualPlan):
+    """Quantile regression: one dual per quantile, all of them over the same rows."""
+
+    def dual(self) -> Dual:
+        """Return the dual of the first quantile."""
+        return self.duals()[0]
+
+    def duals(self) -> list[Dual]:
+        """Return the dual of each quantile."""
+        limit = self.limits()
+        return [
+            quantile_regression(self.targets, limit, quantile)
+            for quantile in quantiles_of(self.model.quantile).tolist()
+        ]
+
+    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+        """Read support vectors and intercepts from the solutions of the duals."""
+        super().conclude(duals, solutions)
+        if np.ndim(self.model.quantile):
+            self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
 
 class NuSVRPlan(SingleDualPlan):
@@ -111,6 +139,19 @@ class OneClassPlan(SingleDualPlan):
 
 class ClassificationPlan(FitPlan):
     """The plan of a classifier: a dual per pair of classes, and those of its folds if needed."""
+
+    def read(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Check the training data, and keep them; warn of the parameter `probability`."""
+        if self.model.probability != "deprecated":
+            name = type(self.model).__name__
+            warnings.warn(
+                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
+                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
+                f"ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=5,
+            )
+        super().read(X, y, sample_weight)
 
     @property
     def n_classes(self) -> int:
@@ -150,17 +191,8 @@ class ClassificationPlan(FitPlan):
 
     def duals(self) -> list[Dual]:
         """Return the duals of the pairs of classes, then those of their folds."""
-        given = self.model.probability != "deprecated"
-        self.state["_effective_probability"] = given and bool(self.model.probability)
-        if given:
-            name = type(self.model).__name__
-            warnings.warn(
-                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
-                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
-                f"ensemble=False)` instead of `{name}(probability=True)`",
-                FutureWarning,
-                stacklevel=5,
-            )
+        probability = self.model.probability
+        self.state["_effective_probability"] = probability != "deprecated" and bool(probability)
         duals = self.pair_duals()
         if not self.state["_effective_probability"]:
             return duals
