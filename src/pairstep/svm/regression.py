@@ -203,7 +203,7 @@ class QuantileSVR(Regressor):
         C: float = 1.0,
         non_crossing: bool = True,
         shrinking: bool = True,
-        cache_size: float = 200,
+        cache_size: float | str = "auto",
         verbose: bool = False,
         max_iter: int = -1,
         n_jobs: int | None = None,
