@@ -1,7 +1,11 @@
-"""The GPU: CuPy and the CUDA kernels of kernels.cu, which CuPy compiles on first use and caches.
+"""The GPU: CuPy, and the CUDA kernels of kernels.cu and vectors.cu.
 
 The protocol `Device` has everything that the oracle needs from a GPU, so that NumPy can replace it
 in tests.
+
+CuPy compiles our kernels on first use and caches them on disk. It would also compile a kernel for
+every array expression, each with headers that take longer than all of our kernels. So CuPy arrays
+are only memory here: they are created, copied and passed to our kernels, cuBLAS and cuSOLVER.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._validation import Array
+from ..constraints import Indices
 from ..extras import needed
 from ..svm.engine import KERNELS, Kernel
 
-# These must agree with kernels.cu.
+# These must agree with kernels.cu and vectors.cu.
 EDGE = {"float32": 128, "float64": 64}  # points and queries per tile
 PARTIAL_SUMS = {"float32": 1, "float64": 4}  # warps that hold partial sums of the same point
 SLAB = 8  # the number of features is padded to a multiple of this
@@ -37,8 +42,12 @@ MIN_COMPUTE_CAPABILITY = 80
 PAD = 128
 # Outputs that `add_sums` computes in one launch: their sums must fit into shared memory.
 MAX_OUTPUTS = 12
+# Outputs that `add_rows` computes in one launch: their sums must fit into registers.
+MAX_ROW_OUTPUTS = 4
 # CUDA blocks that keep all multiprocessors of a large GPU busy: 132 multiprocessors, 8 each.
 TARGET_BLOCKS = 1056
+# Largest second dimension of a grid.
+MAX_GRID_ROWS = 2**16 - 1
 # CUDA blocks per group that scan the variables: 132 multiprocessors, 2 each. Each thread has at
 # least 4 variables.
 MAX_SCAN_BLOCKS, VARIABLES_PER_SCAN_BLOCK = 264, 1024
@@ -80,7 +89,7 @@ class Derivatives(NamedTuple):
 
 
 class Device(Protocol):
-    """What the oracle needs from a GPU."""
+    """What the oracle needs from a GPU. Vectors are NumPy arrays unless stated otherwise."""
 
     xp: Any  # CuPy, or NumPy in tests
 
@@ -96,18 +105,40 @@ class Device(Protocol):
     def fetch(self, array: Any) -> Any:
         """Copy an array to the CPU. The next call by the same thread may overwrite the copy."""
 
+    def send(self, values: Array, target: Any) -> None:
+        """Copy an array of the CPU to a contiguous array of the same type on the GPU."""
+
     def pack(self, X: Any, rows: Any | None, center: Any, dtype: str) -> Packed:
         """Return some rows of X (all if None) minus the center, as points."""
 
-    def kernel_matrix(self, kernel: Kernel, points: Packed, queries: Packed) -> Any:
-        """Return the kernel of all points with all queries, in float64."""
+    def kernel_matrix(
+        self, kernel: Kernel, points: Packed, queries: Packed, dtype: str = "float64"
+    ) -> Any:
+        """Return the kernel of all points with all queries, computed in float64."""
 
     def add_sums(
-        self, kernel: Kernel, points: Packed, queries: Packed, weights: Any, sums: Any
+        self, kernel: Kernel, points: Packed, queries: Packed, weights: Array, sums: Any
     ) -> None:
-        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
+        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q), on the GPU."""
 
-    def solve(self, matrix: Any, right: Any) -> Any | None:
+    def add_rows(
+        self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any
+    ) -> None:
+        """Compute sums[o, p] += sum_k weights[o, k] matrix[rows[k], columns[p]], on the GPU."""
+
+    def submatrix(self, matrix: Any, rows: Indices, ridge: float = 0.0) -> Any:
+        """Return matrix[rows, rows] plus a ridge on its diagonal, on the GPU."""
+
+    def diagonal(self, matrix: Any) -> Array:
+        """Return the diagonal of a matrix on the GPU."""
+
+    def scatter(self, target: Any, indices: Indices, values: Array) -> None:
+        """Set target[indices] = values, on the GPU."""
+
+    def product(self, matrix: Any, vector: Array) -> Array:
+        """Return the product of a symmetric matrix on the GPU with a vector."""
+
+    def solve(self, matrix: Any, right: Array) -> Array | None:
         """Solve a symmetric system with several right-hand sides.
 
         Returns None if the matrix is not positive definite. The matrix may be overwritten.
@@ -182,6 +213,10 @@ class Cuda:
         out = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
         return array.get(out=out)
 
+    def send(self, values: Array, target: Any) -> None:
+        """Copy an array of the CPU to a contiguous array of the same type on the GPU."""
+        target.set(values)
+
     def pack(self, X: Any, rows: Any | None, center: Any, dtype: str) -> Packed:
         """Return some rows of X (all if None) minus the center, as points."""
         count, features = len(X) if rows is None else len(rows), X.shape[1]
@@ -196,11 +231,13 @@ class Cuda:
         )  # fmt: skip
         return Packed(values, squares, count)
 
-    def kernel_matrix(self, kernel: Kernel, points: Packed, queries: Packed) -> Any:
-        """Return the kernel of all points with all queries, in float64."""
-        matrix = self.xp.empty((points.count, queries.count))
-        edge = EDGE[str(points.values.dtype)]
-        self._kernel("kernel_matrix", str(points.values.dtype), kernel)(
+    def kernel_matrix(
+        self, kernel: Kernel, points: Packed, queries: Packed, dtype: str = "float64"
+    ) -> Any:
+        """Return the kernel of all points with all queries, computed in float64."""
+        matrix = self.xp.empty((points.count, queries.count), dtype)
+        edge = EDGE["float64"]
+        self._kernel(f"matrix_{dtype}", "float64", kernel)(
             (-(-points.count // edge), -(-queries.count // edge)), (THREADS,),
             (*_points(points), points.count, *_points(queries), queries.count,
              np.int32(len(points.values)), *_parameters(kernel), matrix),
@@ -208,39 +245,107 @@ class Cuda:
         return matrix
 
     def add_sums(
-        self, kernel: Kernel, points: Packed, queries: Packed, weights: Any, sums: Any
+        self, kernel: Kernel, points: Packed, queries: Packed, weights: Array, sums: Any
     ) -> None:
-        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q)."""
+        """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q), on the GPU."""
         dtype = str(points.values.dtype)
         edge, stride = EDGE[dtype], queries.values.shape[1]
-        padded = self.xp.zeros((len(weights), stride), dtype)
+        padded = np.zeros((len(weights), stride), dtype)
         padded[:, : queries.count] = weights
         tiles = -(-points.count // edge)
         # The tiles of a few points do not occupy all multiprocessors, so split the queries, too.
         splits = max(min(TARGET_BLOCKS // tiles, stride // edge), 1)
         for first in range(0, len(weights), MAX_OUTPUTS):
-            some = padded[first : first + MAX_OUTPUTS]
-            parts = sums[first : first + MAX_OUTPUTS]
-            in_place = splits == 1 and parts.flags.c_contiguous
-            if not in_place:
-                parts = self.xp.zeros((splits, *parts.shape))
+            some = self.xp.asarray(padded[first : first + MAX_OUTPUTS])
+            out = sums[first : first + MAX_OUTPUTS]
+            parts = out if splits == 1 else self.xp.zeros((splits, *out.shape))
             self._kernel("add_sums", dtype, kernel)(
                 (tiles, splits), (THREADS,),
                 (*_points(points), points.count, *_points(queries), np.int32(len(points.values)),
-                 *_parameters(kernel), some, np.int32(len(some)), parts),
+                 *_parameters(kernel), some, np.int32(len(some)), parts, parts.strides[-2] // 8),
                 shared_mem=len(some) * PARTIAL_SUMS[dtype] * edge * 8,
             )  # fmt: skip
-            if not in_place:
-                sums[first : first + MAX_OUTPUTS] += parts.sum(axis=0)
+            if splits > 1:
+                self._add_parts(parts, out)
 
-    def solve(self, matrix: Any, right: Any) -> Any | None:
+    def add_rows(
+        self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any
+    ) -> None:
+        """Compute sums[o, p] += sum_k weights[o, k] matrix[rows[k], columns[p]], on the GPU."""
+        if len(rows) == 0 or len(columns) == 0:
+            return
+        there = self.xp.asarray(rows)
+        tiles = -(-len(columns) // THREADS)
+        splits = max(min(TARGET_BLOCKS // tiles, -(-len(rows) // THREADS)), 1)
+        for first in range(0, len(weights), MAX_ROW_OUTPUTS):
+            some = self.xp.asarray(np.ascontiguousarray(weights[first : first + MAX_ROW_OUTPUTS]))
+            parts = self.xp.empty((splits, len(some), len(columns)))
+            self._vector_kernel(f"add_rows_{matrix.dtype}")(
+                (tiles, splits), (THREADS,),
+                (matrix, matrix.shape[1], there, some, len(rows), np.int32(len(some)), columns,
+                 len(columns), parts),
+            )  # fmt: skip
+            self._add_parts(parts, sums[first : first + MAX_ROW_OUTPUTS])
+
+    def _add_parts(self, parts: Any, sums: Any) -> None:
+        count, outputs, columns = parts.shape
+        self._vector_kernel("add_parts")(
+            (_blocks(columns), outputs), (THREADS,),
+            (parts, np.int32(count), np.int32(outputs), columns, sums, sums.strides[0] // 8),
+        )  # fmt: skip
+
+    def submatrix(self, matrix: Any, rows: Indices, ridge: float = 0.0) -> Any:
+        """Return matrix[rows, rows] plus a ridge on its diagonal, on the GPU."""
+        count = len(rows)
+        part = self.xp.empty((count, count))
+        self._vector_kernel("submatrix")(
+            (_blocks(count), max(min(count, MAX_GRID_ROWS), 1)), (THREADS,),
+            (matrix, matrix.shape[1], self.xp.asarray(rows), count, ridge, part),
+        )  # fmt: skip
+        return part
+
+    def diagonal(self, matrix: Any) -> Array:
+        """Return the diagonal of a matrix on the GPU."""
+        entries = self.xp.empty(len(matrix))
+        self._vector_kernel("diagonal")(
+            (_blocks(len(matrix)),), (THREADS,), (matrix, len(matrix), entries)
+        )
+        return np.array(self.fetch(entries))
+
+    def scatter(self, target: Any, indices: Indices, values: Array) -> None:
+        """Set target[indices] = values, on the GPU."""
+        if len(indices) > 0:
+            self._vector_kernel("scatter")(
+                (_blocks(len(indices)),), (THREADS,),
+                (target, self.xp.asarray(indices), self.xp.asarray(values), len(indices)),
+            )  # fmt: skip
+
+    def product(self, matrix: Any, vector: Array) -> Array:
+        """Return the product of a symmetric matrix on the GPU with a vector, by cuBLAS."""
+        out = self.xp.empty(len(vector))
+        import_module("cupy.cublas").gemv("N", 1.0, matrix, self.xp.asarray(vector), 0.0, out)
+        return np.array(self.fetch(out))
+
+    def solve(self, matrix: Any, right: Array) -> Array | None:
         """Solve a symmetric system by cuSOLVER; return None if it is not positive definite."""
-        cupyx, lapack = import_module("cupyx"), import_module("cupyx.lapack")
-        with cupyx.errstate(linalg="raise"):
-            try:
-                return lapack.posv(matrix.T, right)
-            except np.linalg.LinAlgError:
-                return None
+        cusolver, cublas = (
+            import_module(f"cupy_backends.cuda.libs.{name}") for name in ("cusolver", "cublas")
+        )
+        handle, side = self.xp.cuda.device.get_cusolver_handle(), cublas.CUBLAS_FILL_MODE_LOWER
+        n, columns = right.shape
+        # cuSOLVER stores columns, so the right-hand sides are the rows of this array.
+        solution, info = self.xp.asarray(np.ascontiguousarray(right.T)), self.xp.empty(1, np.int32)
+        size = cusolver.dpotrf_bufferSize(handle, side, n, matrix.data.ptr, n)
+        work = self.xp.empty(size)
+        cusolver.dpotrf(
+            handle, side, n, matrix.data.ptr, n, work.data.ptr, size, info.data.ptr
+        )  # fmt: skip
+        if int(self.fetch(info)[0]) != 0:
+            return None
+        cusolver.dpotrs(
+            handle, side, n, columns, matrix.data.ptr, n, solution.data.ptr, n, info.data.ptr
+        )
+        return np.array(self.fetch(solution)).T
 
     def outliers(
         self, derivatives: Derivatives, count: int, with_free: bool
@@ -249,14 +354,13 @@ class Cuda:
         xp = self.xp
         n, groups = len(derivatives.gradient), len(derivatives.starts) - 1
         state = xp.zeros(groups * GROUP_BYTES, xp.uint8)
-        found = xp.empty((n + 1, 2), xp.int64)
-        found[0] = 0
+        found = xp.zeros((n + 1, 2), xp.int64)
         blocks = min(-(-n // VARIABLES_PER_SCAN_BLOCK), MAX_SCAN_BLOCKS)
         grid = (max(1, blocks), groups)
         for name in ("scan_extremes", "scan_count"):
-            self._kernel(name)(grid, (THREADS,), (*derivatives, state))
-        self._kernel("scan_cut")((2 * groups,), (THREADS,), (state, np.int32(count)))
-        self._kernel("scan_collect")(
+            self._vector_kernel(name)(grid, (THREADS,), (*derivatives, state))
+        self._vector_kernel("scan_cut")((2 * groups,), (THREADS,), (state, np.int32(count)))
+        self._vector_kernel("scan_collect")(
             grid, (THREADS,), (*derivatives, state, np.int32(with_free), found)
         )
         rows = self.fetch(found[: 1 + FIRST_COPY])
@@ -268,25 +372,30 @@ class Cuda:
         coordinates = rows[1 : 1 + total]
         return coordinates[:, 0].copy(), coordinates[:, 1].copy().view(np.float64)
 
-    def _kernel(self, name: str, dtype: str = "float32", kernel: Kernel | None = None) -> Any:
+    def _kernel(self, name: str, dtype: str, kernel: Kernel | None = None) -> Any:
         if kernel is None:
             return _module(dtype, "rbf", False).get_function(name)
         return _module(dtype, kernel.name, kernel.differences).get_function(name)
 
+    def _vector_kernel(self, name: str) -> Any:
+        return _compiled("vectors.cu").get_function(name)
+
+
+def _module(dtype: str, kernel: str, differences: bool) -> Any:
+    numbers = {"float32": ("-DREAL=float",), "float64": ("-DREAL=double", "-DDOUBLE")}[dtype]
+    return _compiled(
+        "kernels.cu",
+        *numbers,
+        f"-DKERNEL={KERNELS.index(kernel)}",
+        *(["-DDIFFERENCES"] if differences else []),
+    )
+
 
 @cache
-def _module(dtype: str, kernel: str, differences: bool) -> Any:
+def _compiled(file: str, *options: str) -> Any:
     cupy = needed("cupy", by='device="cuda"')
-    numbers = {"float32": ("-DREAL=float",), "float64": ("-DREAL=double", "-DDOUBLE")}[dtype]
-    return cupy.RawModule(
-        code=(files(__package__) / "kernels.cu").read_text(),
-        options=(
-            "-std=c++17",
-            *numbers,
-            f"-DKERNEL={KERNELS.index(kernel)}",
-            *(["-DDIFFERENCES"] if differences else []),
-        ),
-    )
+    code = (files(__package__) / file).read_text()
+    return cupy.RawModule(code=code, options=("-std=c++17", *options))
 
 
 def _points(points: Packed) -> tuple[Any, Any, int]:
@@ -300,3 +409,8 @@ def _parameters(kernel: Kernel) -> tuple[float, float, Any]:
 def _padded(count: int, multiple: int) -> int:
     """Round up to a positive multiple."""
     return max(math.ceil(count / multiple), 1) * multiple
+
+
+def _blocks(count: int) -> int:
+    """Return how many CUDA blocks have a thread for each of `count` elements."""
+    return max(math.ceil(count / THREADS), 1)
