@@ -20,6 +20,9 @@ class StandIn:
     def at_work(self):
         return nullcontext()
 
+    def compile(self, kernel, dtypes):
+        pass
+
     def free_bytes(self):
         return self.free
 

@@ -11,7 +11,7 @@ import pairstep.gpu.newton
 import pairstep.gpu.points
 from pairstep.gpu.device import Cuda, Derivatives
 from pairstep.gpu.oracle import KernelOracle
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVR, OneClassSVM
 from pairstep.svm.engine import Dual, Kernel
 
 pytestmark = pytest.mark.gpu
@@ -151,7 +151,9 @@ def test_matrices(device, n):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("n", "count", "columns"), [(1, 1, 1), (500, 257, 300), (4000, 3000, 3999)])
+@pytest.mark.parametrize(
+    ("n", "count", "columns"), [(1, 1, 1), (500, 257, 300), (4000, 3000, 3999)]
+)
 def test_sums_of_stored_rows(device, n, count, columns, dtype):
     xp, rng = device.xp, np.random.default_rng([n, count])
     K = rng.normal(size=(n, n)).astype(dtype)
@@ -163,6 +165,26 @@ def test_sums_of_stored_rows(device, n, count, columns, dtype):
         expected = np.ones((outputs, columns + 7))
         expected[:, 3 : 3 + columns] += (weights @ K[rows])[:, some]
         np.testing.assert_allclose(whole.get(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("search", [SVCCV, SVRCV])
+def test_searches_agree_with_the_cpu(device, search):
+    X, y = data(12_000)
+    y = y > 5 if search is SVCCV else y
+    grid = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.03, 0.3], "cv": 3}
+    there, here = (search(device=where, **grid).fit(X, y) for where in ("cuda", "cpu"))
+    found, expected = (one.cv_results_["mean_test_score"] for one in (there, here))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_gpus_have_numbers(device):
+    X, y = data(8000)
+    there, here = (SVR(device=where).fit(X, y) for where in ("cuda:0", "cuda"))
+    np.testing.assert_array_equal(there.dual_coef_, here.dual_coef_)
+    count = device.xp.cuda.runtime.getDeviceCount()
+    if count < 16:
+        with pytest.raises(ValueError, match=rf'no device="cuda:{count}": CUDA found {count} GPU'):
+            SVR(device=f"cuda:{count}").fit(X, y)
 
 
 def test_a_precomputed_matrix(device):

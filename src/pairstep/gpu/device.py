@@ -11,8 +11,10 @@ are only memory here: they are created, copied and passed to our kernels, cuBLAS
 from __future__ import annotations
 
 import math
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -60,6 +62,9 @@ LIBRARY_BYTES = 2**28
 LIBRARY_ERRORS = {"CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError"}
 NO_MEMORY = ("MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED")
 
+# GPU memory that CUDA takes for each process: 530 MB on an H200.
+CONTEXT_BYTES = 530 * 2**20
+
 # Candidates that are copied to the CPU together with their number. If there are more, a second copy
 # is needed; if this is larger, every copy takes longer.
 FIRST_COPY = 4096
@@ -96,6 +101,9 @@ class Device(Protocol):
     def at_work(self) -> AbstractContextManager[None]:
         """Return a context in which a thread uses the GPU; leaving it waits for all its work."""
 
+    def compile(self, kernel: Kernel, dtypes: Sequence[str]) -> None:
+        """Compile all that is needed for kernel values of these types, if that takes long."""
+
     def free_bytes(self) -> int:
         """Return the free memory in bytes."""
 
@@ -121,9 +129,7 @@ class Device(Protocol):
     ) -> None:
         """Compute sums[o, p] += sum_q weights[o, q] k(point p, query q), on the GPU."""
 
-    def add_rows(
-        self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any
-    ) -> None:
+    def add_rows(self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any) -> None:
         """Compute sums[o, p] += sum_k weights[o, k] matrix[rows[k], columns[p]], on the GPU."""
 
     def submatrix(self, matrix: Any, rows: Indices, ridge: float = 0.0) -> Any:
@@ -156,18 +162,34 @@ class Device(Protocol):
 
 
 class Cuda:
-    """An NVIDIA GPU."""
+    """An NVIDIA GPU, by its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
         self.xp = needed("cupy", by='device="cuda"')
+        self.number = number
+        runtime = self.xp.cuda.runtime
         try:
-            self.xp.cuda.runtime.getDeviceCount()
-        except self.xp.cuda.runtime.CUDARuntimeError as error:
+            count = runtime.getDeviceCount()
+        except runtime.CUDARuntimeError as error:
             raise RuntimeError(
                 f'device="cuda" needs an NVIDIA GPU and its driver, but CUDA found none ({error}); '
                 'use device="cpu"'
             ) from error
-        capability = self.xp.cuda.Device().compute_capability
+        if number >= count:
+            raise ValueError(
+                f'there is no device="cuda:{number}": CUDA found {count} GPU'
+                f"{'s' if count > 1 else ''}, numbered from 0"
+            )
+        try:
+            capability = self.xp.cuda.Device(number).compute_capability
+        except runtime.CUDARuntimeError as error:
+            if not any(word in str(error) for word in NO_MEMORY):
+                raise
+            raise MemoryError(
+                f"the GPU is out of memory: CUDA itself needs about {CONTEXT_BYTES / 2**20:.0f} MB "
+                f"for each process, and {_free_before_start(runtime, number)} free. Free memory "
+                'that other processes hold, or use device="cpu"'
+            ) from error
         if int(capability) < MIN_COMPUTE_CAPABILITY:
             raise RuntimeError(
                 'device="cuda" needs a GPU of compute capability '
@@ -176,22 +198,34 @@ class Cuda:
             )
         self._local = threading.local()  # a buffer of pinned memory per thread
 
+    def _current(self) -> AbstractContextManager[Any]:
+        """Return a context in which CuPy uses this GPU."""
+        return self.xp.cuda.Device(self.number)  # type: ignore[no-any-return]
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Return a context with a CUDA stream for this thread."""
-        if self._free_for_libraries() < LIBRARY_BYTES:
-            self.xp.get_default_memory_pool().free_all_blocks()  # those that no array uses
-        with self.xp.cuda.Stream(non_blocking=True) as stream:
-            yield
-            stream.synchronize()
+        with self._current():
+            if self._free_for_libraries() < LIBRARY_BYTES:
+                self.xp.get_default_memory_pool().free_all_blocks()  # those that no array uses
+            with self.xp.cuda.Stream(non_blocking=True) as stream:
+                yield
+                stream.synchronize()
+
+    def compile(self, kernel: Kernel, dtypes: Sequence[str]) -> None:
+        """Compile what a kernel needs, in parallel."""
+        _compile_all(self.number, kernel.name, kernel.differences, tuple(dtypes))
 
     def free_bytes(self) -> int:
         """Return the free memory in bytes, including that of CuPy's pool."""
-        return self._free_for_libraries() + int(self.xp.get_default_memory_pool().free_bytes())
+        with self._current():
+            pool = self.xp.get_default_memory_pool()
+            return self._free_for_libraries() + int(pool.free_bytes())
 
     def _free_for_libraries(self) -> int:
         """Return the free memory outside CuPy's pool in bytes."""
-        free, _ = self.xp.cuda.runtime.memGetInfo()
+        with self._current():
+            free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free)
 
     def is_full(self, error: Exception) -> bool:
@@ -224,8 +258,7 @@ class Cuda:
         values = self.xp.empty((padded, stride), dtype)
         squares = self.xp.empty(stride, dtype)
         threads = 32 if count < 2**14 else THREADS  # small blocks spread few points over the GPU
-        name = "pack_float" if X.dtype == np.float32 else "pack_double"
-        self._kernel(name, dtype)(
+        self._vector_kernel(f"pack_{X.dtype}_{dtype}")(
             (-(-stride // threads),), (threads,),
             (X, rows, center, count, stride, np.int32(features), np.int32(padded), values, squares),
         )  # fmt: skip
@@ -268,9 +301,7 @@ class Cuda:
             if splits > 1:
                 self._add_parts(parts, out)
 
-    def add_rows(
-        self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any
-    ) -> None:
+    def add_rows(self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any) -> None:
         """Compute sums[o, p] += sum_k weights[o, k] matrix[rows[k], columns[p]], on the GPU."""
         if len(rows) == 0 or len(columns) == 0:
             return
@@ -372,9 +403,7 @@ class Cuda:
         coordinates = rows[1 : 1 + total]
         return coordinates[:, 0].copy(), coordinates[:, 1].copy().view(np.float64)
 
-    def _kernel(self, name: str, dtype: str, kernel: Kernel | None = None) -> Any:
-        if kernel is None:
-            return _module(dtype, "rbf", False).get_function(name)
+    def _kernel(self, name: str, dtype: str, kernel: Kernel) -> Any:
         return _module(dtype, kernel.name, kernel.differences).get_function(name)
 
     def _vector_kernel(self, name: str) -> Any:
@@ -396,6 +425,37 @@ def _compiled(file: str, *options: str) -> Any:
     cupy = needed("cupy", by='device="cuda"')
     code = (files(__package__) / file).read_text()
     return cupy.RawModule(code=code, options=("-std=c++17", *options))
+
+
+@cache
+def _compile_all(number: int, kernel: str, differences: bool, dtypes: tuple[str, ...]) -> None:
+    """Compile and load all modules that a kernel needs, in parallel: each takes up to a second."""
+    cupy = needed("cupy", by='device="cuda"')
+
+    def load(module: Any, name: str) -> None:
+        with cupy.cuda.Device(number):
+            module.get_function(name)
+
+    computed = () if kernel == "precomputed" else dtypes
+    modules = [_module(dtype, kernel, differences) for dtype in computed]
+    with ThreadPoolExecutor(len(modules) + 1) as pool:
+        pending = [pool.submit(load, module, "add_sums") for module in modules]
+        load(_compiled("vectors.cu"), "scatter")
+        for future in pending:
+            future.result()
+
+
+def _free_before_start(runtime: Any, number: int) -> str:
+    """Return how much memory is free on a GPU that has no memory left to ask it."""
+    try:
+        command = ["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits", "-i"]
+        found = subprocess.run(
+            [*command, runtime.deviceGetPCIBusId(number)],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+        return f"{int(found.stdout)} MB are"
+    except Exception:  # an error message must not fail
+        return "less is"
 
 
 def _points(points: Packed) -> tuple[Any, Any, int]:

@@ -97,18 +97,15 @@ class StoredPoints(NamedTuple):
 
 
 class Stored(Computed):
-    """A kernel matrix of all rows that is computed once, and read by many duals.
+    """A kernel matrix of all rows that is stored in float32, and read by many duals.
 
-    Its entries are computed in float64 and rounded to float32. As in `Computed`, float64 values,
-    and the blocks of working sets, are computed from the data.
+    As in `Computed`, float64 values, and the blocks of working sets, are computed from the data.
     """
 
-    def __init__(self, device: Device, data: Data, kernel: Kernel):
-        super().__init__(device, data, kernel, True)
+    def __init__(self, device: Device, data: Data, kernel: Kernel, matrix: Any, bound: float):
+        super().__init__(device, data, kernel, single=True)
         self.dtypes = ("float32", "float64")
-        points = data.pack(slice(None), "float64")
-        self.bound = largest_value(kernel, float(device.fetch(points.squares).max()))
-        self.matrix = device.kernel_matrix(kernel, points, points, "float32")
+        self.matrix, self.bound = matrix, bound
 
     def points(self, rows: Indices, dtype: str) -> Any:
         """Return the row numbers on the GPU, or points whose entries are computed in float64."""
@@ -118,10 +115,7 @@ class Stored(Computed):
 
     def rounding(self, points: Any) -> float:
         """Return the error of an entry: that of its conversion to float32."""
-        if not isinstance(points, StoredPoints):
-            return 0.0
-        largest_number = float(np.finfo(np.float32).max)
-        return self.bound * FLOAT32_ROUNDING if self.bound <= largest_number else math.inf
+        return self.bound * FLOAT32_ROUNDING if isinstance(points, StoredPoints) else 0.0
 
     def largest(self, points: Any) -> float:
         """Return a bound on the size of an entry."""

@@ -1,14 +1,14 @@
 // The CUDA kernels that compute kernel values. CuPy compiles them at run time for one type of
 // numbers (REAL: float, or double if DOUBLE is defined) and one kernel function (KERNEL: the number
-// in pairstep::KernelName). With DIFFERENCES, which requires double, the distances of the RBF kernel
-// are sums of squared differences.
+// in pairstep::KernelName). With DIFFERENCES, which requires double, the distances of the RBF
+// kernel are sums of squared differences.
 //
 // add_sums and kernel_matrix multiply tiles of points by tiles of queries through shared memory,
 // with double buffering, and apply the kernel function to the products in registers.
 //
 // Points are stored feature by feature: values[k * stride + p] is feature k of point p. Points are
 // padded with zeros to a multiple of EDGE, features to a multiple of SLAB. device.py repeats the
-// constants that the caller needs.
+// constants that the caller needs, and vectors.cu stores the points.
 
 typedef REAL Real;
 typedef long long Index;
@@ -199,44 +199,16 @@ __device__ void over_tiles(const Points& points, Index first_point, const Points
   }
 }
 
-// Store rows of a matrix as points, with their squared norms.
-template <class Source>
-__device__ void pack(const Source* X, const Index* rows, const double* center, Index count,
-                     Index stride, int features, int padded, Real* values, Real* squares) {
-  const Index p = Index(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (p >= stride) return;
-  const Source* row = p < count ? X + (rows ? rows[p] : p) * features : nullptr;
-  double square = 0;
-#pragma unroll 8
-  for (int k = 0; k < padded; ++k) {
-    const double value = row && k < features ? double(row[k]) - center[k] : 0.0;
-    values[k * stride + p] = Real(value);
-    square += value * value;
-  }
-  squares[p] = Real(square);
-}
-
 }  // namespace
 
-extern "C" __global__ void pack_float(const float* X, const Index* rows, const double* center,
-                                      Index count, Index stride, int features, int padded,
-                                      Real* values, Real* squares) {
-  pack(X, rows, center, count, stride, features, padded, values, squares);
-}
-extern "C" __global__ void pack_double(const double* X, const Index* rows, const double* center,
-                                       Index count, Index stride, int features, int padded,
-                                       Real* values, Real* squares) {
-  pack(X, rows, center, count, stride, features, padded, values, squares);
-}
-
 // sums[(y * outputs + o) * sums_stride + p] += sum_q weights[o * queries.stride + q] k(point p,
-// query q), over the y-th part of the queries. Each CUDA block has one tile of points and writes only their
-// sums. The sum over a tile of queries has type Real, the sum over tiles is double.
+// query q), over the y-th part of the queries. Each CUDA block has one tile of points and writes
+// only their sums. The sum over a tile of queries has type Real, the sum over tiles is double.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     add_sums(const Real* values, const Real* norms, Index stride, Index count,
              const Real* query_values, const Real* query_norms, Index query_stride, int features,
-             double gamma, double coef0, int degree, const Real* weights, int outputs,
-             double* sums, Index sums_stride) {
+             double gamma, double coef0, int degree, const Real* weights, int outputs, double* sums,
+             Index sums_stride) {
   const Points points{values, norms, stride}, queries{query_values, query_norms, query_stride};
   const Function function{gamma, coef0, degree};
   extern __shared__ double totals[];  // PARTIAL_SUMS x outputs x EDGE

@@ -13,8 +13,8 @@ faster than the GPU starts a kernel.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ MAX_VIOLATORS = 8192
 # its kernel matrix, the submatrix that is factorized, and the factor.
 MEMORY_FRACTION = 0.5
 MATRICES_PER_WORKING_SET = 3
+# Since a working set is sized by the free memory, only one thread at a time may have one.
+MEMORY_LOCK = threading.Lock()
 # Variables that a working set may have even if there is hardly any free memory.
 MIN_WORKING_SET = 64
 
@@ -102,11 +104,8 @@ class Block:
 class Newton:
     """The driver's accelerator for one dual: runs when pair steps have become expensive."""
 
-    def __init__(
-        self, oracle: KernelOracle, goal: float, lock: AbstractContextManager[Any] | None = None
-    ):
+    def __init__(self, oracle: KernelOracle, goal: float):
         self.oracle, self.goal = oracle, goal
-        self.lock = nullcontext() if lock is None else lock
         self.spent, self.allowance = 0.0, MAX_PAIR_STEP_READS
         self.done = False
 
@@ -126,7 +125,7 @@ class Newton:
         Returns the number of systems solved, at most `max_iter`. ``keep_going(violation)`` returns
         whether to continue.
         """
-        with self.lock:
+        with MEMORY_LOCK:
             return self._descend(max_iter, keep_going)
 
     def _descend(self, max_iter: int, keep_going: Callable[[float], bool]) -> int:
@@ -247,7 +246,9 @@ def _step(
     fall = float((block.groups @ block.level - block.derivative) @ step)
     if not fall > 0:
         return None, solved
-    return min(1.0, fall / max(float(step @ device.product(block.matrix, step)), TINY)) * step, solved
+    return min(
+        1.0, fall / max(float(step @ device.product(block.matrix, step)), TINY)
+    ) * step, solved
 
 
 class Systems:

@@ -1,5 +1,5 @@
-// The CUDA kernels that compute no kernel values: sums of rows of a stored matrix, submatrices,
-// updates of vectors, and the selection of candidates for a working set.
+// The CUDA kernels that compute no kernel values: storing points, sums of rows of a stored matrix,
+// submatrices, updates of vectors, and the selection of candidates for a working set.
 //
 // CuPy could do most of this with array expressions. But it compiles every expression separately
 // the first time, which takes longer than this file.
@@ -10,6 +10,23 @@ namespace {
 
 constexpr int THREADS = 256;
 constexpr int OUTPUTS = 4;  // that add_rows computes in one launch
+
+// Store rows of a matrix as points (see kernels.cu), with their squared norms.
+template <class Source, class Real>
+__device__ void pack(const Source* X, const Index* rows, const double* center, Index count,
+                     Index stride, int features, int padded, Real* values, Real* squares) {
+  const Index p = Index(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (p >= stride) return;
+  const Source* row = p < count ? X + (rows ? rows[p] : p) * features : nullptr;
+  double square = 0;
+#pragma unroll 8
+  for (int k = 0; k < padded; ++k) {
+    const double value = row && k < features ? double(row[k]) - center[k] : 0.0;
+    values[k * stride + p] = Real(value);
+    square += value * value;
+  }
+  squares[p] = Real(square);
+}
 
 // parts[(y * outputs + o) * count + p] = sum_k weights[o * n_rows + k] matrix[rows[k], columns[p]],
 // over the y-th part of the rows. A thread has one column.
@@ -52,6 +69,32 @@ __device__ void add_rows(const Entry* matrix, Index width, const Index* rows, co
 }
 
 }  // namespace
+
+// Named by the types of the matrix and of the points.
+extern "C" __global__ void pack_float32_float32(const float* X, const Index* rows,
+                                                const double* center, Index count, Index stride,
+                                                int features, int padded, float* values,
+                                                float* squares) {
+  pack(X, rows, center, count, stride, features, padded, values, squares);
+}
+extern "C" __global__ void pack_float32_float64(const float* X, const Index* rows,
+                                                const double* center, Index count, Index stride,
+                                                int features, int padded, double* values,
+                                                double* squares) {
+  pack(X, rows, center, count, stride, features, padded, values, squares);
+}
+extern "C" __global__ void pack_float64_float32(const double* X, const Index* rows,
+                                                const double* center, Index count, Index stride,
+                                                int features, int padded, float* values,
+                                                float* squares) {
+  pack(X, rows, center, count, stride, features, padded, values, squares);
+}
+extern "C" __global__ void pack_float64_float64(const double* X, const Index* rows,
+                                                const double* center, Index count, Index stride,
+                                                int features, int padded, double* values,
+                                                double* squares) {
+  pack(X, rows, center, count, stride, features, padded, values, squares);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     add_rows_float32(const float* matrix, Index width, const Index* rows, const double* weights,

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import log
 from ..extras import needed
 from . import halving, spread
+from .arrays import from_anywhere
 from .base import BaseSVM, KernelFunction
 from .classification import SVC
 from .compatibility import (
@@ -117,6 +118,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             grid["gamma"] = _values("gammas", "gamma", self.gammas, 1e-2 * scale, 1e2 * scale)
         return grid
 
+    @from_anywhere
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Score all candidates by cross-validation, and fit the best one to all samples.
@@ -309,7 +311,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 f"tol={self.tol:g}: the largest KKT violation is {worst:.2e}. Raise max_iter or "
                 "tol, or search among smaller C.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         candidates = [candidate for one in rounds for candidate in one.candidates]
         missing = [
@@ -324,14 +326,14 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 f"Search stopped by time_limit={self.time_limit:g}: {len(missing)} of "
                 f"{len(candidates)} candidates were left out, namely {some}{more}.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         elif len(rounds) < len(plan) and not stopped:
             warnings.warn(
                 f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
                 f"candidate was chosen by scores on {rounds[-1].samples} samples.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         out = [
             {
@@ -424,6 +426,7 @@ class SVCCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
+        device: str = "cpu",
         checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
@@ -447,6 +450,7 @@ class SVCCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
+        self.device = device
         self.checkpoint = checkpoint
 
 
@@ -509,6 +513,7 @@ class SVRCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
+        device: str = "cpu",
         checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
@@ -530,6 +535,7 @@ class SVRCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
+        self.device = device
         self.checkpoint = checkpoint
 
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
