@@ -3,6 +3,7 @@
 import math
 import pickle
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -351,7 +352,7 @@ def test_a_predicted_start_is_at_the_bounds():
 
 
 def test_large_duals_start_from_samples(monkeypatch):
-    tune(monkeypatch, sample_min_size=100)
+    tune(monkeypatch, sample_min_size=100, sample_min_largest=None)
     X, duals = posed(1700)
     sizes = []
     start_from_samples(
@@ -424,13 +425,18 @@ class CUSOLVERError(RuntimeError):
     pass
 
 
+class Stream(nullcontext):
+    def synchronize(self):
+        pass
+
+
 class FullCuda(pairstep.gpu.device.Cuda):
     """The real device's check of errors, with errors as CuPy raises them."""
 
     def __init__(self, free):
         runtime = SimpleNamespace(memGetInfo=lambda: (free, 2**37))
         memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-        self.freed, self.number = 0, 0
+        self.freed, self.number, self._local = 0, -1, threading.local()
         pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=self._free)
         self.xp = SimpleNamespace(
             cuda=SimpleNamespace(
@@ -443,7 +449,7 @@ class FullCuda(pairstep.gpu.device.Cuda):
         self.freed += 1
 
     def _stream(self, non_blocking):
-        return nullcontext(SimpleNamespace(synchronize=lambda: None))
+        return Stream()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ in tests.
 
 CuPy compiles our kernels on first use and caches them on disk. It would also compile a kernel for
 every array expression, each with headers that take longer than all of our kernels. So CuPy arrays
-are only memory here: they are created, copied and passed to our kernels, cuBLAS and cuSOLVER.
+are only memory here: they are created, copied and passed to our kernels and to cuSOLVER.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -61,6 +61,9 @@ LIBRARY_BYTES = 2**28
 # exhausted, cuBLAS and cuSOLVER may instead report a failed initialization or an internal error.
 LIBRARY_ERRORS = {"CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError"}
 NO_MEMORY = ("MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED")
+
+# Pinned memory for copies of a thread to the GPU. Longer arrays are copied by CuPy.
+STAGING_BYTES = 2**22
 
 # GPU memory that CUDA takes for each process: 530 MB on an H200.
 CONTEXT_BYTES = 530 * 2**20
@@ -113,6 +116,9 @@ class Device(Protocol):
     def fetch(self, array: Any) -> Any:
         """Copy an array to the CPU. The next call by the same thread may overwrite the copy."""
 
+    def sent(self, array: Array) -> Any:
+        """Return a copy of a short array on the GPU."""
+
     def send(self, values: Array, target: Any) -> None:
         """Copy an array of the CPU to a contiguous array of the same type on the GPU."""
 
@@ -120,9 +126,12 @@ class Device(Protocol):
         """Return some rows of X (all if None) minus the center, as points."""
 
     def kernel_matrix(
-        self, kernel: Kernel, points: Packed, queries: Packed, dtype: str = "float64"
+        self, kernel: Kernel, points: Packed, queries: Packed, out: Any = None
     ) -> Any:
-        """Return the kernel of all points with all queries, computed in float64."""
+        """Return the kernel of all points with all queries, computed in float64.
+
+        `out` is the matrix to overwrite, which may have float32 entries.
+        """
 
     def add_sums(
         self, kernel: Kernel, points: Packed, queries: Packed, weights: Array, sums: Any
@@ -161,6 +170,30 @@ class Device(Protocol):
         """
 
 
+class Lane:
+    """A CUDA stream, and pinned memory for copies. One thread at a time uses it.
+
+    Idle lanes are kept. CuPy only reuses the memory of an array for the same stream, and pinned
+    memory takes long to allocate.
+    """
+
+    idle: ClassVar[dict[int, list[Lane]]] = {}  # by number of the GPU
+
+    def __init__(self, xp: Any) -> None:
+        self.stream = xp.cuda.Stream(non_blocking=True)
+        self.buffer: Any = None  # for copies to the CPU
+        self.staging: Any = None  # for copies to the GPU
+        self.staged = 0  # bytes of `staging` whose copies may not have ended
+
+    @classmethod
+    def of(cls, xp: Any, number: int) -> Lane:
+        """Return an idle lane of a GPU, or a new one."""
+        try:
+            return cls.idle.setdefault(number, []).pop()
+        except IndexError:
+            return cls(xp)
+
+
 class Cuda:
     """An NVIDIA GPU, by its number."""
 
@@ -196,7 +229,7 @@ class Cuda:
                 f"{MIN_COMPUTE_CAPABILITY / 10} or higher (2020 or newer), but this one has "
                 f'{int(capability) / 10}; use device="cpu"'
             )
-        self._local = threading.local()  # a buffer of pinned memory per thread
+        self._local = threading.local()  # the lane of each thread
 
     def _current(self) -> AbstractContextManager[Any]:
         """Return a context in which CuPy uses this GPU."""
@@ -205,12 +238,17 @@ class Cuda:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Return a context with a CUDA stream for this thread."""
+        outer = getattr(self._local, "lane", None)
         with self._current():
-            if self._free_for_libraries() < LIBRARY_BYTES:
-                self.xp.get_default_memory_pool().free_all_blocks()  # those that no array uses
-            with self.xp.cuda.Stream(non_blocking=True) as stream:
-                yield
-                stream.synchronize()
+            self._leave_room()
+            lane = self._local.lane = Lane.of(self.xp, self.number)
+            try:
+                with lane.stream:
+                    yield
+                    lane.stream.synchronize()
+                Lane.idle[self.number].append(lane)  # but not after an error
+            finally:
+                self._local.lane = outer
 
     def compile(self, kernel: Kernel, dtypes: Sequence[str]) -> None:
         """Compile what a kernel needs, in parallel."""
@@ -240,12 +278,38 @@ class Cuda:
 
     def fetch(self, array: Any) -> Any:
         """Copy an array to pinned memory of this thread, which the next call reuses."""
-        buffer = getattr(self._local, "buffer", None)
-        if buffer is None or len(buffer) < array.nbytes:
+        lane = getattr(self._local, "lane", None)
+        if lane is None:
+            return array.get()
+        if lane.buffer is None or len(lane.buffer) < array.nbytes:
             memory = self.xp.cuda.alloc_pinned_memory(array.nbytes + array.nbytes // 4)
-            self._local.buffer = buffer = np.frombuffer(memory, np.uint8)
-        out = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
-        return array.get(out=out)
+            lane.buffer = np.frombuffer(memory, np.uint8)
+        out = lane.buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
+        array.get(out=out)
+        lane.staged = 0  # this has waited for all earlier copies
+        return out
+
+    def sent(self, array: Array) -> Any:
+        """Copy a short array to the GPU.
+
+        CuPy's own copies take several calls of the driver. Each of them releases the interpreter's
+        lock, which many threads then wait for.
+        """
+        lane, size = getattr(self._local, "lane", None), array.nbytes
+        if lane is None or size > STAGING_BYTES:
+            return self.xp.asarray(np.ascontiguousarray(array))
+        if lane.staging is None:
+            memory = self.xp.cuda.alloc_pinned_memory(STAGING_BYTES)
+            lane.staging = np.frombuffer(memory, np.uint8, STAGING_BYTES)
+        if lane.staged + size > STAGING_BYTES:
+            lane.stream.synchronize()
+            lane.staged = 0
+        staged = lane.staging[lane.staged : lane.staged + size].view(array.dtype)
+        staged.reshape(array.shape)[...] = array
+        lane.staged += -(-size // 16) * 16  # keeps numbers aligned
+        out = self.xp.empty(array.shape, array.dtype)
+        out.data.copy_from_host_async(staged.ctypes.data, size, lane.stream)
+        return out
 
     def send(self, values: Array, target: Any) -> None:
         """Copy an array of the CPU to a contiguous array of the same type on the GPU."""
@@ -265,12 +329,12 @@ class Cuda:
         return Packed(values, squares, count)
 
     def kernel_matrix(
-        self, kernel: Kernel, points: Packed, queries: Packed, dtype: str = "float64"
+        self, kernel: Kernel, points: Packed, queries: Packed, out: Any = None
     ) -> Any:
         """Return the kernel of all points with all queries, computed in float64."""
-        matrix = self.xp.empty((points.count, queries.count), dtype)
+        matrix = self.xp.empty((points.count, queries.count)) if out is None else out
         edge = EDGE["float64"]
-        self._kernel(f"matrix_{dtype}", "float64", kernel)(
+        self._kernel(f"matrix_{matrix.dtype}", "float64", kernel)(
             (-(-points.count // edge), -(-queries.count // edge)), (THREADS,),
             (*_points(points), points.count, *_points(queries), queries.count,
              np.int32(len(points.values)), *_parameters(kernel), matrix),
@@ -303,18 +367,23 @@ class Cuda:
 
     def add_rows(self, matrix: Any, rows: Indices, weights: Array, columns: Any, sums: Any) -> None:
         """Compute sums[o, p] += sum_k weights[o, k] matrix[rows[k], columns[p]], on the GPU."""
-        if len(rows) == 0 or len(columns) == 0:
-            return
-        there = self.xp.asarray(rows)
-        tiles = -(-len(columns) // THREADS)
-        splits = max(min(TARGET_BLOCKS // tiles, -(-len(rows) // THREADS)), 1)
+        if len(rows) > 0 and len(columns) > 0:
+            self._add_rows(matrix, self.sent(rows), weights, columns, len(columns), sums)
+
+    def _add_rows(
+        self, matrix: Any, rows: Any, weights: Array, columns: Any, width: int, sums: Any
+    ) -> None:
+        """Add rows, all if `rows` is None, at columns, all if `columns` is None."""
+        height = weights.shape[1]
+        tiles = -(-width // THREADS)
+        splits = max(min(TARGET_BLOCKS // tiles, -(-height // THREADS)), 1)
         for first in range(0, len(weights), MAX_ROW_OUTPUTS):
-            some = self.xp.asarray(np.ascontiguousarray(weights[first : first + MAX_ROW_OUTPUTS]))
-            parts = self.xp.empty((splits, len(some), len(columns)))
+            some = self.sent(weights[first : first + MAX_ROW_OUTPUTS])
+            parts = self.xp.empty((splits, len(some), width))
             self._vector_kernel(f"add_rows_{matrix.dtype}")(
                 (tiles, splits), (THREADS,),
-                (matrix, matrix.shape[1], there, some, len(rows), np.int32(len(some)), columns,
-                 len(columns), parts),
+                (matrix, matrix.shape[1], rows, some, height, np.int32(len(some)), columns, width,
+                 parts),
             )  # fmt: skip
             self._add_parts(parts, sums[first : first + MAX_ROW_OUTPUTS])
 
@@ -331,7 +400,7 @@ class Cuda:
         part = self.xp.empty((count, count))
         self._vector_kernel("submatrix")(
             (_blocks(count), max(min(count, MAX_GRID_ROWS), 1)), (THREADS,),
-            (matrix, matrix.shape[1], self.xp.asarray(rows), count, ridge, part),
+            (matrix, matrix.shape[1], self.sent(rows), count, ridge, part),
         )  # fmt: skip
         return part
 
@@ -348,24 +417,30 @@ class Cuda:
         if len(indices) > 0:
             self._vector_kernel("scatter")(
                 (_blocks(len(indices)),), (THREADS,),
-                (target, self.xp.asarray(indices), self.xp.asarray(values), len(indices)),
+                (target, self.sent(indices), self.sent(values), len(indices)),
             )  # fmt: skip
 
     def product(self, matrix: Any, vector: Array) -> Array:
-        """Return the product of a symmetric matrix on the GPU with a vector, by cuBLAS."""
-        out = self.xp.empty(len(vector))
-        import_module("cupy.cublas").gemv("N", 1.0, matrix, self.xp.asarray(vector), 0.0, out)
-        return np.array(self.fetch(out))
+        """Return the product of a symmetric matrix on the GPU with a vector."""
+        out = self.xp.zeros((1, len(vector)))
+        self._add_rows(matrix, None, vector[None], None, len(vector), out)
+        return np.array(self.fetch(out))[0]
+
+    def _leave_room(self) -> None:
+        """Give memory that no array uses back to the driver if NVIDIA's libraries lack it."""
+        if self._free_for_libraries() < LIBRARY_BYTES:
+            self.xp.get_default_memory_pool().free_all_blocks()
 
     def solve(self, matrix: Any, right: Array) -> Array | None:
         """Solve a symmetric system by cuSOLVER; return None if it is not positive definite."""
         cusolver, cublas = (
             import_module(f"cupy_backends.cuda.libs.{name}") for name in ("cusolver", "cublas")
         )
+        self._leave_room()
         handle, side = self.xp.cuda.device.get_cusolver_handle(), cublas.CUBLAS_FILL_MODE_LOWER
         n, columns = right.shape
         # cuSOLVER stores columns, so the right-hand sides are the rows of this array.
-        solution, info = self.xp.asarray(np.ascontiguousarray(right.T)), self.xp.empty(1, np.int32)
+        solution, info = self.sent(right.T), self.xp.empty(1, np.int32)
         size = cusolver.dpotrf_bufferSize(handle, side, n, matrix.data.ptr, n)
         work = self.xp.empty(size)
         cusolver.dpotrf(
@@ -384,8 +459,8 @@ class Cuda:
         """Select candidates by a histogram of the derivatives; None if it selects too many."""
         xp = self.xp
         n, groups = len(derivatives.gradient), len(derivatives.starts) - 1
-        state = xp.zeros(groups * GROUP_BYTES, xp.uint8)
-        found = xp.zeros((n + 1, 2), xp.int64)
+        memory = xp.zeros(16 * (n + 1) + groups * GROUP_BYTES, xp.uint8)
+        found, state = memory[: 16 * (n + 1)].view(xp.int64).reshape(-1, 2), memory[16 * (n + 1) :]
         blocks = min(-(-n // VARIABLES_PER_SCAN_BLOCK), MAX_SCAN_BLOCKS)
         grid = (max(1, blocks), groups)
         for name in ("scan_extremes", "scan_count"):
@@ -438,11 +513,14 @@ def _compile_all(number: int, kernel: str, differences: bool, dtypes: tuple[str,
 
     computed = () if kernel == "precomputed" else dtypes
     modules = [_module(dtype, kernel, differences) for dtype in computed]
-    with ThreadPoolExecutor(len(modules) + 1) as pool:
-        pending = [pool.submit(load, module, "add_sums") for module in modules]
-        load(_compiled("vectors.cu"), "scatter")
-        for future in pending:
-            future.result()
+    pool = ThreadPoolExecutor(len(modules) + 1)
+    pending = [pool.submit(load, module, "add_sums") for module in modules]
+    # Loading cuSOLVER takes up to half a second, and only Newton's method needs it: do not wait.
+    pool.submit(import_module, "cupy_backends.cuda.libs.cusolver")
+    load(_compiled("vectors.cu"), "scatter")
+    for future in pending:
+        future.result()
+    pool.shutdown(wait=False)
 
 
 def _free_before_start(runtime: Any, number: int) -> str:

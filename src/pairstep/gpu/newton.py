@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,6 @@ MAX_VIOLATORS = 8192
 # its kernel matrix, the submatrix that is factorized, and the factor.
 MEMORY_FRACTION = 0.5
 MATRICES_PER_WORKING_SET = 3
-# Since a working set is sized by the free memory, only one thread at a time may have one.
-MEMORY_LOCK = threading.Lock()
 # Variables that a working set may have even if there is hardly any free memory.
 MIN_WORKING_SET = 64
 
@@ -80,10 +79,11 @@ TOTAL_PROGRESS = 0.5
 # Bisection steps for the multiplier of a projection: enough for all bits of a float64.
 BISECTIONS = 100
 
-Mask = NDArray[np.bool_]
-
 ROUNDING = 1e-12  # relative rounding error of changes and of their sums
 TINY = 1e-300  # avoids a division by 0
+
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass
@@ -125,10 +125,6 @@ class Newton:
         Returns the number of systems solved, at most `max_iter`. ``keep_going(violation)`` returns
         whether to continue.
         """
-        with MEMORY_LOCK:
-            return self._descend(max_iter, keep_going)
-
-    def _descend(self, max_iter: int, keep_going: Callable[[float], bool]) -> int:
         used, idle, best = 0, 0, math.inf
         systems = Systems(self.oracle.device)
         position = self.oracle.position()
@@ -140,14 +136,17 @@ class Newton:
             self.done = violation <= self.goal
             if self.done or idle > MAX_IDLE_ROUNDS or used >= max_iter or not keep_going(violation):
                 break
-            block = _working_set(
+            gains = _gains(
                 self.oracle, position, level, max(self.goal / 4, VIOLATOR_THRESHOLD * violation)
             )
-            step, count = _step(systems, block, violation, max_iter - used, keep_going)
-            used += count
-            if step is None:
-                break
-            _apply(self.oracle, block, step)
+            with working_memory(self.oracle.device, int(gains.wanted.sum())) as most:
+                block = _working_set(self.oracle, position, level, gains, most)
+                step, count = _step(systems, block, violation, max_iter - used, keep_going)
+                used += count
+                if step is None:
+                    break
+                _apply(self.oracle, block, step)
+                del block
             position = self.oracle.position()
             violation, level = _intervals(self.oracle, position)
         self.spent = 0.0
@@ -170,22 +169,61 @@ def _intervals(oracle: KernelOracle, position: Position) -> tuple[float, Array]:
     return violation, np.array(level)
 
 
-def _working_set(oracle: KernelOracle, position: Position, level: Array, least: float) -> Block:
-    """Return the free variables and the most violating ones: those wrong by more than `least`."""
+class Gains(NamedTuple):
+    """How much a step of each variable would improve, per unit."""
+
+    decrease: Array
+    increase: Array
+    wanted: Mask  # variables that are free or violate the conditions
+    groups: Array  # one column per group: 1.0 for its members, else 0.0
+
+
+def _gains(oracle: KernelOracle, position: Position, level: Array, least: float) -> Gains:
+    """Return the gains of all variables; those wrong by more than `least` are wanted."""
     dual = oracle.dual
-    gradient, down, up, free = position
     groups = np.zeros((len(dual.z), len(level)))
     for k, group in enumerate(dual.groups):
         groups[group, k] = 1.0
     multiplier = groups @ level
-    decrease, increase = down - multiplier, multiplier - up  # rate of improvement by each step
+    decrease, increase = position.down - multiplier, multiplier - position.up
+    wanted = position.free | (np.maximum(decrease, increase) > least)
+    return Gains(decrease, increase, wanted, groups)
+
+
+class Reserved:
+    """The GPU memory in bytes that working sets of all threads may still allocate."""
+
+    lock = threading.Lock()
+    size = 0.0
+
+
+@contextmanager
+def working_memory(device: Device, wanted: int) -> Iterator[int]:
+    """Reserve memory for a working set, and return how many variables it may have.
+
+    Other threads may need memory for theirs at the same time.
+    """
+    bytes_per_pair = 8.0 * MATRICES_PER_WORKING_SET
+    with Reserved.lock:
+        free = max(device.free_bytes() - Reserved.size, 0.0)
+        most = max(int(math.sqrt(MEMORY_FRACTION * free / bytes_per_pair)), MIN_WORKING_SET)
+        size = bytes_per_pair * min(wanted, most) ** 2
+        Reserved.size += size
+    try:
+        yield most
+    finally:
+        with Reserved.lock:
+            Reserved.size -= size
+
+
+def _working_set(
+    oracle: KernelOracle, position: Position, level: Array, gains: Gains, most: int
+) -> Block:
+    """Return the free variables and the most violating ones, at most `most` in all."""
+    dual, (gradient, _, _, free), (decrease, increase, wanted, groups) = (
+        oracle.dual, position, gains,
+    )  # fmt: skip
     gain = np.maximum(decrease, increase)
-    wanted = free | (gain > least)
-    free_bytes = oracle.device.free_bytes()
-    most = max(
-        int(math.sqrt(MEMORY_FRACTION * free_bytes / (8 * MATRICES_PER_WORKING_SET))),
-        MIN_WORKING_SET,
-    )
     count = int(free.sum())
     kept = min(count, most // 2)
     side = min(max(MAX_VIOLATORS, count), most - kept) // 2
@@ -200,7 +238,7 @@ def _working_set(oracle: KernelOracle, position: Position, level: Array, least: 
             first = max(len(score) - number, 0)
             if number > 0:
                 chosen[np.argpartition(score, first)[first:] if first > 0 else slice(None)] = True
-        wanted &= chosen
+        wanted = wanted & chosen
     coordinates = np.flatnonzero(wanted)
     z, derivative = dual.z[coordinates], gradient[coordinates]
     low, high = dual.lower[coordinates], dual.upper[coordinates]

@@ -129,7 +129,7 @@ class KernelOracle:
                 return
             if len(chosen) > 0:
                 points = self.gram.points(self.dual.rows[chosen], "float64")
-                sums = self.device.xp.asarray(self.dual.linear[chosen])
+                sums = self.device.sent(self.dual.linear[chosen])
                 self._add(support, weights, points, sums)
                 truth = np.array(self.device.fetch(sums))
                 error = max(error, float(np.abs(truth - gradient[chosen]).max()))

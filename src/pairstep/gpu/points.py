@@ -69,7 +69,7 @@ class Data:
             return self.device.pack(xp.asarray(_dense(self.X[rows])), None, self.center, dtype)
         if isinstance(rows, slice):
             return self.device.pack(self.on_device[rows], None, self.center, dtype)
-        return self.device.pack(self.on_device, xp.asarray(rows), self.center, dtype)
+        return self.device.pack(self.on_device, self.device.sent(rows), self.center, dtype)
 
     def pack_sum(self, rows: Indices, weights: Array, dtype: str) -> Packed:
         """Return the weighted sum of some rows, minus the center, as a point."""

@@ -34,17 +34,35 @@ MATRIX_FRACTION = 0.75
 MAX_MATRICES = 2
 
 
+class Rows:
+    """The rows of X on the GPU, minus a center. They are sent once for each center."""
+
+    def __init__(self, device: Device, X: Any):
+        self.device, self.X = device, X
+        self._sent: dict[bytes, Data] = {}
+
+    def centered(self, center: Array | None) -> Data:
+        """Return the rows minus the center."""
+        key = b"" if center is None else center.tobytes()
+        if key not in self._sent:
+            with self.device.at_work():  # waits, because other threads will use them too
+                data = Data(self.device, self.X, center)
+            self._sent[key] = data
+        return self._sent[key]
+
+
 @dataclass(frozen=True)
 class StoredMatrix:
     """A kernel matrix in float32 on the GPU, and a bound on the size of its entries."""
 
-    device: Device
+    rows: Rows
     matrix: Any
     bound: float
 
-    def gram(self, data: Data, kernel: Kernel) -> Gram:
+    def gram(self, center: Array | None, kernel: Kernel) -> Gram:
         """Return the matrix as the oracle of a dual uses it."""
-        return Stored(self.device, data, kernel, self.matrix, self.bound)
+        data = self.rows.centered(center)
+        return Stored(data.device, data, kernel, self.matrix, self.bound)
 
 
 @dataclass(frozen=True)
@@ -121,6 +139,8 @@ class DeviceKernels:
         self.make = partial(
             DeviceKernel, device, self.X, place=place, cache_bytes=cache_bytes, dtype=dtype
         )
+        self.rows: Rows | None = None  # sent for the first matrix
+        self._matrices: list[Any] = []  # reused for later kernels
         self.bytes_each = 4.0 * n * n
         self.work = f"a search over {n} samples"
         with reporting(device, self.work, self.bytes_each), device.at_work():
@@ -137,9 +157,10 @@ class DeviceKernels:
         seconds: float = math.inf,
     ) -> DeviceKernel:
         """Return a kernel, while others are in use."""
-        return self.make(kernel=kernel, stored=self._stored(kernel) if self.fits else None)
+        stored = self._stored(kernel, in_use) if self.fits and seconds > 0 else None
+        return self.make(kernel=kernel, stored=stored)
 
-    def _stored(self, kernel: Kernel) -> StoredMatrix | None:
+    def _stored(self, kernel: Kernel, in_use: Iterable[DeviceKernel]) -> StoredMatrix | None:
         data, center, kernel = prepared(kernel, self.X, [], math.inf)
         kernel = precise(kernel, data, center, 1.0, MAX_NORM_ERROR)
         # A shift of the origin would change the intercepts of models that are fitted to the matrix.
@@ -147,10 +168,17 @@ class DeviceKernels:
             center = None
         with reporting(self.device, self.work, self.bytes_each), self.device.at_work():
             self.device.compile(kernel, ("float64",))
-            points = Data(self.device, data, center).pack(slice(None), "float64")
+            if self.rows is None:
+                self.rows = Rows(self.device, data)
+            points = self.rows.centered(center).pack(slice(None), "float64")
             square = float(self.device.fetch(points.squares).max())
             bound = largest_value(kernel, square)
             if not bound <= float(np.finfo(np.float32).max):
                 return None
-            matrix = self.device.kernel_matrix(kernel, points, points, "float32")
-            return StoredMatrix(self.device, matrix, bound)
+            used = [other.stored.matrix for other in in_use if other.stored is not None]
+            free = [some for some in self._matrices if not any(some is one for one in used)]
+            if not free:
+                free = [self.device.xp.empty((points.count, points.count), np.float32)]
+                self._matrices += free
+            self.device.kernel_matrix(kernel, points, points, free[0])
+            return StoredMatrix(self.rows, free[0], bound)

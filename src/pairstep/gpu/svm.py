@@ -36,8 +36,10 @@ TUNING = Tuning(
     # time, the GPU is idle more often.
     max_concurrent_duals=8,
     # A GPU computes a full gradient fast, but the rounds on many small samples are slow. So there
-    # are fewer samples than on the CPU, and they are solved less precisely.
+    # are fewer samples than on the CPU, they are solved less precisely, and the CPU solves the
+    # smallest one. Even duals of `local_size` variables start from a sample.
     sample_growth=8,
+    sample_min_largest=600,
     sample_tolerance_factor=300,
 )
 
@@ -162,8 +164,9 @@ def _gram(
 ) -> Gram:  # fmt: skip
     if kernel.name == "precomputed":
         return Given(device, X)
-    data = Data(device, X, center)
-    return Computed(device, data, kernel, single) if stored is None else stored.gram(data, kernel)
+    if stored is None:
+        return Computed(device, Data(device, X, center), kernel, single)
+    return stored.gram(center, kernel)
 
 
 def add_decisions(

@@ -29,7 +29,8 @@ __device__ void pack(const Source* X, const Index* rows, const double* center, I
 }
 
 // parts[(y * outputs + o) * count + p] = sum_k weights[o * n_rows + k] matrix[rows[k], columns[p]],
-// over the y-th part of the rows. A thread has one column.
+// over the y-th part of the rows. A thread has one column. Without `rows`
+// or `columns`, all of them are used.
 template <class Entry>
 __device__ void add_rows(const Entry* matrix, Index width, const Index* rows, const double* weights,
                          Index n_rows, int outputs, const Index* columns, Index count,
@@ -37,7 +38,7 @@ __device__ void add_rows(const Entry* matrix, Index width, const Index* rows, co
   __shared__ const Entry* starts[THREADS];
   __shared__ double factors[OUTPUTS][THREADS];
   const Index p = Index(blockIdx.x) * THREADS + threadIdx.x;
-  const Index column = p < count ? columns[p] : 0;
+  const Index column = p < count ? (columns ? columns[p] : p) : 0;
   const Index each = (n_rows + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
   const Index end = begin + each < n_rows ? begin + each : n_rows;
   double sums[OUTPUTS] = {};
@@ -45,7 +46,8 @@ __device__ void add_rows(const Entry* matrix, Index width, const Index* rows, co
     const Index k = first + threadIdx.x;
     __syncthreads();
     // Rows past the end have the weight 0.
-    starts[threadIdx.x] = matrix + (k < end ? rows[k] : rows[begin]) * width;
+    const Index used = k < end ? k : begin;
+    starts[threadIdx.x] = matrix + (rows ? rows[used] : used) * width;
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o)
       factors[o][threadIdx.x] = o < outputs && k < end ? weights[o * n_rows + k] : 0.0;
