@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "../core/worker_group.hpp"
 #include "../core/policy.hpp"
@@ -34,6 +35,30 @@ double two_coordinate_constant(const float* hessian, Index q) {
   const std::vector<double> wide(hessian, hessian + q * q);
   return isa().two_coordinate_constant(wide.data(), q);
 }
+
+constexpr std::string_view LIBSVM = "libsvm";  // the rule that single_steps follows
+
+// Take the first steps in float32, and bring the gradient up to date. Returns the number of steps.
+Index first_steps(Point& point, const float* hessian, const Effort& effort,
+                  InterruptCheck& interrupt, double& decrease) {
+  const Index q = point.n;
+  const std::vector<double> x(point.x, point.x + q), before(point.gradient, point.gradient + q);
+  const Index steps =
+      isa().single_steps(point, hessian, effort.threshold, effort.max_iter, interrupt);
+  std::vector<const float*> rows;
+  std::vector<double> by;
+  for (Index k = 0; k < q; ++k) {
+    if (point.x[k] == x[k]) continue;
+    rows.push_back(hessian + k * q);
+    by.push_back(point.x[k] - x[k]);
+  }
+  isa().of<float>().add_rows(rows.data(), by.data(), Index(by.size()), 0, q, point.gradient);
+  double change = 0.0;
+  for (Index k = 0; k < q; ++k) change += (point.x[k] - x[k]) * (before[k] + point.gradient[k]);
+  decrease = -0.5 * change;
+  return steps;
+}
+Index first_steps(Point&, const double*, const Effort&, InterruptCheck&, double&) { return 0; }
 
 void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
 void set_hessian(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
@@ -111,12 +136,17 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
   task.force_extreme_pair = rule.curved;
+  const bool can_be_single = point.n_groups == 1 && rule.name == LIBSVM && !effort.newton_phase;
+  double first_decrease = 0.0;
+  if (can_be_single)
+    task.steps_before = first_steps(small, hessian, effort, pool.interrupt(), first_decrease);
   const auto run = [&] {
     const std::unique_ptr<GreedyRun> solver = isa().greedy(task, Index(q));
     solver->begin(small, 0.0);
-    outcome.stop = solver->run(effort.threshold, effort.max_iter, pool.interrupt());
-    outcome.iterations = solver->iterations;
-    outcome.decrease = -solver->value;
+    outcome.stop =
+        solver->run(effort.threshold, effort.max_iter - task.steps_before, pool.interrupt());
+    outcome.iterations = task.steps_before + solver->iterations;
+    outcome.decrease = first_decrease - solver->value;
     outcome.least_curvature = solver->least_curvature;
     outcome.ray = solver->ray;
     outcome.lost_newton_phases =

@@ -36,7 +36,6 @@ from pairstep.svm.duals import (
 )
 from pairstep.svm.engine import Kernel, decide, solve
 from pairstep.svm.sample import move_to_bounds, sample_of, start_from_samples
-from pairstep.svm.shared_kernel import Trained
 
 RBF = Kernel("rbf", 0.2)
 KERNELS = [
@@ -674,21 +673,32 @@ def test_duals_read_the_stored_matrix(searching):
     shared = DeviceKernels(device, X, 1, order, 2**27, np.float32).of(RBF, 2)
     part = np.sort(np.random.default_rng(1).permutation(300)[:250])
     sides = np.flatnonzero(y[part] > 4), np.flatnonzero(y[part] <= 4)
-    dual = c_classification(*sides, limits(2.0, np.ones(250)))
+    dual = c_classification(*sides, limits(1.0, np.ones(250)))
     options = {"tol": 1e-6, "max_iter": 10**7, "time_limit": math.inf, "rule": "auto"}
-    (there,) = shared.solve([(part, dual)], cold=True, threads=2, **options)
-    here = solved(X[part], RBF, dual, tol=1e-6)
-    assert there.status == Status.OPTIMAL
-    assert abs(value(dual, there) - value(dual, here)) <= 1e-4
-    K = np.exp(-RBF.gamma * ((X[part][:, None] - X[part]) ** 2).sum(axis=2))
-    truth = (K @ there.z[np.argsort(dual.rows)])[dual.rows] + dual.linear
-    np.testing.assert_allclose(there.gradient, truth, atol=1e-4)
-    weights = np.random.default_rng(2).normal(size=(200, 2))
-    trained = Trained(part[:200], weights, np.array([0, 50, 200]), np.arange(100, 300))
-    (found,) = shared.sums([trained], 1)
-    K = np.exp(-RBF.gamma * ((X[100:300, None] - X[part[:200]]) ** 2).sum(axis=2))
-    expected = np.c_[K[:, :50] @ weights[:50], K[:, 50:] @ weights[50:]]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    options |= {"cold": True, "threads": 2, "keep_going": None}
+    Cs, columns = np.array([0.1, 1.0, 2.0]), np.arange(100, 300)
+    found = shared.solve_chains(part, [dual], Cs, columns, **options)
+    assert found.reached == 3
+    whole = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+    K = whole[np.ix_(part[dual.rows], part[dual.rows])]
+    for c, C in enumerate(Cs):
+        own = c_classification(*sides, limits(C, np.ones(250)))
+        (there,), here = found.solutions(c), solved(X[part], RBF, own, tol=1e-6)
+        assert there.status == Status.OPTIMAL
+        assert abs(value(own, there) - value(own, here)) <= 1e-4
+        np.testing.assert_allclose(there.gradient, K @ there.z + dual.linear, atol=1e-4)
+        expected = whole[np.ix_(columns, part[dual.rows])] @ there.z
+        np.testing.assert_allclose(found.sums[0, c], expected, atol=1e-5)
+        np.testing.assert_allclose(found.multipliers(c)[0], here.multiplier, atol=1e-5)
+    assert found.unfinished(2, 10**7) == []
+    assert len(found.unfinished(2, 1)) == 1
+    z, gradient = (points[1] for points in found.points[0])
+    started = replace(dual, z=z, gradient=gradient)
+    later = shared.solve_chains(part, [started], Cs[2:], columns, C_before=1.0, **options)
+    np.testing.assert_array_equal(later.solutions(0)[0].z, found.solutions(2)[0].z)
+    stopped = shared.solve_chains(part, [dual], Cs, columns, **options | {"time_limit": 0.0})
+    assert stopped.reached == 0
+    assert len(stopped.points) == 1
 
 
 def test_values_too_large_for_float32_are_not_stored(searching):

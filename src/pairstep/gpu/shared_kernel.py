@@ -9,19 +9,21 @@ does not fit, each dual computes the kernel values that it needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import _core
 from .._validation import Array
 from ..constraints import Indices
+from ..result import Status
 from ..svm.engine import Dual, Kernel, Solution, largest_value, precise, prepared, solve
-from ..svm.shared_kernel import MAX_NORM_ERROR, Trained
+from ..svm.shared_kernel import MAX_NORM_ERROR
 from .device import Device
 from .gram import Gram, Stored
 from .memory import reporting
@@ -32,6 +34,9 @@ MATRIX_FRACTION = 0.75
 # Matrices in use at a time: while the last fits of one kernel run on the CPU and the GPU, the first
 # ones of the next kernel begin.
 MAX_MATRICES = 2
+# Fits at a time. Four took 20 s for a search on 20 000 rows, and ten took 32 s, because they wait
+# for the lock of Python's interpreter at every launch of a CUDA kernel.
+MAX_CHAINS = 4
 
 
 class Rows:
@@ -66,6 +71,40 @@ class StoredMatrix:
 
 
 @dataclass(frozen=True)
+class DeviceChains:
+    """Duals that were solved for several C, like `engine.SolvedChains`."""
+
+    found: list[list[Solution]]  # of all duals, for each C that was tried
+    reached: int  # the number of C for which all duals were solved
+    sums: Array | None  # by dual, C and column
+
+    @property
+    def points(self) -> list[tuple[list[Array], list[Array]]]:
+        """The z and the gradient of each dual, for each C that was tried."""
+        return [
+            ([solution.z for solution in chain], [solution.gradient for solution in chain])
+            for chain in zip(*self.found, strict=True)
+        ]
+
+    def solutions(self, c: int) -> list[Solution]:
+        """Return the solutions of all duals for the c-th C."""
+        return self.found[c]
+
+    def unfinished(self, c: int, max_iter: int) -> list[Solution]:
+        """Return the solutions that miss the tolerance or took `max_iter` iterations."""
+        return [
+            solution
+            for solution in self.found[c]
+            if solution.status != Status.OPTIMAL or solution.n_iter >= max_iter
+        ]
+
+    def multipliers(self, c: int) -> tuple[Array, Array]:
+        """Return the multiplier of each dual's sum, and its rounding error where it matters."""
+        multiplier = np.array([solution.multiplier[0] for solution in self.found[c]])
+        return multiplier, np.array([max(solution.rounding) for solution in self.found[c]])
+
+
+@dataclass(frozen=True)
 class DeviceKernel:
     """A kernel on the rows of X, which solves duals of some rows and decides on others."""
 
@@ -77,57 +116,86 @@ class DeviceKernel:
     cache_bytes: int  # CPU memory for the duals that the CPU solves
     dtype: DTypeLike
 
-    def solve(
+    def solve_chains(
         self,
-        duals: Sequence[tuple[Indices, Dual]],
+        rows: Indices,
+        duals: Sequence[Dual],
+        Cs: Array,
+        columns: Indices,
         *,
-        tol: float,
-        max_iter: int,
-        time_limit: float,
-        rule: str,
-        cold: bool,
-        threads: int,
+        C_before: float = 0.0,
         at_once: int = 1,
-        keep_going: Callable[[float, int, int], bool] | None = None,
-    ) -> list[Solution]:
-        """Solve duals, each of which refers to some of the samples.
+        cold: bool,
+        time_limit: float,
+        **options: Any,
+    ) -> DeviceChains:
+        """Solve duals of some rows of X for ascending C, as `engine.solve_chains` does.
 
-        The memory is divided among `at_once` calls that may run in parallel.
+        If the matrix is stored, the sums of each dual are in the order of `columns`.
         """
-        placed = [replace(dual, rows=self.place[part[dual.rows]]) for part, dual in duals]
-        return solve(
-            self.X, self.kernel, placed, tol=tol, max_iter=max_iter, time_limit=time_limit,
-            cache_bytes=self.cache_bytes // at_once, threads=threads, dtype=self.dtype, rule=rule,
-            cold=cold, keep_going=keep_going, device=self.device, stored=self.stored,
-        )  # fmt: skip
+        ends = time.perf_counter() + time_limit
+        place = self.place[rows]
+        last = None
+        if C_before > 0:
+            last = [(dual.z, dual.gradient) for dual in duals]
+        found: list[list[Solution]] = []
+        sums = None if self.stored is None else np.empty((len(duals), len(Cs), len(columns)))
+        for c, C in enumerate(Cs.tolist()):
+            scaled = [_scaled(dual, C, place) for dual in duals]
+            if last is not None:
+                for dual, (z, gradient) in zip(scaled, last, strict=True):
+                    dual.z, dual.gradient = z.copy(), gradient.copy()
+                    _core.start_scaled(dual.point(), dual.gradient, dual.linear, C / C_before)
+            found.append(
+                solve(
+                    self.X, self.kernel, scaled, cold=cold and last is None, dtype=self.dtype,
+                    cache_bytes=self.cache_bytes // at_once, device=self.device,
+                    stored=self.stored, time_limit=ends - time.perf_counter(), **options,
+                )
+            )  # fmt: skip
+            if any(s.status in (Status.TIME_LIMIT, Status.STOPPED) for s in found[-1]):
+                return DeviceChains(found, c, sums)
+            if self.stored is not None and sums is not None:
+                self._add_sums(self.stored.matrix, scaled, found[-1], columns, sums[:, c])
+            C_before, last = C, [(solution.z, solution.gradient) for solution in found[-1]]
+        return DeviceChains(found, len(Cs), sums)
 
-    def sums(self, models: Sequence[Trained], threads: int) -> list[Array]:
-        """Return the sums of each model at its columns; an empty list if no matrix is stored.
-
-        As in `decide`, there is one set of outputs per group of support vectors.
-        """
-        if self.stored is None:
-            return []
+    def _add_sums(
+        self, matrix: Any, duals: list[Dual], solutions: list[Solution], columns: Indices,
+        sums: Array,
+    ) -> None:  # fmt: skip
+        """Set sums[k, p] to the sum of z_i times the kernel of its row with column p, in dual k."""
         with self.device.at_work():
-            return [self._sums(self.stored.matrix, model) for model in models]
+            there = self.device.sent(self.place[columns])
+            for dual, solution, out in zip(duals, solutions, sums, strict=True):
+                support = np.flatnonzero(solution.z)
+                total = self.device.xp.zeros((1, len(columns)))
+                self.device.add_rows(
+                    matrix, dual.rows[support], solution.z[None, support], there, total
+                )
+                out[:] = self.device.fetch(total)[0]
 
-    def _sums(self, matrix: Any, model: Trained) -> Array:
-        columns = self.device.xp.asarray(self.place[model.columns])
-        rows, found = self.place[model.rows], []
-        for begin, end in pairwise(model.starts):
-            weights = np.ascontiguousarray(model.weights[begin:end].T)
-            sums = self.device.xp.zeros((len(weights), len(columns)))
-            self.device.add_rows(matrix, rows[begin:end], weights, columns, sums)
-            found.append(np.array(self.device.fetch(sums)))
-        return np.concatenate(found).T
+
+def _scaled(dual: Dual, C: float, place: Indices) -> Dual:
+    """Return a dual whose bounds are C times as large, with rows of the matrix."""
+
+    def times_C(bounds: Array) -> Array:
+        return np.where(bounds == 0, 0.0, bounds * C) if math.isinf(C) else bounds * C
+
+    return replace(
+        dual, rows=place[dual.rows], lower=times_C(dual.lower), upper=times_C(dual.upper),
+        gradient=None,
+    )  # fmt: skip
 
 
 class DeviceKernels:
     """Kernels on the rows of X, whose matrices have the rows in a given order.
 
     `count` is the number of kernels that will be requested. The attribute `at_once` is the number
-    of them that may be in use at a time.
+    of them that may be in use at a time, and `max_chains` the number of chains.
     """
+
+    max_chains = MAX_CHAINS
 
     def __init__(
         self, device: Device, X: Any, count: int, order: Indices, cache_bytes: int, dtype: DTypeLike

@@ -143,6 +143,11 @@ def bias(solution: Solution) -> float:
     return value if abs(value) > max(solution.rounding) else 0.0
 
 
+def biases(multipliers: Array, rounding: Array) -> Array:
+    """Return the intercepts of many duals with one group each, as `bias` does."""
+    return np.where(np.abs(multipliers) > rounding, -multipliers, 0.0)
+
+
 def margin(solution: Solution) -> float:
     """Return the margin of nu-classification: half the difference of the two multipliers.
 

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._validation import Array
 from ..constraints import Indices
 from .data import is_plain
-from .decisions import class_pairs, group_starts, pair_decisions
+from .decisions import class_pairs
 from .duals import (
     bias,
     c_classifications,
@@ -64,20 +64,12 @@ class SingleDualPlan(FitPlan):
         np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
         if len(dual.totals) > 1:
             restore_sum(z, math.fsum(dual.totals))
+        self.intercept = np.array([bias(solution)])
         self.support = np.flatnonzero(z).astype(np.int32)
         self.coefficients = z[None, self.support]
-        self.intercept = np.array([bias(solution)])
         # LIBSVM counts the support vectors of both sides of a regression.
         self.state["_n_support"] = np.full(2, len(self.support), np.int32)
         self.state["n_iter_"] = max(int(solution.n_iter), 1)
-
-    def group_starts(self) -> Indices:
-        """Return the bounds of the only group of support vectors."""
-        return np.array([0, len(self.support)])
-
-    def decisions(self, sums: Array) -> Array:
-        """Return the sums over the support vectors plus the intercept."""
-        return np.asarray(sums.ravel() + self.intercept)
 
 
 class SVRPlan(SingleDualPlan):
@@ -85,8 +77,7 @@ class SVRPlan(SingleDualPlan):
 
     def dual(self) -> Dual:
         """Return the dual to solve."""
-        limit = limits(self.model.C, self.weights)
-        return epsilon_regression(self.targets, limit, self.model.epsilon)
+        return epsilon_regression(self.targets, self.limits(), self.model.epsilon)
 
 
 class NuSVRPlan(SingleDualPlan):
@@ -184,22 +175,23 @@ class ClassificationPlan(FitPlan):
         """Return the number by which coefficients and intercept of a solution are divided."""
         return 1.0
 
+    @property
+    def sign(self) -> float:
+        """With two classes the second one is positive, but in the dual it is the first."""
+        return -1.0 if self.n_classes == 2 else 1.0
+
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Read support vectors, coefficients and intercepts from the solutions of all pairs."""
         pairs, targets = self.pairs, self.targets
         self._calibrate(duals[len(pairs) :], solutions[len(pairs) :])
         duals, solutions = duals[: len(pairs)], solutions[: len(pairs)]
-        # With two classes the second one is positive, but in the dual it is the first.
-        sign = -1.0 if self.n_classes == 2 else 1.0
-        scales = [sign / self.scale(s) for s in solutions]
-        self.intercept = np.array(
-            [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
-        )
+        factors = np.array([self.sign / self.scale(s) for s in solutions])
+        self.intercept = factors * [bias(s) for s in solutions]
         self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
         # Concatenate the variables of all pairs, and keep those that are not 0.
         sizes = [len(dual.rows) for dual in duals]
-        z = np.repeat(scales, sizes) * np.concatenate([s.z for s in solutions])
+        z = np.repeat(factors, sizes) * np.concatenate([s.z for s in solutions])
         nonzero = np.flatnonzero(z)
         rows = np.concatenate([dual.rows for dual in duals])[nonzero]
         i, j = np.repeat(np.array(pairs).T, sizes, axis=1)[:, nonzero]
@@ -226,27 +218,22 @@ class ClassificationPlan(FitPlan):
         slopes, offsets = np.array(sigmoids).reshape(-1, 2).T.copy()
         self.state["_probA"], self.state["_probB"] = slopes, offsets
 
-    def group_starts(self) -> Indices:
-        """Return where the support vectors of each group begin, and their number."""
-        return group_starts(self.state["_n_support"])
-
-    def decisions(self, sums: Array) -> Array:
-        """Return the decisions of all pairs of classes."""
-        return pair_decisions(sums, self.intercept, self.n_classes, self.model.n_jobs)
-
 
 class SVCPlan(ClassificationPlan):
     """C-support vector classification."""
 
+    def limits(self) -> Array:
+        """Return C times the weights of the samples and of their classes."""
+        with np.errstate(over="ignore"):
+            return limits(self.model.C, self.weights * self.state["class_weight_"][self.targets])
+
     def pair_duals(self) -> list[Dual]:
         """Return the dual of each pair of classes."""
-        with np.errstate(over="ignore"):
-            limit = self.weights * self.state["class_weight_"][self.targets]
+        limit = self.limits()
         if len(np.unique(self.targets[limit > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class."
             )
-        limit = limits(self.model.C, limit)
         members = self.members()
         return c_classifications([(members[i], members[j]) for i, j in self.pairs], limit)
 

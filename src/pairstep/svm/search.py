@@ -259,7 +259,12 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             rounds.append(Round(candidates, samples, found))
             wanted = keys.keys() - found.keys()
             seconds = ends - time.perf_counter()
-            for evaluation in spread.evaluate(part, candidates, wanted, seconds):
+            may_stop = (
+                self.time_limit is not None
+                or self.checkpoint is not None
+                or hasattr(self, "_skl_callbacks")
+            )
+            for evaluation in spread.evaluate(part, candidates, wanted, seconds, may_stop):
                 at = evaluation.candidate, evaluation.split
                 task = context.subcontext(task_name="candidate-split-evaluation")
                 task.call_on_fit_task_begin(estimator=self)
