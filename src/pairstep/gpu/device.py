@@ -23,6 +23,7 @@ from importlib.resources import files
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import Array
 from ..constraints import Indices
@@ -116,7 +117,7 @@ class Device(Protocol):
     def fetch(self, array: Any) -> Any:
         """Copy an array to the CPU. The next call by the same thread may overwrite the copy."""
 
-    def sent(self, array: Array) -> Any:
+    def sent(self, array: NDArray[Any]) -> Any:
         """Return a copy of a short array on the GPU."""
 
     def send(self, values: Array, target: Any) -> None:
@@ -289,7 +290,7 @@ class Cuda:
         lane.staged = 0  # this has waited for all earlier copies
         return out
 
-    def sent(self, array: Array) -> Any:
+    def sent(self, array: NDArray[Any]) -> Any:
         """Copy a short array to the GPU.
 
         CuPy's own copies take several calls of the driver. Each of them releases the interpreter's
@@ -424,7 +425,7 @@ class Cuda:
         """Return the product of a symmetric matrix on the GPU with a vector."""
         out = self.xp.zeros((1, len(vector)))
         self._add_rows(matrix, None, vector[None], None, len(vector), out)
-        return np.array(self.fetch(out))[0]
+        return np.array(self.fetch(out)[0])
 
     def _leave_room(self) -> None:
         """Give memory that no array uses back to the driver if NVIDIA's libraries lack it."""

@@ -321,7 +321,8 @@ class Systems:
 
         def project(vector: Array) -> Array:
             """Project onto vectors that are 0 off the free variables and sum to 0 in each group."""
-            return np.where(free, vector, 0.0) - members @ (members.T @ vector / counts)
+            mean: Array = members @ (members.T @ vector / counts)
+            return np.where(free, vector, 0.0) - mean
 
         def over(a: float, b: float) -> float:
             """Return a / b, or 0 if there is no curvature or no residual left."""
@@ -381,7 +382,8 @@ def _projected(block: Block, change: Array) -> Array:
         middle = 0.5 * (low + high)
         sums = block.groups.T @ np.clip(change + block.groups @ middle, least, largest)
         low, high = np.where(sums < 0, middle, low), np.where(sums < 0, high, middle)
-    return np.clip(change + block.groups @ low, least, largest)
+    projected: Array = np.clip(change + block.groups @ low, least, largest)
+    return projected
 
 
 def _apply(oracle: KernelOracle, block: Block, step: Array) -> None:

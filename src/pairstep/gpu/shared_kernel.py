@@ -135,7 +135,7 @@ class DeviceKernel:
         """
         ends = time.perf_counter() + time_limit
         place = self.place[rows]
-        last = None
+        last: list[tuple[Array, Any]] | None = None
         if C_before > 0:
             last = [(dual.z, dual.gradient) for dual in duals]
         found: list[list[Solution]] = []
