@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "../core/worker_group.hpp"
 #include "../core/policy.hpp"
@@ -38,27 +40,41 @@ double two_coordinate_constant(const float* hessian, Index q) {
 
 constexpr std::string_view LIBSVM = "libsvm";  // the rule that single_steps follows
 
-// Take the first steps in float32, and bring the gradient up to date. Returns the number of steps.
-Index first_steps(Point& point, const float* hessian, const Effort& effort,
-                  InterruptCheck& interrupt, double& decrease) {
+// Largest block that is copied to float32 for its first steps. The copy takes as long as a few
+// steps per member; the blocks of larger working sets are solved by Newton's method anyway.
+constexpr Index MAX_CONVERTED_MEMBERS = 1024;
+
+Index steps_in_float32(const Point& point, const float* hessian, const Effort& effort,
+                       InterruptCheck& interrupt) {
+  return isa().single_steps(point, hessian, effort.threshold, effort.max_iter, interrupt);
+}
+Index steps_in_float32(const Point& point, const double* hessian, const Effort& effort,
+                       InterruptCheck& interrupt) {
+  if (point.n > MAX_CONVERTED_MEMBERS) return 0;
+  const std::vector<float> copy(hessian, hessian + point.n * point.n);
+  return steps_in_float32(point, copy.data(), effort, interrupt);
+}
+
+// Take the first steps in float32, and bring the gradient up to date. Returns their number and the
+// decrease of the objective.
+template <class Real>
+std::pair<Index, double> first_steps(Point& point, const Real* hessian, const Effort& effort,
+                                     InterruptCheck& interrupt) {
   const Index q = point.n;
   const std::vector<double> x(point.x, point.x + q), before(point.gradient, point.gradient + q);
-  const Index steps =
-      isa().single_steps(point, hessian, effort.threshold, effort.max_iter, interrupt);
-  std::vector<const float*> rows;
+  const Index steps = steps_in_float32(point, hessian, effort, interrupt);
+  std::vector<const Real*> rows;
   std::vector<double> by;
   for (Index k = 0; k < q; ++k) {
     if (point.x[k] == x[k]) continue;
     rows.push_back(hessian + k * q);
     by.push_back(point.x[k] - x[k]);
   }
-  isa().of<float>().add_rows(rows.data(), by.data(), Index(by.size()), 0, q, point.gradient);
+  isa().of<Real>().add_rows(rows.data(), by.data(), Index(by.size()), 0, q, point.gradient);
   double change = 0.0;
   for (Index k = 0; k < q; ++k) change += (point.x[k] - x[k]) * (before[k] + point.gradient[k]);
-  decrease = -0.5 * change;
-  return steps;
+  return {steps, -0.5 * change};
 }
-Index first_steps(Point&, const double*, const Effort&, InterruptCheck&, double&) { return 0; }
 
 void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
 void set_hessian(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
@@ -136,10 +152,12 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
   task.force_extreme_pair = rule.curved;
-  const bool can_be_single = point.n_groups == 1 && rule.name == LIBSVM && !effort.newton_phase;
+  const bool begins_in_float32 =
+      effort.single_steps && !effort.newton_phase && point.n_groups == 1 && rule.name == LIBSVM;
   double first_decrease = 0.0;
-  if (can_be_single)
-    task.steps_before = first_steps(small, hessian, effort, pool.interrupt(), first_decrease);
+  if (begins_in_float32)
+    std::tie(task.steps_before, first_decrease) =
+        first_steps(small, hessian, effort, pool.interrupt());
   const auto run = [&] {
     const std::unique_ptr<GreedyRun> solver = isa().greedy(task, Index(q));
     solver->begin(small, 0.0);

@@ -215,7 +215,8 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
       .threshold = std::max(target_fraction(q) * violation, Settings::target_of_goal * goal()),
       .max_iter = std::min(step_limit(q, may_be_rounding), max_iter - iterations),
       .nonconvex_threshold = tolerance(),
-      .newton_phase = progress().newton_phase && !may_be_rounding};
+      .newton_phase = progress().newton_phase && !may_be_rounding,
+      .single_steps = task_.single_steps};
   const BlockOutcome outcome =
       oracle_.is_single() ? solve_in<float>(effort, pool) : solve_in<double>(effort, pool);
   iterations += std::max<Index>(outcome.iterations, 1);

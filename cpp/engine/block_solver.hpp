@@ -128,6 +128,7 @@ struct BlockTask {
   double extra_accuracy = 1.0;  // reduce the violation to tol / extra_accuracy if rounding permits
   std::size_t block_bytes = 1 << 27;  // limit on the memory of a working set's Hessian
   bool explicit_hessian = false;      // whether blocks are copied from a stored Hessian
+  bool single_steps = false;          // whether the first steps in a block may be in float32
   bool whole = false;                 // whether every working set has all variables
   Arena* memory = nullptr;            // reused for the Hessian of a working set; may be null
 };

@@ -39,17 +39,30 @@ class SingleSteps {
   Index run(double threshold, Index max_iter, InterruptCheck& interrupt) {
     if (!(largest_ < SingleStepsSettings::LARGEST)) return 0;
     const double goal = std::max(threshold, SingleStepsSettings::ROUNDING * largest_);
-    Pair last{-1, -1, 0.0f};
-    Index iterations = 0;
+    Index iterations = 0, extreme = -1, since = 0;
+    Ends ends = update(0, 0, 0.0f);
     for (; iterations < max_iter; ++iterations) {
       if (iterations % SingleStepsSettings::ITERATIONS_PER_CHECK == 0) {
         interrupt.poll();
         if (interrupt.stopped()) break;
       }
-      const Ends ends = update(last);
-      if (ends.down < 0 || !(double(ends.max_left) - double(ends.min_right) > goal)) break;
-      last = choose(ends);
-      if (last.j < 0 || !take(ends, last)) break;
+      if (ends.down < 0 || ends.up < 0) break;
+      if (!(double(ends.max_left) - double(ends.min_right) > goal)) break;
+      // As in greedy.hpp, take a step with a coordinate that has been extreme for many steps.
+      const bool persists = ends.up == extreme;
+      Candidate other;
+      if (!persists || iterations - since <= GreedySettings::MAX_ITERATIONS_AS_EXTREME) {
+        other = choose(ends);
+        if (!persists) since = iterations;
+      } else {
+        other = {ends.up, curvature_of(ends.down, ends.up)};
+        since = iterations;
+      }
+      extreme = ends.up;
+      if (other.index < 0) break;
+      const double amount = take(ends, other);
+      if (!(amount > 0)) break;
+      ends = update(ends.down, other.index, float(amount));
     }
     return iterations;
   }
@@ -58,13 +71,15 @@ class SingleSteps {
   typedef int Ints __attribute__((vector_size(PAIRSTEP_BYTES)));
   static constexpr Index WIDTH32 = Vector<float>::width;
 
-  struct Pair {
-    Index i, j;    // i decreases and j increases
-    float amount;  // by this
-  };
+  // The coordinates with the largest left and the smallest right derivative; -1 if there is none.
   struct Ends {
-    Index down;  // the coordinate with the largest left derivative
+    Index down, up;
     float max_left, min_right;
+  };
+  // A coordinate that may increase, and the curvature of its pair.
+  struct Candidate {
+    Index index = -1;
+    float curvature = 0.0f;
   };
 
   // Enter x of coordinate p into the tables.
@@ -83,47 +98,53 @@ class SingleSteps {
     return rest;
   }
 
-  // The index of the largest lane.
-  static int best_lane(const float* values) {
-    return int(std::max_element(values, values + WIDTH32) - values);
+  // The largest lane: its value, and the position that `at` has for it.
+  static std::pair<float, Index> largest_lane(const Floats& values, const Ints& at) {
+    int lane = 0;
+    for (int k = 1; k < int(WIDTH32); ++k)
+      if (values[k] > values[lane]) lane = k;
+    return {values[lane], Index(at[lane]) + lane};
   }
 
-  // Update the gradient after a step and find the extremes, in one pass.
-  Ends update(const Pair& step) {
-    const bool moved = step.i >= 0;
-    const float* rows[2] = {hessian_ + std::max<Index>(step.i, 0) * point_.n,
-                            hessian_ + std::max<Index>(step.j, 0) * point_.n};
-    const float amount = moved ? step.amount : 0.0f;
-    Floats max_left = Floats{} - INFINITY, min_right = Floats{} + INFINITY;
-    Ints at{};
+  float curvature_of(Index i, Index j) const {
+    const float both = diagonal_[i] + diagonal_[j];
+    return std::max(both - 2.0f * hessian_[i * point_.n + j],
+                    SingleStepsSettings::MIN_CURVATURE * both);
+  }
+
+  // Update the gradient after coordinate i decreased and j increased by an amount, and find the
+  // extremes in the same pass.
+  Ends update(Index i, Index j, float amount) {
+    const float *row_i = hessian_ + i * point_.n, *row_j = hessian_ + j * point_.n;
+    Floats max_left = Floats{} - INFINITY, max_minus_right = max_left;
+    Ints at_left{}, at_right{};
     for (Index p = 0; p < padded_; p += WIDTH32) {
-      const Floats change = row_from(rows[1], p) - row_from(rows[0], p);
-      const Floats g = load_as<Floats>(&gradient_[p]) + amount * change;
+      const Floats g =
+          load_as<Floats>(&gradient_[p]) + amount * (row_from(row_j, p) - row_from(row_i, p));
       std::memcpy(&gradient_[p], &g, sizeof g);
       const Floats left = g + load_as<Floats>(&left_[p]);
       const auto larger = left > max_left;
       max_left = larger ? left : max_left;
-      at = larger ? Ints{} + int(p) : at;
-      const Floats right = g + load_as<Floats>(&right_[p]);
-      min_right = right < min_right ? right : min_right;
+      at_left = larger ? Ints{} + int(p) : at_left;
+      const Floats minus_right = -(g + load_as<Floats>(&right_[p]));
+      const auto smaller = minus_right > max_minus_right;
+      max_minus_right = smaller ? minus_right : max_minus_right;
+      at_right = smaller ? Ints{} + int(p) : at_right;
     }
-    float lefts[WIDTH32], rights[WIDTH32];
-    std::memcpy(lefts, &max_left, sizeof lefts);
-    std::memcpy(rights, &min_right, sizeof rights);
-    const int lane = best_lane(lefts);
-    if (!(lefts[lane] > -INFINITY)) return {-1, 0.0f, 0.0f};
-    return {at[lane] + lane, lefts[lane], *std::min_element(rights, rights + WIDTH32)};
+    const auto [left, down] = largest_lane(max_left, at_left);
+    const auto [minus_right, up] = largest_lane(max_minus_right, at_right);
+    return {left > -INFINITY ? down : -1, minus_right > -INFINITY ? up : -1, left, -minus_right};
   }
 
   // Choose the coordinate whose increase, with the decrease of ends.down, reduces the objective
   // most. The reduction is gain / curvature; such fractions are compared without a division.
-  Pair choose(const Ends& ends) const {
+  Candidate choose(const Ends& ends) const {
     const Index i = ends.down;
     const float* row = hessian_ + i * point_.n;
     const float limit_of_i =
         float(std::min(position_of(point_, i).max_decrease, SingleStepsSettings::LARGEST));
     Floats best_gain{}, best_curvature = Floats{} + 1.0f;
-    Ints at = Ints{} - 1;
+    Ints at{};
     for (Index p = 0; p < padded_; p += WIDTH32) {
       const Floats gap =
           ends.max_left - (load_as<Floats>(&gradient_[p]) + load_as<Floats>(&right_[p]));
@@ -140,31 +161,29 @@ class SingleSteps {
       best_curvature = better ? curvature : best_curvature;
       at = better ? Ints{} + int(p) : at;
     }
-    float gains[WIDTH32], curvatures[WIDTH32], quotients[WIDTH32];
-    std::memcpy(gains, &best_gain, sizeof gains);
-    std::memcpy(curvatures, &best_curvature, sizeof curvatures);
-    for (Index k = 0; k < WIDTH32; ++k) quotients[k] = gains[k] / curvatures[k];
-    const int lane = best_lane(quotients);
-    if (at[lane] < 0 || !(quotients[lane] > 0)) return {-1, -1, 0.0f};
-    return {i, at[lane] + lane, curvatures[lane]};
+    const auto [gain, j] = largest_lane(best_gain / best_curvature, at);
+    if (!(gain > 0)) return {};
+    return {j, curvature_of(i, j)};
   }
 
-  // Take the step of a pair, whose `amount` is its curvature before. Returns whether x changed.
-  bool take(const Ends& ends, Pair& pair) {
-    const auto [i, j, curvature] = pair;
+  // Take the step of ends.down with another coordinate. Returns its amount, or 0 if x of one of
+  // them does not change.
+  double take(const Ends& ends, const Candidate& other) {
+    const Index i = ends.down, j = other.index;
     const Position at_i = position_of(point_, i), at_j = position_of(point_, j);
     const double gap = double(ends.max_left) - double(gradient_[j] + right_[j]);
-    const double amount = std::min({gap / double(curvature), at_i.max_decrease, at_j.max_increase});
-    if (!(amount > 0) || !std::isfinite(amount)) return false;
+    const double amount =
+        std::min({gap / double(other.curvature), at_i.max_decrease, at_j.max_increase});
+    if (!(amount > 0) || !std::isfinite(amount)) return 0.0;
     double &x_i = point_.x[i], &x_j = point_.x[j];
-    const double lowest = floor_at(point_, i, x_i), highest = ceiling_at(point_, j, x_j);
-    const double before_i = x_i, before_j = x_j;
-    x_i = amount >= at_i.max_decrease ? lowest : x_i - amount;
-    x_j = amount >= at_j.max_increase ? highest : x_j + amount;
+    const double after_i = amount >= at_i.max_decrease ? floor_at(point_, i, x_i) : x_i - amount;
+    const double after_j = amount >= at_j.max_increase ? ceiling_at(point_, j, x_j) : x_j + amount;
+    if (after_i == x_i || after_j == x_j) return 0.0;
+    x_i = after_i;
+    x_j = after_j;
     enter(i);
     enter(j);
-    pair.amount = float(amount);
-    return x_i != before_i && x_j != before_j;
+    return amount;
   }
 
   const Point point_;

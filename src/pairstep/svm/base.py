@@ -68,7 +68,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     gamma: float | str
     coef0: float
     tol: float
-    cache_size: float
+    cache_size: float | str
     verbose: bool
     max_iter: int
     n_jobs: int | None

@@ -27,8 +27,10 @@ PARAMETERS = {
     shrinking : bool, default=True
         Accepted for compatibility and ignored. The solver decides which variables to leave out for
         a while, and checks all of them at the end.
-    cache_size : float, default=200
-        Memory for kernel rows and the block of the working set, in MB.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel rows and the block of the working set, in MB. "auto" is a quarter of the
+        free memory, rounded down to a power of two, and at least 200 MB. Workers of joblib divide
+        it. If results must have the same bits whatever else runs on the computer, give a number.
 """,
     "probability": """\
     probability : bool, default=False
@@ -108,8 +110,9 @@ PARAMETERS = {
         than those of the last round.
 """,
     "shared": """\
-    cache_size : float, default=200
-        Memory for kernel matrices and the blocks of working sets, in MB.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel matrices and the blocks of working sets, in MB. "auto" is a quarter of the
+        free memory, as in the estimators.
     dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
         Type of the kernel matrix, whose entries are computed in float64.
     device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"

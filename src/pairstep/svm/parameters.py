@@ -31,7 +31,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, 0.0, None, closed="left")],
     "shrinking": ["boolean"],
     "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
-    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "class_weight": [StrOptions({"balanced"}), dict, None],
     "verbose": ["verbose"],
     "max_iter": [Interval(Integral, -1, None, closed="left")],

@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 from .. import threads
 from .._validation import Array
 from ..constraints import Indices
+from ..memory import automatic_cache_bytes
 from ..result import Status
 from .arrays import chosen_device
 from .compatibility import check_sample_weight, num_samples, take_rows
@@ -325,7 +326,10 @@ class FitPlan(ABC):
 
     def cache_bytes(self) -> int:
         """Return the memory for kernel rows, in bytes."""
-        return int(min(self.model.cache_size, MAX_NATIVE_COUNT / 2**20) * 2**20)
+        size = self.model.cache_size
+        if size == "auto":
+            return automatic_cache_bytes()
+        return int(min(size, MAX_NATIVE_COUNT / 2**20) * 2**20)
 
     # Coefficients.
 
