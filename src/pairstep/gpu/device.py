@@ -294,7 +294,7 @@ class Cuda:
         """Copy a short array to the GPU.
 
         CuPy's own copies take several calls of the driver. Each of them releases the interpreter's
-        lock, which many threads then wait for.
+        lock, for which a thread may then have to wait.
         """
         lane, size = getattr(self._local, "lane", None), array.nbytes
         if lane is None or size > STAGING_BYTES:
