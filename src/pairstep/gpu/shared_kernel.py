@@ -34,8 +34,8 @@ MATRIX_FRACTION = 0.75
 # Matrices in use at a time: while the last fits of one kernel run on the CPU and the GPU, the first
 # ones of the next kernel begin.
 MAX_MATRICES = 2
-# Fits at a time. A search on 20 000 rows took 20 s with four. Ten took 32 s, though before copies to
-# the GPU were made faster. All of them share the interpreter's lock and the GPU.
+# Fits at a time. A search on 20 000 rows took 20 s with four. Ten took 32 s, though before copies
+# to the GPU were made faster. All of them share the interpreter's lock and the GPU.
 MAX_CHAINS = 4
 
 
