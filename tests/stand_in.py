@@ -20,6 +20,9 @@ class StandIn:
     def at_work(self):
         return nullcontext()
 
+    def compile(self, kernel, dtypes):
+        pass
+
     def free_bytes(self):
         return self.free
 
@@ -40,7 +43,21 @@ class StandIn:
         squares[: len(some)] = (some**2).sum(axis=1)
         return Packed(values, squares, len(some))
 
-    def kernel_matrix(self, kernel, points, queries):
+    def sent(self, array):
+        return array.copy()
+
+    def send(self, values, target):
+        assert target.flags.c_contiguous
+        target[...] = values
+
+    def kernel_matrix(self, kernel, points, queries, out=None):
+        values = self.values(kernel, points, queries).astype(np.float64)
+        if out is None:
+            return values
+        out[...] = values
+        return out
+
+    def values(self, kernel, points, queries):
         p, q = points.count, queries.count
         products = points.values[:, :p].T @ queries.values[:, :q]
         if kernel.differences:
@@ -57,7 +74,22 @@ class StandIn:
     def add_sums(self, kernel, points, queries, weights, sums):
         assert sums.shape == (len(weights), points.count)
         assert weights.shape[1] == queries.count
-        sums += weights @ self.kernel_matrix(kernel, points, queries).T
+        sums += weights @ self.values(kernel, points, queries).T
+
+    def add_rows(self, matrix, rows, weights, columns, sums):
+        sums += (weights @ matrix[rows])[:, columns]
+
+    def submatrix(self, matrix, rows, ridge=0.0):
+        return matrix[np.ix_(rows, rows)] + ridge * np.eye(len(rows))
+
+    def diagonal(self, matrix):
+        return matrix.diagonal()
+
+    def scatter(self, target, indices, values):
+        target[indices] = values
+
+    def product(self, matrix, vector):
+        return matrix @ vector
 
     def solve(self, matrix, right):
         try:

@@ -318,7 +318,12 @@ void start_scaled(Point& point, const double* linear, double ratio) {
     multiple = std::min(std::max(best, multiple), ratio);
   }
   for (Index i = 0; i < point.n; ++i) {
-    point.x[i] = std::clamp(point.x[i] * multiple, point.lower[i], point.upper[i]);
+    double& x = point.x[i];
+    x = std::clamp(x * multiple, point.lower[i], point.upper[i]);
+    // A variable that misses its bound by rounding would count as free: with some C, all bounded
+    // variables would.
+    const double bound = x > 0 ? point.upper[i] : point.lower[i];
+    if (x != 0 && std::abs(x) >= (1 - SvmSettings::at_bound) * std::abs(bound)) x = bound;
     point.gradient[i] = (point.gradient[i] - linear[i]) * multiple + linear[i];
   }
 }

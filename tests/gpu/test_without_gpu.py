@@ -3,6 +3,7 @@
 import math
 import pickle
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,8 +23,9 @@ from pairstep.gpu.gram import Computed
 from pairstep.gpu.newton import Newton
 from pairstep.gpu.oracle import KernelOracle
 from pairstep.gpu.points import Data, Points
+from pairstep.gpu.shared_kernel import DeviceKernels
 from pairstep.result import Status
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
+from pairstep.svm import SVC, SVCCV, SVR, SVRCV, NuSVC, NuSVR, OneClassSVM, QuantileSVR
 from pairstep.svm.duals import (
     c_classification,
     epsilon_regression,
@@ -349,7 +351,7 @@ def test_a_predicted_start_is_at_the_bounds():
 
 
 def test_large_duals_start_from_samples(monkeypatch):
-    tune(monkeypatch, sample_min_size=100)
+    tune(monkeypatch, sample_min_size=100, sample_min_largest=None)
     X, duals = posed(1700)
     sizes = []
     start_from_samples(
@@ -422,16 +424,23 @@ class CUSOLVERError(RuntimeError):
     pass
 
 
+class Stream(nullcontext):
+    def synchronize(self):
+        pass
+
+
 class FullCuda(pairstep.gpu.device.Cuda):
     """The real device's check of errors, with errors as CuPy raises them."""
 
     def __init__(self, free):
         runtime = SimpleNamespace(memGetInfo=lambda: (free, 2**37))
         memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-        self.freed = 0
+        self.freed, self.number, self._local = 0, -1, threading.local()
         pool = SimpleNamespace(free_bytes=lambda: 0, free_all_blocks=self._free)
         self.xp = SimpleNamespace(
-            cuda=SimpleNamespace(runtime=runtime, memory=memory, Stream=self._stream),
+            cuda=SimpleNamespace(
+                runtime=runtime, memory=memory, Stream=self._stream, Device=nullcontext
+            ),
             get_default_memory_pool=lambda: pool,
         )
 
@@ -439,7 +448,7 @@ class FullCuda(pairstep.gpu.device.Cuda):
         self.freed += 1
 
     def _stream(self, non_blocking):
-        return nullcontext(SimpleNamespace(synchronize=lambda: None))
+        return Stream()
 
 
 @pytest.mark.parametrize(
@@ -521,8 +530,9 @@ def test_decisions_equal_those_of_the_cpu(kernel, groups, allowed, monkeypatch):
 def stand_in(monkeypatch):
     devices = []
 
-    def make():
+    def make(number):
         devices.append(StandIn())
+        devices[-1].number = number
         return devices[-1]
 
     monkeypatch.setattr(pairstep.gpu.device, "Cuda", make)
@@ -566,7 +576,7 @@ class OnDevice:
         self.array = np.asarray(array)
 
     def __dlpack_device__(self):
-        return 2, 0
+        return 2, 3
 
     def get(self):
         return self.array
@@ -578,7 +588,7 @@ def test_results_have_the_array_type_of_the_input(stand_in, monkeypatch):
     monkeypatch.setitem(sys.modules, OnDevice.__module__.partition(".")[0], cupy)
     X, y = data()
     model = SVR(device="auto").fit(OnDevice(X), OnDevice(y), sample_weight=OnDevice(np.ones(700)))
-    assert len(stand_in) == 1
+    assert [device.number for device in stand_in] == [3]  # the GPU that X is on
     assert type(model.dual_coef_) is np.ndarray
     found = model.predict(OnDevice(X))
     assert type(found) is OnDevice
@@ -592,7 +602,177 @@ def test_results_have_the_array_type_of_the_input(stand_in, monkeypatch):
     assert len(stand_in) == 6
 
 
+# ------------------------------------------------------------------ searches
+
+
+@pytest.fixture
+def searching(monkeypatch):
+    monkeypatch.setattr(pairstep.gpu.svm, "MIN_SEARCH_SIZE", 0)
+
+
+GRID = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.05, 0.5], "cv": 3, "tol": 1e-4}
+
+
+@pytest.mark.parametrize(
+    "case", [{}, {"kernel": "linear"}, {"kernel": "poly", "degree": 2}, {"dtype": "float64"}]
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_searches_have_the_scores_of_the_cpu(case, classes, stand_in, searching):
+    X, y = data(240)
+    y = np.digitize(y, [4, 6][: classes - 1])
+    weights = np.random.default_rng(3).uniform(0.5, 2, len(y))
+    there, here = (
+        SVCCV(device=where, **GRID, **case).fit(X, y, sample_weight=weights)
+        for where in ("cuda", "cpu")
+    )
+    assert len(stand_in) > 1
+    assert stand_in[0].packed > 0
+    np.testing.assert_allclose(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.013
+    )
+    assert there.best_estimator_.device == "cuda"
+
+
+def test_regression_searches_have_the_scores_of_the_cpu(stand_in, searching):
+    X, y = data(240)
+    grid = GRID | {"epsilons": [0.1, 1.0]}
+    there, here = (SVRCV(device=where, **grid).fit(X, y) for where in ("cuda", "cpu"))
+    np.testing.assert_allclose(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=1e-3
+    )
+    assert there.best_params_ == here.best_params_
+
+
+@pytest.mark.parametrize("matrices", [0, 1, 2])
+def test_a_search_uses_the_matrices_that_fit(matrices, stand_in, searching, monkeypatch):
+    X, y = data(240)
+    read = []
+
+    class Small(StandIn):
+        def add_rows(self, matrix, *arguments):
+            read.append(matrix)
+            super().add_rows(matrix, *arguments)
+
+    free = int((matrices + 0.1) * 4 * 240**2 / pairstep.gpu.shared_kernel.MATRIX_FRACTION)
+    monkeypatch.setattr(pairstep.gpu.device, "Cuda", lambda number: Small(free=free))
+    kernels = DeviceKernels(Small(free=free), X, 5, np.arange(240), 2**27, np.float32)
+    assert kernels.at_once == max(matrices, 1)
+    there = SVCCV(device="cuda", **GRID).fit(X, y > 4)
+    here = SVCCV(**GRID).fit(X, y > 4)
+    assert bool(read) == bool(matrices)
+    assert all(matrix.dtype == np.float32 and matrix.shape == (240, 240) for matrix in read)
+    np.testing.assert_allclose(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.013
+    )
+
+
+def test_duals_read_the_stored_matrix(searching):
+    X, y = data(300)
+    order = np.random.default_rng(0).permutation(300)
+    device = StandIn()
+    shared = DeviceKernels(device, X, 1, order, 2**27, np.float32).of(RBF, 2)
+    part = np.sort(np.random.default_rng(1).permutation(300)[:250])
+    sides = np.flatnonzero(y[part] > 4), np.flatnonzero(y[part] <= 4)
+    dual = c_classification(*sides, limits(1.0, np.ones(250)))
+    options = {"tol": 1e-6, "max_iter": 10**7, "time_limit": math.inf, "rule": "auto"}
+    options |= {"cold": True, "threads": 2, "keep_going": None}
+    Cs, columns = np.array([0.1, 1.0, 2.0]), np.arange(100, 300)
+    found = shared.solve_chains(part, [dual], Cs, columns, **options)
+    assert found.reached == 3
+    whole = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+    K = whole[np.ix_(part[dual.rows], part[dual.rows])]
+    for c, C in enumerate(Cs):
+        own = c_classification(*sides, limits(C, np.ones(250)))
+        (there,), here = found.solutions(c), solved(X[part], RBF, own, tol=1e-6)
+        assert there.status == Status.OPTIMAL
+        assert abs(value(own, there) - value(own, here)) <= 1e-4
+        np.testing.assert_allclose(there.gradient, K @ there.z + dual.linear, atol=1e-4)
+        expected = whole[np.ix_(columns, part[dual.rows])] @ there.z
+        np.testing.assert_allclose(found.sums[0, c], expected, atol=1e-5)
+        np.testing.assert_allclose(found.multipliers(c)[0], here.multiplier, atol=1e-5)
+    assert found.unfinished(2, 10**7) == []
+    assert len(found.unfinished(2, 1)) == 1
+    z, gradient = (points[1] for points in found.points[0])
+    started = replace(dual, z=z, gradient=gradient)
+    later = shared.solve_chains(part, [started], Cs[2:], columns, C_before=1.0, **options)
+    np.testing.assert_array_equal(later.solutions(0)[0].z, found.solutions(2)[0].z)
+    stopped = shared.solve_chains(part, [dual], Cs, columns, **options | {"time_limit": 0.0})
+    assert stopped.reached == 0
+    assert len(stopped.points) == 1
+
+
+def test_values_too_large_for_float32_are_not_stored(searching):
+    X = 1e20 * data(50)[0]
+    kernels = DeviceKernels(StandIn(), X, 1, np.arange(50), 2**27, np.float32)
+    assert kernels.of(Kernel("poly", 1.0, 2), 2).stored is None
+    assert kernels.of(RBF, 2).stored is not None
+
+
+def test_small_searches_stay_on_the_cpu(stand_in):
+    X, y = data(200)
+    search = SVCCV(device="cuda", refit=False, **GRID).fit(X, y > 4)
+    assert stand_in == []
+    expected = SVCCV(refit=False, **GRID).fit(X, y > 4).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], expected)
+
+
+def test_a_search_names_the_memory_that_it_needs(searching, monkeypatch):
+    class Full(StandIn):
+        def is_full(self, error):
+            return isinstance(error, OutOfMemoryError)
+
+        def kernel_matrix(self, *_):
+            raise OutOfMemoryError("Out of memory allocating 512 bytes")
+
+    monkeypatch.setattr(pairstep.gpu.device, "Cuda", lambda number: Full())
+    X, y = data(200)
+    with pytest.raises(MemoryError, match=r"a search over 200 samples needs at least .* are free"):
+        SVCCV(device="cuda", **GRID).fit(X, y > 4)
+
+
 # ------------------------------------------------------------------ missing packages and hardware
+
+
+def test_a_gpu_is_chosen_by_its_number(stand_in):
+    X, y = data(200)
+    model = SVC(device="cuda:1").fit(X, y > 4)
+    model.set_params(device="cuda").predict(X)
+    assert [device.number for device in stand_in] == [1, 0]
+
+
+def test_a_gpu_that_does_not_exist(monkeypatch):
+    runtime = SimpleNamespace(getDeviceCount=lambda: 2, CUDARuntimeError=RuntimeError)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with pytest.raises(ValueError, match=r'no device="cuda:2": CUDA found 2 GPUs'):
+        SVC(device="cuda:2").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_gpu_without_memory_for_cuda_itself(monkeypatch, known):
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def device(number):
+        raise CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")
+
+    def run(command, **_):
+        assert command[-1] == "0000:01:00.0"
+        if not known:
+            raise FileNotFoundError("nvidia-smi")
+        return SimpleNamespace(stdout="87\n")
+
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 1,
+        CUDARuntimeError=CUDARuntimeError,
+        deviceGetPCIBusId=lambda number: "0000:01:00.0",
+    )
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=device))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(pairstep.gpu.device.subprocess, "run", run)
+    free = "87 MB are free" if known else "less is free"
+    with pytest.raises(MemoryError, match=rf"needs about 530 MB .* {free}.*device=\"cpu\""):
+        SVC(device="cuda").fit([[0.0], [1.0]], [0, 1])
 
 
 def test_without_cupy(monkeypatch):
@@ -625,7 +805,7 @@ def test_without_tensor_units(monkeypatch):
 
     runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
     old = SimpleNamespace(compute_capability="75")
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda: old))
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda number: old))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     with pytest.raises(RuntimeError, match=r"capability 8\.0 or higher.*has 7\.5.*device=\"cpu\""):
         SVR(device="cuda").fit(*data(50))

@@ -1,6 +1,7 @@
 """Duals that are solved for several C in one call: the solutions are those of separate solves."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -132,3 +133,17 @@ def test_invalid_chains_raise():
         chains(K, [dual(1.0)], columns=np.array([50]))
     with pytest.raises(ValueError, match="one group"):
         chains(K, [duals.nu_classification(np.arange(20), np.arange(20, 50), np.ones(50), 0.3)])
+
+
+@pytest.mark.parametrize("steps", [7, 16, 31])
+def test_a_scaled_start_keeps_variables_at_their_bounds(steps):
+    Cs = np.geomspace(0.1, 100, steps).tolist()
+    ratios = [later / C for C, later in pairwise(Cs)]
+    assert any(C * ratio != later for C, later, ratio in zip(Cs, Cs[1:], ratios, strict=False))
+    for (C, later), ratio in zip(pairwise(Cs), ratios, strict=True):
+        positive, negative = np.arange(4), np.arange(4, 8)
+        dual = duals.c_classification(positive, negative, duals.limits(later, np.ones(8)))
+        dual.z[:] = np.where(dual.upper > 0, C, -C)
+        gradient = dual.linear + 1e-6 * dual.z  # little curvature: the full ratio is best
+        _core.start_scaled(dual.point(), gradient, dual.linear, ratio)
+        np.testing.assert_array_equal(dual.z, np.where(dual.upper > 0, later, -later))

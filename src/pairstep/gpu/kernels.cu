@@ -1,15 +1,14 @@
-// The CUDA kernels of the GPU oracle. CuPy compiles them at run time for one type of numbers (REAL:
-// float, or double if DOUBLE is defined) and one kernel function (KERNEL: the number in
-// pairstep::KernelName). With DIFFERENCES, which requires double, the distances of the RBF kernel
-// are sums of squared differences.
+// The CUDA kernels that compute kernel values. CuPy compiles them at run time for one type of
+// numbers (REAL: float, or double if DOUBLE is defined) and one kernel function (KERNEL: the number
+// in pairstep::KernelName). With DIFFERENCES, which requires double, the distances of the RBF
+// kernel are sums of squared differences.
 //
 // add_sums and kernel_matrix multiply tiles of points by tiles of queries through shared memory,
-// with double buffering, and apply the kernel function to the products in registers. The scan_*
-// kernels select candidates for a working set.
+// with double buffering, and apply the kernel function to the products in registers.
 //
 // Points are stored feature by feature: values[k * stride + p] is feature k of point p. Points are
 // padded with zeros to a multiple of EDGE, features to a multiple of SLAB. device.py repeats the
-// constants that the caller needs.
+// constants that the caller needs, and vectors.cu stores the points.
 
 typedef REAL Real;
 typedef long long Index;
@@ -200,44 +199,16 @@ __device__ void over_tiles(const Points& points, Index first_point, const Points
   }
 }
 
-// Store rows of a matrix as points, with their squared norms.
-template <class Source>
-__device__ void pack(const Source* X, const Index* rows, const double* center, Index count,
-                     Index stride, int features, int padded, Real* values, Real* squares) {
-  const Index p = Index(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (p >= stride) return;
-  const Source* row = p < count ? X + (rows ? rows[p] : p) * features : nullptr;
-  double square = 0;
-#pragma unroll 8
-  for (int k = 0; k < padded; ++k) {
-    const double value = row && k < features ? double(row[k]) - center[k] : 0.0;
-    values[k * stride + p] = Real(value);
-    square += value * value;
-  }
-  squares[p] = Real(square);
-}
-
 }  // namespace
 
-extern "C" __global__ void pack_float(const float* X, const Index* rows, const double* center,
-                                      Index count, Index stride, int features, int padded,
-                                      Real* values, Real* squares) {
-  pack(X, rows, center, count, stride, features, padded, values, squares);
-}
-extern "C" __global__ void pack_double(const double* X, const Index* rows, const double* center,
-                                       Index count, Index stride, int features, int padded,
-                                       Real* values, Real* squares) {
-  pack(X, rows, center, count, stride, features, padded, values, squares);
-}
-
-// sums[(y * outputs + o) * count + p] += sum_q weights[o * queries.stride + q] k(point p, query q),
-// over the y-th part of the queries. Each CUDA block has one tile of points and writes only their
-// sums. The sum over a tile of queries has type Real, the sum over tiles is double.
+// sums[(y * outputs + o) * sums_stride + p] += sum_q weights[o * queries.stride + q] k(point p,
+// query q), over the y-th part of the queries. Each CUDA block has one tile of points and writes
+// only their sums. The sum over a tile of queries has type Real, the sum over tiles is double.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     add_sums(const Real* values, const Real* norms, Index stride, Index count,
              const Real* query_values, const Real* query_norms, Index query_stride, int features,
-             double gamma, double coef0, int degree, const Real* weights, int outputs,
-             double* sums) {
+             double gamma, double coef0, int degree, const Real* weights, int outputs, double* sums,
+             Index sums_stride) {
   const Points points{values, norms, stride}, queries{query_values, query_norms, query_stride};
   const Function function{gamma, coef0, degree};
   extern __shared__ double totals[];  // PARTIAL_SUMS x outputs x EDGE
@@ -280,18 +251,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     const Index p = first + t % EDGE;
     double sum = 0.0;
     for (int k = 0; k < PARTIAL_SUMS; ++k) sum += totals[k * outputs * EDGE + t];
-    if (p < count) sums[(Index(blockIdx.y) * outputs + t / EDGE) * count + p] += sum;
+    if (p < count) sums[(Index(blockIdx.y) * outputs + t / EDGE) * sums_stride + p] += sum;
   }
 }
 
-// matrix[p * columns + q] = k(point p, query q), for the block of a working set.
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    kernel_matrix(const Real* values, const Real* norms, Index stride, Index rows,
-                  const Real* query_values, const Real* query_norms, Index query_stride,
-                  Index columns, int features, double gamma, double coef0, int degree,
-                  double* matrix) {
-  const Points points{values, norms, stride}, queries{query_values, query_norms, query_stride};
-  const Function function{gamma, coef0, degree};
+#ifdef DOUBLE  // matrices are never computed from float
+namespace {
+
+// matrix[p * columns + q] = k(point p, query q)
+template <class Entry>
+__device__ void store_values(const Points& points, Index rows, const Points& queries, Index columns,
+                             int features, const Function& function, Entry* matrix) {
   const Index first = Index(blockIdx.x) * EDGE, tile = blockIdx.y;
   over_tiles(points, first, queries, tile, tile + 1, features / SLAB,
              [&](Index query, Real(&products)[EACH][EACH]) {
@@ -304,168 +274,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
                    const Index q = query + query_at(j);
                    if (p < rows && q < columns)
                      matrix[p * columns + q] =
-                         double(kernel_of(products[i][j], square, queries.squares[q], function));
+                         Entry(kernel_of(products[i][j], square, queries.squares[q], function));
                  }
                }
              });
 }
 
-// Select candidates for a working set in four passes, without sorting. A pair of variables violates
-// the conditions if the left derivative of one exceeds the right derivative of the other. So the
-// left derivatives above the smallest right derivative of their group, and the right derivatives
-// below the largest left one, are counted in BINS bins of equal width. The outermost bins that
-// together hold `wanted` variables are selected as a whole.
-
-namespace {
-
-constexpr int BINS = 2048;
-
-__device__ inline double infinity() { return __longlong_as_double(0x7ff0000000000000); }
-
-struct Coordinates {
-  const double *gradient, *x, *lower, *upper, *l1;  // L1 terms, if any, are centered at 0
-  const Index* starts;                              // first variable of each group
-
-  __device__ double left_derivative(Index i) const {
-    if (!(x[i] > lower[i])) return -infinity();
-    return gradient[i] + (l1 ? (x[i] > 0 ? l1[i] : -l1[i]) : 0.0);
-  }
-  __device__ double right_derivative(Index i) const {
-    if (!(x[i] < upper[i])) return infinity();
-    return gradient[i] + (l1 ? (x[i] < 0 ? -l1[i] : l1[i]) : 0.0);
-  }
-  __device__ bool is_free(Index i) const {
-    return x[i] > lower[i] && x[i] < upper[i] && !(l1 && x[i] == 0 && l1[i] != 0);
-  }
-};
-
-// The state of the selection in one group; all zeros at the beginning.
-struct Group {
-  unsigned long long max_left;   // ordered(largest left derivative)
-  unsigned long long min_right;  // ordered(-smallest right derivative)
-  int left_count[BINS];          // variables per bin, the most violating in the last bin
-  int right_count[BINS];
-  int left_cut, right_cut;  // the first bin that is selected
-};
-
-struct Found {
-  Index coordinate;
-  double gradient;
-};
-
-// Map numbers to positive integers in the same order, for atomicMax, and back.
-__device__ unsigned long long ordered(double x) {
-  const unsigned long long bits = __double_as_longlong(x);
-  return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-__device__ double number(unsigned long long key) {
-  return __longlong_as_double(key >> 63 ? key & ~(1ull << 63) : ~key);
-}
-
-struct MultiplierInterval {
-  double max_left, min_right, bins_per_unit;
-
-  __device__ explicit MultiplierInterval(const Group& group)
-      : max_left(number(group.max_left)), min_right(-number(group.min_right)) {
-    bins_per_unit = BINS / (max_left - min_right);
-  }
-  // The bin of a variable whose derivative exceeds the opposite extreme by `excess`, or -1.
-  __device__ int bin(double excess) const {
-    return excess > 0 ? min(int(excess * bins_per_unit), BINS - 1) : -1;
-  }
-  __device__ int left_bin(double derivative) const { return bin(derivative - min_right); }
-  __device__ int right_bin(double derivative) const { return bin(max_left - derivative); }
-};
-
-// Return the first of the last bins that together hold at least `wanted` variables.
-__device__ int cut_of(const int* counts, int wanted) {
-  int total = 0, bin = BINS;
-  while (bin > 0 && total < wanted) total += counts[--bin];
-  return bin;
-}
-
 }  // namespace
 
-// Pass 1: the extreme derivatives of each group. blockIdx.y is the group in passes 1, 2 and 4.
-extern "C" __global__ void scan_extremes(const double* gradient, const double* x,
-                                         const double* lower, const double* upper, const double* l1,
-                                         const Index* starts, Group* groups) {
-  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
-  double max_left = -infinity(), min_right = infinity();
-  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < end; i += step) {
-    max_left = fmax(max_left, coordinates.left_derivative(i));
-    min_right = fmin(min_right, coordinates.right_derivative(i));
-  }
-  for (int step = 16; step > 0; step /= 2) {
-    max_left = fmax(max_left, __shfl_xor_sync(0xffffffffu, max_left, step));
-    min_right = fmin(min_right, __shfl_xor_sync(0xffffffffu, min_right, step));
-  }
-  if (threadIdx.x % 32 != 0) return;
-  atomicMax(&groups[blockIdx.y].max_left, ordered(max_left));
-  atomicMax(&groups[blockIdx.y].min_right, ordered(-min_right));
+// The kernel matrix in float64, for the block of a working set.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    matrix_float64(const Real* values, const Real* norms, Index stride, Index rows,
+                   const Real* query_values, const Real* query_norms, Index query_stride,
+                   Index columns, int features, double gamma, double coef0, int degree,
+                   double* matrix) {
+  store_values(Points{values, norms, stride}, rows, Points{query_values, query_norms, query_stride},
+               columns, features, Function{gamma, coef0, degree}, matrix);
 }
 
-// Pass 2: count the variables of each bin.
-extern "C" __global__ void scan_count(const double* gradient, const double* x, const double* lower,
-                                      const double* upper, const double* l1, const Index* starts,
-                                      Group* groups) {
-  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
-  __shared__ int left_count[BINS], right_count[BINS];
-  for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) left_count[bin] = right_count[bin] = 0;
-  __syncthreads();
-  Group& group = groups[blockIdx.y];
-  const MultiplierInterval interval(group);
-  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < end; i += step) {
-    const int down = interval.left_bin(coordinates.left_derivative(i));
-    const int up = interval.right_bin(coordinates.right_derivative(i));
-    if (down >= 0) atomicAdd(&left_count[down], 1);
-    if (up >= 0) atomicAdd(&right_count[up], 1);
-  }
-  __syncthreads();
-  for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) {
-    if (left_count[bin]) atomicAdd(&group.left_count[bin], left_count[bin]);
-    if (right_count[bin]) atomicAdd(&group.right_count[bin], right_count[bin]);
-  }
+// The kernel matrix rounded to float32, which many duals share.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    matrix_float32(const Real* values, const Real* norms, Index stride, Index rows,
+                   const Real* query_values, const Real* query_norms, Index query_stride,
+                   Index columns, int features, double gamma, double coef0, int degree,
+                   float* matrix) {
+  store_values(Points{values, norms, stride}, rows, Points{query_values, query_norms, query_stride},
+               columns, features, Function{gamma, coef0, degree}, matrix);
 }
-
-// Pass 3: find the first bin to select. One CUDA block per group and direction.
-extern "C" __global__ void scan_cut(Group* groups, int wanted) {
-  __shared__ int counts[BINS];
-  Group& group = groups[blockIdx.x / 2];
-  const bool is_left = blockIdx.x % 2 == 0;
-  for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x)
-    counts[bin] = is_left ? group.left_count[bin] : group.right_count[bin];
-  __syncthreads();
-  if (threadIdx.x == 0) (is_left ? group.left_cut : group.right_cut) = cut_of(counts, wanted);
-}
-
-// Pass 4: collect the variables of the selected bins and, with with_free, the free ones. found[0]
-// has their number and the number of those from the bins; the variables follow in any order. The
-// variables with the extreme derivatives are always included, even if no pair violates the
-// conditions.
-extern "C" __global__ void scan_collect(const double* gradient, const double* x,
-                                        const double* lower, const double* upper, const double* l1,
-                                        const Index* starts, const Group* groups, int with_free,
-                                        Found* found) {
-  const Coordinates coordinates{gradient, x, lower, upper, l1, starts};
-  const Group& group = groups[blockIdx.y];
-  const MultiplierInterval interval(group);
-  unsigned long long* count = reinterpret_cast<unsigned long long*>(&found[0].coordinate);
-  unsigned long long* outliers = reinterpret_cast<unsigned long long*>(&found[0].gradient);
-  const Index end = coordinates.starts[blockIdx.y + 1], step = Index(gridDim.x) * blockDim.x;
-  for (Index i = coordinates.starts[blockIdx.y] + Index(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < end; i += step) {
-    const double down = coordinates.left_derivative(i), up = coordinates.right_derivative(i);
-    const bool out = interval.left_bin(down) >= group.left_cut ||
-                     interval.right_bin(up) >= group.right_cut ||
-                     (down == interval.max_left && down > -infinity()) ||
-                     (up == interval.min_right && up < infinity());
-    if (out) atomicAdd(outliers, 1ull);
-    if (out || (with_free && coordinates.is_free(i)))
-      found[1 + atomicAdd(count, 1ull)] = {i, coordinates.gradient[i]};
-  }
-}
+#endif

@@ -7,9 +7,10 @@ float32 or float64. Blocks of working sets and recomputed gradients always use f
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import Array
 from ..constraints import Indices
@@ -21,6 +22,15 @@ from .gram import Gram
 # derivatives are recomputed; if smaller, the true extreme may be missed, since the errors of most
 # derivatives are not known.
 ERROR_MARGIN = 8
+
+
+class Position(NamedTuple):
+    """One-sided derivatives of all variables, on the CPU."""
+
+    gradient: Array
+    down: Array  # left derivatives
+    up: Array  # right derivatives
+    free: NDArray[np.bool_]
 
 
 class KernelOracle:
@@ -36,9 +46,8 @@ class KernelOracle:
         # longer than the selection of candidates on the GPU.
         self.total = float(np.abs(dual.z).sum())
         xp = self.device.xp
-        self.linear = xp.asarray(dual.linear)
         self.derivatives = Derivatives(
-            self.linear.copy(), xp.array(dual.z), xp.asarray(dual.lower), xp.asarray(dual.upper),
+            xp.array(dual.linear), xp.array(dual.z), xp.asarray(dual.lower), xp.asarray(dual.upper),
             None if dual.l1 is None else xp.asarray(dual.l1), xp.asarray(dual.starts),
         )  # fmt: skip
         support = np.flatnonzero(dual.z)
@@ -52,29 +61,28 @@ class KernelOracle:
         return *found, 1.0, noise_of(self.total, self.largest)
 
     def _by_sorting(self, count: int, with_free: bool) -> tuple[Indices, Array]:
-        xp = self.device.xp
-        down, up, free = self.position()
-        chosen = free if with_free else xp.zeros(len(free), bool)
+        gradient, down, up, free = self.position()
+        chosen = free if with_free else np.zeros(len(free), bool)
         for group in self.dual.groups:
             for score in (down[group], -up[group]):
-                chosen[group.start + xp.argsort(score)[-count:]] = True
-        coordinates = xp.flatnonzero(chosen)
-        gradient = np.array(self.device.fetch(self.derivatives.gradient[coordinates]))
-        return np.array(self.device.fetch(coordinates), np.int64), gradient
+                chosen[group.start + np.argsort(score)[-count:]] = True
+        coordinates = np.flatnonzero(chosen)
+        return coordinates, gradient[coordinates]
 
-    def position(self) -> tuple[Any, Any, Any]:
-        """Return the left and right derivatives, and which variables are free.
+    def position(self) -> Position:
+        """Return the gradient, the left and right derivatives, and which variables are free.
 
         A derivative is infinite in the direction in which the variable cannot move.
         """
-        xp = self.device.xp
-        gradient, x, lower, upper, l1, _ = self.derivatives
-        down, up, free = gradient, gradient, (x > lower) & (x < upper)
+        gradient, dual = self.gradient(), self.dual
+        x, l1 = dual.z, dual.l1
+        down, up, free = gradient, gradient, (x > dual.lower) & (x < dual.upper)
         if l1 is not None:
-            down = gradient + xp.where(x > 0, l1, -l1)
-            up = gradient + xp.where(x < 0, -l1, l1)
+            down = gradient + np.where(x > 0, l1, -l1)
+            up = gradient + np.where(x < 0, -l1, l1)
             free &= down == up
-        return xp.where(x > lower, down, -math.inf), xp.where(x < upper, up, math.inf), free
+        down = np.where(x > dual.lower, down, -math.inf)
+        return Position(gradient, down, np.where(x < dual.upper, up, math.inf), free)
 
     def block(self, members: Indices) -> Array:
         """Return the block of the kernel matrix of a working set."""
@@ -87,10 +95,9 @@ class KernelOracle:
 
     def update_gradient(self, moved: Indices, delta: Array) -> None:
         """Update the gradient after these variables have changed by `delta`."""
-        xp = self.device.xp
         z = self.dual.z[moved]
         self.total += float((np.abs(z) - np.abs(z - delta)).sum())
-        self.derivatives.x[xp.asarray(moved)] = xp.asarray(z)
+        self.device.scatter(self.derivatives.x, moved, z)
         self._add(moved, delta, self.points, self.derivatives.gradient)
 
     def recompute_gradient(self) -> None:
@@ -101,34 +108,32 @@ class KernelOracle:
         to `ERROR_MARGIN` times the largest error found. The method ends when all derivatives within
         the margin are recomputed.
         """
-        xp, gradient = self.device.xp, self.derivatives.gradient
         support = np.flatnonzero(self.dual.z)
         weights = self.dual.z[support]
         self.total = float(np.abs(weights).sum())
-        exact = xp.zeros(len(gradient), bool)
+        exact = np.zeros(len(self.dual.z), bool)
         error = 0.0
         margin = max(
             self.tol, ERROR_MARGIN * float(np.abs(weights).max(initial=0.0)) * self.rounding
         )
         while True:
-            down, up, _ = self.position()
-            close = xp.zeros(len(exact), bool)
+            gradient, down, up, _ = self.position()
+            close = np.zeros(len(exact), bool)
             for group in self.dual.groups:
                 close[group] = (down[group] >= down[group].max() - margin) | (
                     up[group] <= up[group].min() + margin
                 )
-            close &= ~exact
-            exact |= close
-            chosen = xp.flatnonzero(close)
+            chosen = np.flatnonzero(close & ~exact)
+            exact[chosen] = True
             if len(chosen) == 0 and margin >= ERROR_MARGIN * error:
                 return
-            truth = self.linear[chosen]
-            coordinates = np.array(self.device.fetch(chosen), np.int64)
-            if len(coordinates) > 0:
-                points = self.gram.points(self.dual.rows[coordinates], "float64")
-                self._add(support, weights, points, truth)
-                error = max(error, float(xp.abs(truth - gradient[chosen]).max()))
-                gradient[chosen] = truth
+            if len(chosen) > 0:
+                points = self.gram.points(self.dual.rows[chosen], "float64")
+                sums = self.device.sent(self.dual.linear[chosen])
+                self._add(support, weights, points, sums)
+                truth = np.array(self.device.fetch(sums))
+                error = max(error, float(np.abs(truth - gradient[chosen]).max()))
+                self.device.scatter(self.derivatives.gradient, chosen, truth)
             margin = max(margin, ERROR_MARGIN * error)
 
     def gradient(self) -> Array:

@@ -39,7 +39,8 @@ class Data:
             starts, columns, values, features = X
             X = scipy.sparse.csr_array((values, columns, starts), (len(starts) - 1, features))
         self.device, self.X, self.shape = device, X, X.shape
-        self.center = device.xp.asarray(np.zeros(X.shape[1]) if center is None else center)
+        self.origin = np.zeros(X.shape[1]) if center is None else center
+        self.center = device.xp.asarray(self.origin)
         self.on_device: Any = None
         free = device.free_bytes()
         dense = 8.0 * X.shape[0] * X.shape[1]
@@ -58,7 +59,7 @@ class Data:
         rows = max(BLOCK_BYTES // (8 * max(self.shape[1], 1)), 1)
         sent = xp.empty(self.shape, _entry(self.X))
         for first in range(0, self.shape[0], rows):
-            sent[first : first + rows] = xp.asarray(_dense(self.X[first : first + rows]))
+            self.device.send(_dense(self.X[first : first + rows]), sent[first : first + rows])
         return sent
 
     def pack(self, rows: Indices | slice, dtype: str) -> Packed:
@@ -68,7 +69,13 @@ class Data:
             return self.device.pack(xp.asarray(_dense(self.X[rows])), None, self.center, dtype)
         if isinstance(rows, slice):
             return self.device.pack(self.on_device[rows], None, self.center, dtype)
-        return self.device.pack(self.on_device, xp.asarray(rows), self.center, dtype)
+        return self.device.pack(self.on_device, self.device.sent(rows), self.center, dtype)
+
+    def pack_sum(self, rows: Indices, weights: Array, dtype: str) -> Packed:
+        """Return the weighted sum of some rows, minus the center, as a point."""
+        total = weights @ (_dense(self.X[rows]) - self.origin)
+        xp = self.device.xp
+        return self.device.pack(xp.asarray(total[None]), None, xp.zeros(len(total)), dtype)
 
 
 class Points:

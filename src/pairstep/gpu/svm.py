@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from .newton import Newton
 from .oracle import KernelOracle
 from .points import Data, Points
 
+if TYPE_CHECKING:
+    from .shared_kernel import StoredMatrix
+
 TUNING = Tuning(
     # The CPU is faster for smaller duals.
     local_size=5_000,
@@ -34,10 +36,15 @@ TUNING = Tuning(
     # time, the GPU is idle more often.
     max_concurrent_duals=8,
     # A GPU computes a full gradient fast, but the rounds on many small samples are slow. So there
-    # are fewer samples than on the CPU, and they are solved less precisely.
+    # are fewer samples than on the CPU, they are solved less precisely, and the CPU solves the
+    # smallest one. Even duals of `local_size` variables start from a sample.
     sample_growth=8,
+    sample_min_largest=600,
     sample_tolerance_factor=300,
 )
+
+# Searches whose duals are smaller run on the CPU.
+MIN_SEARCH_SIZE = 10_000
 
 # Newton's method stops at this fraction of the tolerance: the rest is for the error of float32.
 NEWTON_TOLERANCE = 0.8
@@ -64,9 +71,6 @@ class CudaBackEnd:
         self.gram, self.data, self.center, self.kernel = gram, data, center, kernel
         self.dtypes = gram.dtypes
         self.solve_locally = solve_on_cpu
-        # Newton's method sizes its working set by the free memory, so only one dual at a time may
-        # use it.
-        self.memory_lock = threading.Lock()
 
     def at_work(self) -> AbstractContextManager[None]:
         """Return a context with a CUDA stream for the thread."""
@@ -81,7 +85,7 @@ class CudaBackEnd:
 
     def accelerator(self, oracle: KernelOracle, tol: float) -> Newton:
         """Return Newton's method for an oracle."""
-        return Newton(oracle, NEWTON_TOLERANCE * tol, self.memory_lock)
+        return Newton(oracle, NEWTON_TOLERANCE * tol)
 
     def gradient_at(self, sample: Dual, target: Dual) -> Array:
         """Return the gradient of `target` where only the variables of `sample` are nonzero."""
@@ -125,11 +129,12 @@ def solve_duals(
     rule: int,
     cold: bool,
     keep_going: KeepGoing | None,
+    stored: StoredMatrix | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of one matrix as `engine.solve` does; the CPU solves small ones.
 
     X has the form that native code takes. ``solve_on_cpu(duals, threads=..., ...)`` solves duals
-    over the same rows natively.
+    over the same rows natively. `stored` is the kernel matrix of all rows, if it is known.
     """
     options: dict[str, Any] = {
         "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "cold": cold,
@@ -147,15 +152,21 @@ def solve_duals(
         if kernel.name == "precomputed" and not Given.fits(device, X):
             return solve_on_cpu(duals, threads=threads, **options)
         with device.at_work():
-            gram = _gram(device, X, center, kernel, single)
+            gram = _gram(device, X, center, kernel, single, stored)
+            device.compile(kernel, gram.dtypes)
         back_end = CudaBackEnd(gram, X, center, kernel, solve_on_cpu, rule, threads)
         return driver.solve_duals(back_end, duals, **options)
 
 
-def _gram(device: Device, X: Any, center: Array | None, kernel: Kernel, single: bool) -> Gram:
+def _gram(
+    device: Device, X: Any, center: Array | None, kernel: Kernel, single: bool,
+    stored: StoredMatrix | None,
+) -> Gram:  # fmt: skip
     if kernel.name == "precomputed":
         return Given(device, X)
-    return Computed(device, Data(device, X, center), kernel, single)
+    if stored is None:
+        return Computed(device, Data(device, X, center), kernel, single)
+    return stored.gram(center, kernel)
 
 
 def add_decisions(
@@ -196,6 +207,7 @@ def add_decisions(
     with reporting(device, f"a decision on {shape_of(X)[0]} samples", least), device.at_work():
         new = Data(device, X, center)
         gram = Computed(device, Data(device, support, center), kernel, allowed > 0)
+        device.compile(kernel, gram.dtypes)
         stride = max(new.shape[0] // COMPARED_ROWS, 1)
         dtype = "float64"
         if "float32" in gram.dtypes and stride > 1:

@@ -18,8 +18,8 @@ from ..extras import needed
 
 CUDA = 2  # code for CUDA devices in the DLPack standard (kDLCUDA)
 
-# Whether the arguments of the current call are on a GPU; `device="auto"` depends on it.
-given_on_device: ContextVar[bool] = ContextVar("given_on_device", default=False)
+# The number of the GPU that the arguments of the current call are on; `device="auto"` uses it.
+given_on_device: ContextVar[int | None] = ContextVar("given_on_device", default=None)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def from_anywhere(method: Method) -> Method:
     def with_gpu_arrays(self: Any, X: Any, *arguments: Any, **named: Any) -> Any:
         if not is_on_device(X):
             return method(self, X, *arguments, **named)
-        token = given_on_device.set(True)
+        token = given_on_device.set(int(X.__dlpack_device__()[1]))
         try:
             result = method(
                 self, to_host(X), *map(to_host, arguments),
@@ -71,9 +71,25 @@ def chosen_device(device: str, kernel: Any) -> Any:
     A kernel that is a function computes its matrix on the CPU, so the fit and the decisions use the
     CPU too.
     """
-    wanted = device == "cuda" or (device == "auto" and given_on_device.get())
-    if not wanted or callable(kernel):
+    if callable(kernel):
+        return None
+    if device == "auto":
+        number = given_on_device.get()
+    elif device == "cpu":
+        number = None
+    else:
+        number = int(device.partition(":")[2] or 0)
+    if number is None:
         return None
     from ..gpu.device import Cuda
 
-    return Cuda()
+    return Cuda(number)
+
+
+def device_of_search(device: str, kernel: Any, size: int) -> Any:
+    """Return the GPU for a search whose largest dual has `size` variables, or None for the CPU."""
+    if device == "cpu" or kernel == "precomputed":
+        return None
+    from ..gpu.svm import MIN_SEARCH_SIZE
+
+    return None if size < MIN_SEARCH_SIZE else chosen_device(device, kernel)

@@ -25,11 +25,12 @@ from sklearn.base import clone, is_classifier
 
 from .._validation import Array
 from ..constraints import Indices
+from .arrays import device_of_search
 from .base import BaseSVM, with_known_decisions
 from .compatibility import check_method_params, is_builtin_scorer, num_samples, take_split
 from .compatibility import score as score_model
 from .duals import biases
-from .engine import Kernel, Solution
+from .engine import Kernel, KernelName, Solution
 from .kernels import gamma_of, require_finite
 from .plan import FitPlan
 from .shared_kernel import SharedKernel, SharedKernels
@@ -96,7 +97,8 @@ class CrossValidation:
             whole.matrix = self.X  # each candidate has its own gamma
         else:
             whole.prepare_kernel()
-        whole.duals()  # raises errors that concern all samples before any split is tried
+        # This raises errors that concern all samples before any split is tried.
+        self.largest_dual = max(len(dual.z) for dual in whole.duals())
         self.folds: list[Fold] = []
         self.errors: dict[int, str] = {}  # tracebacks of splits on which no fit is possible
         every = np.arange(num_samples(X))
@@ -171,11 +173,9 @@ class CrossValidation:
         if not kernels:
             return
         available = self.whole.threads(self.whole.matrix_work())
-        shared_kernels = SharedKernels(
-            self.whole.matrix, kernels[0][0].name, len(kernels), self.order,
-            self.whole.cache_bytes(), self.whole.model.dtype,
-        )  # fmt: skip
-        workers = min(available, shared_kernels.at_once * max(len(chains) for _, chains in kernels))
+        shared_kernels = self._shared_kernels(kernels[0][0].name, len(kernels))
+        chains_at_once = shared_kernels.at_once * max(len(chains) for _, chains in kernels)
+        workers = min(available, shared_kernels.max_chains, chains_at_once)
         training = Training(
             self, candidates, time.perf_counter() + seconds, available // workers, workers,
             step=1 if may_stop else len(candidates),
@@ -214,6 +214,17 @@ class CrossValidation:
                     del chain  # the last chain of a kernel releases its matrix
             finally:
                 training.over = True
+
+    def _shared_kernels(self, name: KernelName, count: int) -> Any:
+        """Return what computes and keeps the kernel matrices, on the CPU or on a GPU."""
+        whole, model = self.whole, self.whole.model
+        device = device_of_search(model.device, model.kernel, self.largest_dual)
+        given = count, self.order, whole.cache_bytes(), model.dtype
+        if device is None:
+            return SharedKernels(whole.matrix, name, *given)
+        from ..gpu.shared_kernel import DeviceKernels
+
+        return DeviceKernels(device, whole.matrix, *given)
 
     def _kernels(
         self, candidates: Sequence[Candidate], wanted: Set[tuple[int, int]]

@@ -81,11 +81,12 @@ PARAMETERS = {
     support_columns : bool, default=False
         With ``kernel="precomputed"``, whether the X passed to `predict` has only the columns of the
         support vectors, in the order of `support_`. May be set after `fit`.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where fits and decisions are computed. "cuda" is an NVIDIA GPU, through CuPy
-        (``pip install 'pairstep[cuda]'``). "auto" uses the GPU for CuPy and PyTorch arrays that are
-        on it, and returns arrays of the same library. The CPU always computes small duals, kernels
-        that are functions, and decisions with precomputed kernels. May be set after `fit`.
+    device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
+        Where fits and decisions are computed. "cuda" is the first NVIDIA GPU, "cuda:1" the second,
+        through CuPy (``pip install 'pairstep[cuda]'``). "auto" uses the GPU for CuPy and PyTorch
+        arrays that are on it, and returns arrays of the same library. The CPU always computes small
+        duals, kernels that are functions, and decisions with precomputed kernels. May be set after
+        `fit`.
 """,
     "search": """\
     cv : int, cross-validation generator or iterable, default=5
@@ -114,6 +115,11 @@ PARAMETERS = {
         free memory, as in the estimators.
     dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
         Type of the kernel matrix, whose entries are computed in float64.
+    device : {"cpu", "cuda", "cuda:1", ..., "auto"}, default="cpu"
+        Where fits and decisions are computed, as in the estimator. The kernel matrix is stored on
+        the GPU if it takes at most three quarters of its free memory and `dtype` is float32.
+        Otherwise each fit computes the kernel values that it needs. The CPU searches if each binary
+        problem has fewer than 10,000 samples, or if the kernel is precomputed or a function.
     verbose : bool, default=False
         Print each score.
     random_state : int, RandomState instance or None, default=None

@@ -52,8 +52,8 @@ class Tuning:
     local_side_by_side: bool
     # Rounds of the block solver between two checks of the time limit and the callback.
     rounds_per_call: int
-    # Duals that the oracle's back end solves at the same time, each with one CPU thread. With 1,
-    # everything happens in the calling thread.
+    # Duals that the oracle's back end solves at the same time, each with one CPU thread. One dual
+    # alone is solved in the calling thread.
     max_concurrent_duals: int
     # Maximum size in bytes of the Hessian block of a working set, in CPU memory. It limits the size
     # of the working set: larger ones take fewer rounds, but each round takes longer.
@@ -62,6 +62,8 @@ class Tuning:
     sample_growth: int = _core.SAMPLE_GROWTH
     # Number of variables of the smallest sample.
     sample_min_size: int = _core.SAMPLE_MIN_SIZE
+    # Number of variables of a sample that is the only one, if it may be smaller.
+    sample_min_largest: int | None = None
     # Samples are solved to this multiple of the tolerance.
     sample_tolerance_factor: float = _core.SAMPLE_TOLERANCE_FACTOR
     # Fraction of a sample's variables that must be at a nonzero bound for the sample to be used.
@@ -214,19 +216,19 @@ class _Driver:
         return solutions
 
     def _solve_remote(self, duals: list[Dual]) -> list[Solution]:
-        if self.tuning.max_concurrent_duals == 1:
+        workers = min(len(duals), self.tuning.max_concurrent_duals, self.back_end.threads)
+        if workers <= 1:
             finished = []
             for dual in duals:
                 finished.append(self._solve_one(dual))
                 self.solved += 1
-        elif duals:
-            finished = self._solve_concurrently(duals)
         else:
-            finished = []
+            finished = self._solve_concurrently(duals, workers)
         return [self._conclude(dual, *result) for dual, result in zip(duals, finished, strict=True)]
 
-    def _solve_concurrently(self, duals: list[Dual]) -> list[tuple[_core.StopReason, int, Array]]:
-        workers = min(len(duals), self.tuning.max_concurrent_duals, self.back_end.threads)
+    def _solve_concurrently(
+        self, duals: list[Dual], workers: int
+    ) -> list[tuple[_core.StopReason, int, Array]]:
         self.threads_each = max(self.back_end.threads // workers, 1)
         with ThreadPoolExecutor(workers) as pool:
             futures = [pool.submit(self._solve_one, dual) for dual in duals]
@@ -278,7 +280,8 @@ class _Driver:
 
         start_from_samples(
             dual, solve, self.back_end.gradient_at, growth=self.tuning.sample_growth,
-            min_size=self.tuning.sample_min_size, min_at_bound=self.tuning.sample_min_at_bound,
+            min_size=self.tuning.sample_min_size, min_largest=self.tuning.sample_min_largest,
+            min_at_bound=self.tuning.sample_min_at_bound,
         )  # fmt: skip
         return used
 
@@ -318,7 +321,12 @@ class _Driver:
             if accelerator is not None and stop == _core.StopReason.paused:
                 if accelerator.is_due(solver.iterations - before, rounds):
                     max_iter = self.max_iter - used - solver.iterations
-                    used += accelerator.descend(max_iter, self.may_continue)
+                    iterations = used + solver.iterations
+
+                    def keep_going(violation: float, iterations: int = iterations) -> bool:
+                        return self.report(violation, iterations)
+
+                    used += accelerator.descend(max_iter, keep_going)
                 # The block solver only has to confirm what the accelerator found.
                 rounds = 1 if accelerator.done else self.tuning.rounds_per_call
                 before = solver.iterations

@@ -31,6 +31,7 @@ from ..rules import RULES
 
 if TYPE_CHECKING:
     from ..gpu.device import Device
+    from ..gpu.shared_kernel import StoredMatrix
 
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 KERNELS = tuple(kernel.name for kernel in _core.KernelName)
@@ -162,6 +163,7 @@ def solve(
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
     device: Device | None = None,
+    stored: StoredMatrix | None = None,
     arenas: _core.Arenas | None = None,
 ) -> list[Solution]:
     """Solve duals over the rows of X until the KKT violation of each is at most `tol`.
@@ -195,6 +197,8 @@ def solve(
         solve ends early when it returns False.
     device : Device, optional
         The GPU that solves large duals.
+    stored : StoredMatrix, optional
+        The kernel matrix of all rows, in the memory of this GPU.
     arenas : _core.Arenas, optional
         Memory that is reused by the next call.
 
@@ -244,7 +248,7 @@ def solve(
 
     return solve_duals(
         device, data, center, kernel, duals, solve_on_cpu, threads=threads, single=single,
-        rule=native_rule, **options,
+        rule=native_rule, stored=stored, **options,
     )  # fmt: skip
 
 

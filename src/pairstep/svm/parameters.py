@@ -20,6 +20,8 @@ from .compatibility import (
 )
 from .engine import KERNELS
 
+MAX_GPUS = 16  # of one computer; no server has more
+
 CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions(set(KERNELS)), callable],
     "degree": [Interval(Integral, 0, 2**31 - 1, closed="both")],
@@ -50,7 +52,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
         Hidden(Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)})),
     ],
     "support_columns": ["boolean"],
-    "device": [StrOptions({"cpu", "cuda", "auto"})],
+    "device": [StrOptions({"cpu", "auto", "cuda", *(f"cuda:{k}" for k in range(MAX_GPUS))})],
 }
 
 

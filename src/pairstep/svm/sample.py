@@ -28,6 +28,7 @@ def start_from_samples(
     *,
     growth: int = _core.SAMPLE_GROWTH,
     min_size: int = _core.SAMPLE_MIN_SIZE,
+    min_largest: int | None = None,
     min_at_bound: float = _core.SAMPLE_MIN_AT_BOUND,
 ) -> None:
     """Set the variables of a large dual to the values that its samples predict.
@@ -48,12 +49,15 @@ def start_from_samples(
     growth : int
         Each sample has this many times the rows of the one before it.
     min_size : int
-        Number of variables that the smallest sample must have.
+        Number of variables that the smallest of several samples must have.
+    min_largest : int
+        Number of variables that the only sample must have; `min_size` if None.
     min_at_bound : float
         Fraction of a sample's variables that must be at a nonzero bound.
     """
-    ratio = 1
-    while len(dual.z) >= ratio * growth * min_size:
+    least = min_size if min_largest is None else min_largest
+    ratio = growth if len(dual.z) >= growth * least else 1
+    while ratio > 1 and len(dual.z) >= ratio * growth * min_size:
         ratio *= growth
     if not (np.isfinite(dual.lower).all() and np.isfinite(dual.upper).all()):
         return

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import log
 from ..extras import needed
 from . import halving, spread
+from .arrays import from_anywhere
 from .base import BaseSVM, KernelFunction
 from .classification import SVC
 from .compatibility import (
@@ -127,6 +128,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             grid["gamma"] = _values("gammas", "gamma", self.gammas, 1e-2 * scale, 1e2 * scale)
         return grid
 
+    @from_anywhere
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Score all candidates by cross-validation, and fit the best one to all samples.
@@ -324,7 +326,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 f"tol={self.tol:g}: the largest KKT violation is {worst:.2e}. Raise max_iter or "
                 "tol, or search among smaller C.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         candidates = [candidate for one in rounds for candidate in one.candidates]
         missing = [
@@ -339,14 +341,14 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 f"Search stopped by time_limit={self.time_limit:g}: {len(missing)} of "
                 f"{len(candidates)} candidates were left out, namely {some}{more}.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         elif len(rounds) < len(plan) and not stopped:
             warnings.warn(
                 f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
                 f"candidate was chosen by scores on {rounds[-1].samples} samples.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         out = [
             {
@@ -443,6 +445,7 @@ class SVCCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
+        device: str = "cpu",
         checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
@@ -467,6 +470,7 @@ class SVCCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
+        self.device = device
         self.checkpoint = checkpoint
 
     @property
@@ -545,6 +549,7 @@ class SVRCV(Search):
         time_limit: float | None = None,
         rule: str = "auto",
         dtype: DTypeLike = np.float32,
+        device: str = "cpu",
         checkpoint: Checkpoint | None = None,
     ):
         self.Cs = Cs
@@ -567,6 +572,7 @@ class SVRCV(Search):
         self.time_limit = time_limit
         self.rule = rule
         self.dtype = dtype
+        self.device = device
         self.checkpoint = checkpoint
 
     @property

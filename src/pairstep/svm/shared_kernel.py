@@ -10,6 +10,7 @@ gamma, and each kernel matrix is computed from them.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -108,6 +109,8 @@ class SharedKernels:
     `count` is the number of kernels that will be requested. The attribute `at_once` is the number
     of them that may be in use at a time.
     """
+
+    max_chains = sys.maxsize  # no other limit than the number of threads
 
     def __init__(
         self,
