@@ -476,6 +476,22 @@ def kernel_matrix(
 class RowSum:
     def __init__(self, rows: Indices, weights: Array, columns: Indices, sums: Array) -> None: ...
 
+def leave_out(
+    matrix: object,
+    dual: Dual,
+    multiplier: Array,
+    free: Indices,
+    inverse: Array,
+    transform: Array,
+    transposed: Array,
+    *,
+    tol: float,
+    cache_bytes: int,
+    left_out: Indices,
+    total_changes: Array,
+    threads: int,
+    keep_going: Callable[[int], bool] | None = None,
+) -> tuple[Array, Array, Array]: ...
 def add_matrix_rows(matrix: object, jobs: Sequence[RowSum], threads: int) -> None: ...
 def measure(X: object) -> tuple[float, float]: ...
 def rounded_mean(X: object) -> Array: ...
