@@ -24,6 +24,10 @@ struct LeaveOutSettings {
   static constexpr int max_block_failures = 3;
   // Variables whose state may change: the cost of a round grows with the third power.
   static constexpr std::size_t max_changes = 400;
+  // Added to the diagonal of the kernel matrix at variables that become free, relative to it, so
+  // that rows which depend linearly on those of F have unique values. It changes derivatives by far
+  // less than any useful tolerance.
+  static constexpr double ridge = 1e-9;
   // Pivots below this fraction of the largest entry make the small system singular.
   static constexpr double min_pivot = 1e-13;
   // Free variables whose derivatives are recomputed from the kernel matrix, besides the extremes,
@@ -252,6 +256,7 @@ class Repair {
       double missing = f < 0 ? -row.slope - base_.reduced_[i]
                              : row.value - z_before(i) - base_.newton_step_[f];
       for (std::size_t c = 0; c < k; ++c) system[r * k + c] = effect(i, changes_[unknown[c]]);
+      if (f < 0) system[r * k + r] += LeaveOutSettings::ridge * std::abs(base_.entry(i, i));
       for (const Change& known : changes_)
         if (!is_unknown(known)) missing -= effect(i, known) * known_amount(known);
       for (Index g = 0; g < task_.point.n_groups; ++g)

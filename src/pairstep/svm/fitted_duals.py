@@ -39,7 +39,7 @@ def plan_of_fitted(model: BaseSVM, X: Any, y: Any, sample_weight: Any = None) ->
         raise ValueError(
             f"X has {n} rows, but the model was fitted to {fitted}: pass the training data"
         )
-    _require_same(model, plan)
+    require_same(model, plan)
     plan.prepare_kernel()
     plan.gamma = model._gamma
     if isinstance(plan, ClassificationPlan):
@@ -47,7 +47,7 @@ def plan_of_fitted(model: BaseSVM, X: Any, y: Any, sample_weight: Any = None) ->
     return plan
 
 
-def _require_same(model: BaseSVM, plan: FitPlan) -> None:
+def require_same(model: BaseSVM, plan: FitPlan) -> None:
     """Raise unless the support vectors of the model are rows of the data."""
     support = model.support_
     if isinstance(plan, ClassificationPlan):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from .. import _core, log
 from .._validation import Array
@@ -268,7 +269,9 @@ class _LeftOut:
         count = len(part.samples)
         transform = None
         if count > 0 and self.shared.matrix is not None and self.plan.kernel.name != "sigmoid":
-            transform = _transform(self.shared, dual, solution, self.plan.cache_bytes())
+            # OpenBLAS threads wait for each other in a loop, which is slow on a busy computer.
+            with threadpool_limits(1, "blas"):
+                transform = _transform(self.shared, dual, solution, self.plan.cache_bytes())
         if transform is None:
             return np.arange(count)
         free, inverse, transformed = transform
