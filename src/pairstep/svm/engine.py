@@ -220,7 +220,7 @@ def solve(
                 gradient[begin:end] = dual.gradient
             started.append((dual.starting_at(z[begin:end]), gradient[begin:end]))
         arrays = [
-            _native_dual(dual, own, known=dual.gradient is not None, closely=dual.closely)
+            native_dual(dual, own, known=dual.gradient is not None, closely=dual.closely)
             for dual, own in started
         ]
         began = time.perf_counter()
@@ -259,7 +259,8 @@ def rule_code(rule: str) -> int:
     return RULES["libsvm" if rule == "auto" else rule].code
 
 
-def _native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> Any:
+def native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> Any:
+    """Return a dual as an object of native code, which changes z and the gradient in place."""
     point = dual.point()
     return _core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known, closely)
 
@@ -317,9 +318,17 @@ def verify(
     A gradient that is too far off is corrected in place if that is affordable. Otherwise the
     violation is increased by an allowance for the error, which is the second value returned.
     """
-    arrays = _native_dual(dual, gradient, known=True, closely=True)
-    error, extra = _core.examine(data, center, kernel.native, arrays, tol, threads)
+    error, extra = examined(data, center, kernel, dual, gradient, tol=tol, threads=threads)
     return judge(dual, gradient, stop, n_iter, extra=extra, error=error, tol=tol), extra
+
+
+def examined(
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, *, tol: float,
+    threads: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Correct a gradient as `verify` does; return its rounding error and the allowance for it."""
+    arrays = native_dual(dual, gradient, known=True, closely=True)
+    return _core.examine(data, center, kernel.native, arrays, tol, threads)
 
 
 def judge(

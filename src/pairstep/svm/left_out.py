@@ -28,7 +28,7 @@ from ..constraints import Indices
 from ..result import Status
 from .base import BaseSVM, as_now, with_known_decisions
 from .duals import bias, continue_from, hold_out
-from .engine import Dual, Solution, _native_dual
+from .engine import Dual, Solution, native_dual
 from .fitted_duals import fitted_duals, plan_of_fitted
 from .model_plans import ClassificationPlan, NuSVCPlan
 from .plan import FitPlan
@@ -279,7 +279,7 @@ class _LeftOut:
         at.rows = self.shared.place[dual.rows]
         before = self.done
         violation, sums, multipliers = _core.leave_out(
-            self.shared.matrix, _native_dual(at, solution.gradient, known=True, closely=True),
+            self.shared.matrix, native_dual(at, solution.gradient, known=True, closely=True),
             np.array(solution.multiplier), free, inverse, transformed,
             np.ascontiguousarray(transformed.T), tol=self.options["tol"],
             cache_bytes=self.plan.cache_bytes(), left_out=part.variables,

@@ -242,7 +242,7 @@ class SVCPlan(ClassificationPlan):
         """Return the dual of each pair of classes."""
         with np.errstate(over="ignore"):
             limit = self.weights * self.state["class_weight_"][self.targets]
-        if len(np.unique(self.targets[limit > 0])) < 2:
+        if np.count_nonzero(np.bincount(self.targets[limit > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class."
             )

@@ -38,12 +38,15 @@ class TrainingData:
         Factors of C.
     solved : list of SolvedDual or None
         None before the first update.
+    square : float or None
+        At least the largest squared norm of a sample; None before the first update.
     """
 
     X: Any = None
     targets: Targets | None = None
     weights: Array | None = None
     solved: list[SolvedDual] | None = None
+    square: float | None = None
 
     @staticmethod
     def of(plan: FitPlan) -> TrainingData:

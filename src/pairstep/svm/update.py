@@ -30,12 +30,22 @@ from .base import BaseSVM, as_now
 from .compatibility import check_sample_weight
 from .data import DATA_CHECKS, canonical
 from .duals import continue_from
-from .engine import Dual, Kernel, Solution, conclude, prepared, rounding_of_multipliers, verify
+from .engine import (
+    Dual,
+    Kernel,
+    Solution,
+    conclude,
+    examined,
+    judge,
+    native,
+    prepared,
+    rounding_of_multipliers,
+)
 from .fitted_duals import fitted_duals, require_same
 from .kernels import require_finite
 from .model_plans import ClassificationPlan
 from .parameters import validate_parameters
-from .plan import FitPlan
+from .plan import MULTIPLICATIONS_PER_PAIR, FitPlan
 from .training_data import SolvedDual, TrainingData
 
 # The gradient is computed anew when the rounding errors of earlier updates may have reached this
@@ -66,7 +76,12 @@ def updated(
     duals = plan.duals()
     place = np.full(n, -1)
     place[kept] = np.arange(len(kept))
-    repair = _Repair(plan, training, place, len(kept))
+    square = training.square
+    if square is None:
+        square = float(_core.measure(native(plan.X))[1])
+    elif X_new is not None:
+        square = max(square, float(_core.measure(native(X_new))[1]))
+    repair = _Repair(plan, training, place, len(kept), square)
     found = [repair.run(old, dual) for old, dual in zip(solved, duals, strict=True)]
     duals, solutions = [one.dual for one in found], [one.solution for one in found]
     plan.conclude(duals, solutions)
@@ -74,7 +89,9 @@ def updated(
     result: BaseSVM = plan.fitted()
     if failed:
         warnings.warn(plan.warning(failed), ConvergenceWarning, stacklevel=3)
-    result.__dict__["_training"] = TrainingData(plan.X, plan.targets, plan.weights, found)
+    result.__dict__["_training"] = TrainingData(
+        plan.X, plan.targets, plan.weights, found, square
+    )
     if model.warm_start:
         result.__dict__["_last_duals"] = [one.dual.starting_at(one.dual.z.copy()) for one in found]
     return result
@@ -212,160 +229,159 @@ def _solved_fit(model: BaseSVM, training: TrainingData) -> list[SolvedDual]:
     none = np.zeros(0)
     _fill(plan, model, training, np.arange(training.X.shape[0]), None, none, none)
     require_same(model, plan)
+    kernel = _Kernel(plan)
     found = []
     for dual in fitted_duals(model, plan):
-        kernel = _SampleKernel(plan, [dual])
         dual.gradient = kernel.gradient(dual)
         found.append(SolvedDual(dual, kernel.certified(dual)))
     return found
 
 
-class _SampleKernel:
-    """Sums of the kernel over the samples of a plan, in float64."""
+class _Kernel:
+    """Sums of the kernel over samples of a plan, in float64.
 
-    def __init__(self, plan: FitPlan, duals: list[Dual]):
-        self.plan, self.tol = plan, plan.model.tol
-        self.threads = plan.threads(plan.matrix_work())
-        self.data, self.center, self.kernel = prepared(plan.kernel, plan.X, duals, self.tol)
-        if self.kernel.name == "linear":  # the gradient belongs to the data as they were given
-            self.center = None
+    Native code reads all rows of a matrix that it gets, so it gets only those rows that a sum needs.
+    """
+
+    def __init__(self, plan: FitPlan):
+        self.plan, self.tol, self.X = plan, plan.model.tol, plan.X
 
     def gradient(self, dual: Dual) -> Array:
         """Return the gradient of a dual at its z."""
         used = np.flatnonzero(dual.z)
-        gradient = dual.linear.copy()
-        self.add(self.data, dual.rows[used], dual.z[used], dual.rows, gradient)
-        return gradient
+        sums = self.sums(self.X[dual.rows[used]], dual.z[used], self.X, dual)
+        return dual.linear + sums[dual.rows]
 
-    def add(self, queries: Any, rows: Indices, weights: Array, at: Indices, sums: Array) -> None:
-        """Add the kernel with rows of `queries`, times weights, to the sums of samples."""
-        if len(rows) == 0 or len(at) == 0:
-            return
+    def sums(self, queries: Any, weights: Array, samples: Any, dual: Dual) -> Array:
+        """Return the kernel of each sample with the queries, times their weights."""
+        sums = np.zeros((1, samples.shape[0]))
+        if sums.size == 0 or len(weights) == 0:
+            return sums[0]
+        data, center, kernel = self._prepared(queries, dual)
+        pairs = float(len(weights)) * samples.shape[0]
+        work = pairs * (self.X.shape[1] + MULTIPLICATIONS_PER_PAIR)
         _core.add_kernel(
-            self.kernel.native, queries, self.center, np.asarray(rows, np.int64),
-            np.ascontiguousarray(weights[:, None]), self.data, np.asarray(at, np.int64),
-            sums[None, :], self.threads, 0.0,
+            kernel.native, data, center, np.arange(len(weights)),
+            np.ascontiguousarray(weights[:, None]), native(samples), np.arange(sums.shape[1]), sums,
+            self.plan.threads(work), 0.0,
         )  # fmt: skip
+        return sums[0]
 
     def certified(self, dual: Dual) -> Solution:
         """Return the solution at the z of a dual, with the certificate of a fit."""
-        assert dual.gradient is not None
-        outcome, _ = verify(
-            self.data, self.center, self.kernel, dual, dual.gradient, _core.StopReason.optimal, 0,
-            tol=self.tol, threads=self.threads,
+        gradient = dual.gradient
+        assert gradient is not None
+        # Precise gradients need the support vectors, and the rows that they are computed for.
+        needed = dual.z != 0
+        needed[_extremes(dual, gradient)] = True
+        some = np.flatnonzero(needed)
+        part = Dual(
+            np.arange(len(some)), dual.linear[some], dual.lower[some], dual.upper[some],
+            np.searchsorted(some, dual.starts), dual.totals, dual.z[some],
+            None if dual.l1 is None else dual.l1[some],
         )  # fmt: skip
+        data, center, kernel = self._prepared(self.X[dual.rows[some]], dual)
+        known = gradient[some]
+        error, extra = examined(data, center, kernel, part, known, tol=self.tol, threads=1)
+        gradient[some] = known  # with the corrections, if any
+        outcome = judge(
+            dual, gradient, _core.StopReason.optimal, 0, extra=extra, error=error, tol=self.tol
+        )
         return conclude(
-            dual, dual.gradient, outcome, tol=self.tol, timed_out=False,
+            dual, gradient, outcome, tol=self.tol, timed_out=False,
             rounding=lambda: rounding_of_multipliers(
-                self.data, self.center, self.kernel, dual, dual.gradient, outcome.multiplier
+                data, center, kernel, part, known, outcome.multiplier
             ),
         )  # fmt: skip
+
+    def _prepared(self, rows: Any, dual: Dual) -> tuple[Any, Array | None, Kernel]:
+        data, center, kernel = prepared(self.plan.kernel, rows, [dual], self.tol)
+        # The gradient belongs to the data as they were given.
+        return data, None if kernel.name == "linear" else center, kernel
+
+
+def _extremes(dual: Dual, gradient: Array) -> Indices:
+    """Return the variables of each group with the extreme derivatives."""
+    z = dual.z
+    l1 = np.zeros(len(z)) if dual.l1 is None else dual.l1
+    left = np.where(z > dual.lower, gradient + np.where(z > 0, l1, -l1), -np.inf)
+    right = np.where(z < dual.upper, gradient + np.where(z >= 0, l1, -l1), np.inf)
+    found = []
+    for group in dual.groups:
+        if group.start < group.stop:
+            found += [group.start + np.argmax(left[group]), group.start + np.argmin(right[group])]
+    return np.array(found)
 
 
 class _Repair:
     """Repairs the duals of a model after a change of the samples."""
 
-    def __init__(self, plan: FitPlan, training: TrainingData, place: Indices, first_new: int):
+    def __init__(
+        self, plan: FitPlan, training: TrainingData, place: Indices, first_new: int, square: float
+    ):
         self.plan, self.before, self.place, self.first_new = plan, training, place, first_new
-        self._kernel: _SampleKernel | None = None
-        self._rounding: float | None = None
-
-    def kernel(self, dual: Dual) -> _SampleKernel:
-        """Return the kernel of all samples, which is prepared on first use."""
-        if self._kernel is None:
-            self._kernel = _SampleKernel(self.plan, [dual])
-        return self._kernel
+        self.kernel = _Kernel(plan)
+        # Rounding error of a kernel value in float32.
+        single = _core.float32_rounding(plan.kernel.native, square)
+        self.rounding = float(np.finfo(np.float64).eps) if single is None else single
 
     def run(self, old: SolvedDual, dual: Dual) -> SolvedDual:
         """Return a new dual at its solution, from the old one."""
         before = old.dual
-        assert before.gradient is not None
         rows = self.place[before.rows]
         stays = rows >= 0
-        unchanged = len(dual.rows) == len(rows) and bool(stays.all())
-        if unchanged and np.array_equal(rows, dual.rows):
+        if (
+            np.array_equal(rows, dual.rows)
+            and np.array_equal(dual.upper, before.upper)
+            and np.array_equal(dual.totals, before.totals)
+        ):
             dual.z, dual.gradient = before.z, before.gradient
-            same = np.array_equal(dual.upper, before.upper)
-            if same and np.array_equal(dual.totals, before.totals):
-                return SolvedDual(dual, old.solution, old.moved)
-        start = self._start(before, dual, rows, stays)
-        kernel = self.kernel(dual)
-        dual.z = start
-        dual.gradient = self._gradient(before, dual, rows, stays, kernel)
-        moved = old.moved + float(np.sum(before.z[~stays] ** 2))
-        if self._drift(kernel, moved) > MAX_DRIFT * kernel.tol:
-            dual.gradient, moved = kernel.gradient(dual), 0.0
-        solution = kernel.certified(dual)
-        if solution.status == Status.OPTIMAL:
-            return SolvedDual(dual, solution, moved)
-        (solution,) = self.plan.solve([dual], cold=False, keep_going=None)
-        moved += float(np.sum((solution.z - dual.z) ** 2))
-        dual.z, dual.gradient = solution.z, solution.gradient
+            return SolvedDual(dual, old.solution, old.moved)
+        moved = old.moved + self._start(before, dual, rows, stays)
+        # Errors of kernel values are nearly independent, so their squares add up.
+        if self.rounding * np.sqrt(moved) > MAX_DRIFT * self.kernel.tol:
+            dual.gradient, moved = self.kernel.gradient(dual), 0.0
+        solution = self.kernel.certified(dual)
+        if solution.status != Status.OPTIMAL:
+            (solution,) = self.plan.solve([dual], cold=False, keep_going=None)
+            moved += float(np.sum((solution.z - dual.z) ** 2))
+            dual.z, dual.gradient = solution.z, solution.gradient
         return SolvedDual(dual, solution, moved)
 
-    def _start(self, before: Dual, dual: Dual, rows: Indices, stays: Any) -> Array:
-        sizes = [int(stays[group].sum()) for group in before.groups]
-        earlier = replace(
-            before, rows=rows[stays], z=before.z[stays], starts=np.concatenate([[0], np.cumsum(sizes)])
-        )  # fmt: skip
-        dual.z = dual.z.copy()
-        continue_from(earlier, dual)
-        return dual.z
+    def _start(self, before: Dual, dual: Dual, rows: Indices, stays: Any) -> float:
+        """Set z and the gradient from the old solution, with z changed so that the sums hold.
 
-    def _gradient(
-        self, before: Dual, dual: Dual, rows: Indices, stays: Any, kernel: _SampleKernel
-    ) -> Array:
-        """Return the gradient at the start, from that of the old solution."""
+        Returns the sum of the squared changes of z.
+        """
         assert before.gradient is not None
-        n = self.plan.n
-        gradient = dual.linear.copy()
-        old_z = np.zeros(len(dual.z))
+        X, kernel = self.plan.X, self.kernel
         is_new = dual.rows >= self.first_new
-        value, slope = np.zeros(n), np.zeros(n)
-        for old, new in zip(before.groups, dual.groups, strict=True):
-            here = stays[old]
-            value[rows[old][here]] = before.z[old][here]
-            slope[rows[old][here]] = before.gradient[old][here]
-            own = dual.rows[new]
-            # A sample whose weight was 0 has no old gradient, but weights of samples do not change.
-            old_z[new] = np.where(is_new[new], 0.0, value[own])
-            gradient[new] = np.where(is_new[new], gradient[new], slope[own])
-            value[rows[old][here]] = 0.0
-        # New samples need all support vectors; the others only what has changed.
-        at_new, at_old = np.flatnonzero(is_new), np.flatnonzero(~is_new)
-        support = np.flatnonzero(dual.z)
-        sums = np.zeros(len(at_new))
-        kernel.add(
-            kernel.data, dual.rows[support], dual.z[support], dual.rows[at_new], sums
-        )  # fmt: skip
-        gradient[at_new] += sums
-        change = dual.z - old_z
-        changed = np.flatnonzero(change)
+        at, was = np.flatnonzero(~is_new), np.flatnonzero(stays)
+        if not np.array_equal(dual.rows[at], rows[was]):
+            # The dual of two classes without weight has variables, until a sample has weight.
+            dual.gradient = kernel.gradient(dual)
+            return 0.0
+        value = np.zeros(len(dual.z))
+        value[at] = before.z[was]
+        gradient = dual.linear.copy()
+        gradient[at] = before.gradient[was]
         gone = np.flatnonzero(~stays & (before.z != 0))
-        sums = np.zeros(len(at_old))
-        kernel.add(
-            kernel.data, dual.rows[changed], change[changed], dual.rows[at_old], sums
-        )  # fmt: skip
-        if len(gone):
-            removed = self.before.X[before.rows[gone]]
-            kernel.add(
-                removed if not scipy.sparse.issparse(removed) else _native(removed),
-                np.arange(len(gone)), -before.z[gone], dual.rows[at_old], sums,
-            )  # fmt: skip
-        gradient[at_old] += sums
-        return gradient
-
-    def _drift(self, kernel: _SampleKernel, moved: float) -> float:
-        """Return the rounding error that these changes of z may have left in the gradient."""
-        if self._rounding is None:
-            square = float(_core.measure(kernel.data)[1])
-            single = _core.float32_rounding(kernel.kernel.native, square)
-            self._rounding = float(np.finfo(np.float64).eps) if single is None else single
-        # Errors of kernel values are nearly independent, so their squares add up.
-        return self._rounding * float(np.sqrt(moved))
-
-
-def _native(X: Any) -> Any:
-    from .engine import native
-
-    return native(X)
+        is_feasible = len(gone) == 0 and np.array_equal(dual.totals, before.totals)
+        if is_feasible and ((dual.lower <= value) & (value <= dual.upper)).all():
+            dual.z = value
+        else:
+            dual.z = value.copy()
+            continue_from(replace(dual, z=value), dual)
+        # New samples need all support vectors; the others only what has changed.
+        new, support = np.flatnonzero(is_new), np.flatnonzero(dual.z)
+        gradient[new] += kernel.sums(
+            X[dual.rows[support]], dual.z[support], X[dual.rows[new]], dual
+        )
+        change = dual.z - value
+        changed = np.flatnonzero(change)
+        if len(changed) or len(gone):
+            sums = kernel.sums(X[dual.rows[changed]], change[changed], X, dual)
+            sums += kernel.sums(self.before.X[before.rows[gone]], -before.z[gone], X, dual)
+            gradient[at] += sums[dual.rows[at]]
+        dual.gradient = gradient
+        return float(np.sum(change[changed] ** 2) + np.sum(before.z[gone] ** 2))
