@@ -28,11 +28,11 @@ from ..constraints import Indices
 from ..result import Status
 from .base import BaseSVM, as_now, with_known_decisions
 from .duals import bias, continue_from, hold_out
-from .engine import Dual, Solution, native_dual
+from .engine import Dual, Solution, native_dual, solve
 from .fitted_duals import fitted_duals, plan_of_fitted
 from .model_plans import ClassificationPlan, NuSVCPlan
 from .plan import FitPlan
-from .shared_kernel import SharedKernel, SharedKernels, Trained
+from .shared_kernel import SharedKernel, SharedKernels
 
 # Free variables whose kernel rows are linear combinations of others', up to this relative error,
 # stay where they are. If it were smaller, the inverse would have large rounding errors; if larger,
@@ -46,7 +46,7 @@ SECONDS_BETWEEN_LINES = log.SECONDS_BETWEEN_LINES
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOutResult:
     """Leave-one-out results of a model.
 
     Attributes
@@ -77,7 +77,7 @@ def leave_one_out(
     *,
     sample_weight: ArrayLike | None = None,
     verbose: bool = False,
-) -> LeaveOneOut:
+) -> LeaveOneOutResult:
     """Return the decisions of a model on its training samples, each without that sample.
 
     The results are those of fits to all samples but one, up to the tolerance. They are repaired
@@ -98,7 +98,7 @@ def leave_one_out(
 
     Returns
     -------
-    LeaveOneOut
+    LeaveOneOutResult
         Decisions, predictions and their score.
 
     Raises
@@ -131,13 +131,10 @@ def leave_one_out(
         raise TypeError(f"model must be an SVM of pairstep.svm, got {type(model).__name__}")
     check_is_fitted(model)
     model = as_now(model)
-    plan = plan_of_fitted(model, X, y, sample_weight)
-    _require_feasible(plan)
-    found = _LeftOut(model, plan, verbose)
-    found.solve()
+    found = left_out(model, X, y, sample_weight, verbose)
     if found.missed:
         warnings.warn(
-            f"{found.missed} of {plan.n} leave-one-out solutions miss the tolerance: the largest "
+            f"{found.missed} of {found.plan.n} leave-one-out solutions miss the tolerance: the largest "
             f"KKT violation is {found.violation.max():.2e} (tol={model.tol:g}). Consider "
             "pre-processing your data with StandardScaler or MinMaxScaler, or lower C.",
             ConvergenceWarning,
@@ -150,7 +147,16 @@ def leave_one_out(
         score = known.score(X, y, sample_weight)
     else:
         score = float(np.average(predictions == 1, weights=sample_weight))
-    return LeaveOneOut(decisions, predictions, float(score), found.violation)
+    return LeaveOneOutResult(decisions, predictions, float(score), found.violation)
+
+
+def left_out(model: Any, X: Any, y: Any, sample_weight: Any, verbose: bool) -> LeftOut:
+    """Return the decisions of a fitted model on all samples, each without the sample."""
+    plan = plan_of_fitted(model, X, y, sample_weight)
+    _require_feasible(plan)
+    found = LeftOut(model, plan, verbose)
+    found.solve()
+    return found
 
 
 def _require_feasible(plan: FitPlan) -> None:
@@ -174,8 +180,18 @@ def _require_feasible(plan: FitPlan) -> None:
             plan._require_feasible(without)
 
 
-class _LeftOut:
-    """Decisions on all samples, dual by dual."""
+class LeftOut:
+    """Decisions on all samples, dual by dual.
+
+    Attributes
+    ----------
+    decisions : ndarray
+        The decisions of `KnownDecisions`.
+    violation : ndarray of shape (n_samples,)
+        The largest violation of the optimality conditions without each sample.
+    missed : int
+        The number of samples whose solutions miss the tolerance.
+    """
 
     def __init__(self, model: BaseSVM, plan: FitPlan, verbose: bool):
         self.plan, self.verbose = plan, verbose
@@ -190,8 +206,7 @@ class _LeftOut:
             plan.matrix, plan.kernel.name, 1, np.arange(plan.n) if order is None else order,
             plan.cache_bytes(), model.dtype,
         ).of(plan.kernel, self.threads)  # fmt: skip
-        every = np.arange(plan.n)
-        self.solutions = self.shared.solve([(every, dual) for dual in self.duals], **self.options)
+        self.solutions = self._solved(self.duals)
         plan.conclude(self.duals, self.solutions)
         self.violation = np.full(plan.n, max(s.kkt_violation for s in self.solutions))
         self.decisions = self._own_decisions(model)
@@ -199,23 +214,29 @@ class _LeftOut:
         self.done, self.count = 0, 0
         self.said = time.perf_counter()
 
-    def _own_decisions(self, model: BaseSVM) -> Array:
+    def _solved(self, duals: list[Dual]) -> list[Solution]:
+        """Solve duals with the block solver."""
+        shared = self.shared
+        placed = [replace(dual, rows=shared.place[dual.rows]) for dual in duals]
+        return solve(
+            shared.X, shared.kernel, placed, cache_bytes=shared.cache_bytes, dtype=shared.dtype,
+            arenas=shared.arenas, **self.options,
+        )  # fmt: skip
+
+    def _own_decisions(self, model: Any) -> Array:
         """Return the decisions of the fitted model on its training samples."""
         plan = self.plan
-        if len(self.duals) == 1:
+        if len(self.duals) == 1 and len(np.unique(self.duals[0].rows)) == plan.n:
             (dual,), (solution,) = self.duals, self.solutions
-            decisions = np.zeros(plan.n)
+            decisions = np.empty(plan.n)
             decisions[dual.rows] = self._decision(solution.gradient - dual.linear, solution)
-            outside = np.setdiff1d(np.arange(plan.n), dual.rows)  # samples without weight
-            if len(outside) == 0:
-                return decisions
-        weights = np.ascontiguousarray(plan.coefficients.T)
-        trained = Trained(plan.support, weights, plan.group_starts(), np.arange(plan.n))
-        for sums in self.shared.sums([trained], self.threads):
-            return plan.decisions(sums)
+            return decisions
+        X = plan.X
+        if model.kernel == "precomputed" and model.support_columns:
+            X = X[:, model.support_]
         if len(self.duals) == 1:
-            return model._single_decision(plan.X)
-        return model._from_pairs(plan.X, lambda pairs: pairs)  # type: ignore[attr-defined]
+            return np.asarray(model._single_decision(X))
+        return np.asarray(model._from_pairs(X, lambda pairs: pairs))
 
     def _decision(self, sums: Any, solution: Solution) -> Any:
         """Return the decision from sums of the kernel, as `FitPlan.conclude` defines it."""
@@ -238,12 +259,7 @@ class _LeftOut:
             for first in range(0, len(left), DUALS_PER_CALL):
                 some = left[first : first + DUALS_PER_CALL]
                 held = [self._held(dual, solution, part.variables[k]) for k in some]
-                every = np.arange(self.plan.n)
-                for k, found in zip(
-                    some,
-                    self.shared.solve([(every, one) for one in held], **self.options),
-                    strict=True,
-                ):
+                for k, found in zip(some, self._solved(held), strict=True):
                     i = part.variables[k][0]
                     decided[part.samples[k]] = self._decision(
                         found.gradient[i] - dual.linear[i], found

@@ -42,6 +42,7 @@ from .compatibility import (
 from .cross_validation import Candidate, CrossValidation, Evaluation
 from .documentation import documented
 from .kernels import gamma_of
+from .leave_one_out_validation import LeaveOneOutValidation
 from .parameters import CONSTRAINTS
 from .regression import SVR
 
@@ -57,7 +58,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": GRID,
     "gammas": GRID,
     "epsilons": GRID,
-    "cv": ["cv_object"],
+    "cv": ["cv_object", StrOptions({"loo"})],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
     "halving": ["boolean"],
@@ -142,10 +143,13 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         params = check_method_params(X, params)
         routed = self._get_routed_params_for_fit(params)
         model = self.estimator
-        splits = self._splits(X, y, **routed.splitter.split)
-        validation = CrossValidation(
-            model, X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
-        )
+        routed_to = scorer, routed.estimator.fit, routed.scorer.score
+        validation: Any
+        if isinstance(self.cv, str):  # "loo"
+            validation = LeaveOneOutValidation(model, X, y, *routed_to)
+        else:
+            splits = self._splits(X, y, **routed.splitter.split)
+            validation = CrossValidation(model, X, y, splits, *routed_to)
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
         plan = halving.plan(len(candidates), len(validation.order), self.halving)
