@@ -82,6 +82,8 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
       owned_(std::size_t(n_)),
       runs_(task.rows, task.point.n) {
   const Point& point = task_.point;
+  for (std::size_t k = 0; k < task_.known.size(); ++k)
+    columns_[task_.known[k]] = task_.columns + Index(k) * n_;
   for (Index g = 0; g < point.n_groups; ++g)
     for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
       group_[i] = g;
@@ -126,7 +128,7 @@ const double* LeaveOut::column(Index variable, std::vector<double>& own) const {
   }
   auto made = std::make_unique_for_overwrite<double[]>(std::size_t(n_));
   compute_column(variable, made.get());
-  double* expected = nullptr;
+  const double* expected = nullptr;
   if (columns_[variable].compare_exchange_strong(expected, made.get())) {
     ++cached_;
     return (owned_[variable] = std::move(made)).get();  // no other thread writes this entry

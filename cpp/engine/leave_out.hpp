@@ -31,6 +31,10 @@ struct LeaveOutTask {
   const double* inverse;     // of B
   // inverse times [K_Fj; A_j], a column per variable j; and its transpose.
   const double *transform, *transposed;
+  // Columns of the transformed matrix, and the variables they belong to. Others are computed when
+  // they are needed, which takes longer.
+  std::vector<Index> known;
+  const double* columns;
   double tol;
   std::size_t cache_bytes;  // for columns of the transformed matrix
 };
@@ -72,7 +76,7 @@ class LeaveOut {
                                       // multipliers
   Index max_cached_;
   mutable std::atomic<Index> cached_ = 0;
-  mutable std::vector<std::atomic<double*>> columns_;
+  mutable std::vector<std::atomic<const double*>> columns_;
   mutable std::vector<std::unique_ptr<double[]>> owned_;
   const Runs runs_;
 };

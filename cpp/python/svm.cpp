@@ -303,7 +303,8 @@ struct SupportVectorsOf {
 // Solve a dual without each of some samples, from its optimum and the transform of its matrix.
 nb::tuple leave_out(const nb::object& matrix, const DualArrays& arrays, const In& multiplier,
                     const Indices& free, const Matrix& inverse, const Matrix& transform,
-                    const Matrix& transposed, double tol, std::size_t cache_bytes,
+                    const Matrix& transposed, const Indices& known, const Matrix& columns,
+                    double tol, std::size_t cache_bytes,
                     const nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
                     const Matrix& total_changes, int threads, const nb::object& keep_going) {
   LeaveOutTask task;
@@ -326,6 +327,10 @@ nb::tuple leave_out(const nb::object& matrix, const DualArrays& arrays, const In
   task.inverse = inverse.data();
   task.transform = transform.data();
   task.transposed = transposed.data();
+  task.known = indices_within(known, n);
+  require(columns.shape(0) == known.shape(0) && Index(columns.shape(1)) == n,
+          "columns must have a row per variable in known");
+  task.columns = columns.data();
   task.tol = tol;
   task.cache_bytes = cache_bytes;
   const std::size_t count = out.shape(0);
@@ -451,7 +456,7 @@ void register_svm(nb::module_& m) {
         "iterations, violation, duality gap, size of the terms of the gradient, rounding error of "
         "the gradient, multipliers).");
   m.def("leave_out", &leave_out, "matrix"_a, "dual"_a, "multiplier"_a, "free"_a, "inverse"_a,
-        "transform"_a, "transposed"_a, nb::kw_only(), "tol"_a, "cache_bytes"_a, "left_out"_a,
+        "transform"_a, "transposed"_a, "known"_a, "columns"_a, nb::kw_only(), "tol"_a, "cache_bytes"_a, "left_out"_a,
         "total_changes"_a, "threads"_a, "keep_going"_a.none() = nb::none(),
         "Solve a dual without each of some samples, whose variables are the rows of `left_out`, "
         "from its optimum. Return for each sample the violation, which is infinite if another "

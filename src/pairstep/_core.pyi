@@ -484,6 +484,8 @@ def leave_out(
     inverse: Array,
     transform: Array,
     transposed: Array,
+    known: Indices,
+    columns: Array,
     *,
     tol: float,
     cache_bytes: int,

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -41,6 +40,9 @@ RELATIVE_RANK = 1e-9
 # Duals that the block solver gets in one call: enough for its threads, and few enough that their
 # arrays take little memory.
 DUALS_PER_CALL = 32
+# The transform may take this many times `cache_size`: it only exists while one dual is repaired, and
+# without it, repairs take many times longer.
+MAX_CACHES = 4
 # Seconds between two lines of progress.
 SECONDS_BETWEEN_LINES = log.SECONDS_BETWEEN_LINES
 
@@ -290,14 +292,14 @@ class LeftOut:
                 transform = _transform(self.shared, dual, solution, self.plan.cache_bytes())
         if transform is None:
             return np.arange(count)
-        free, inverse, transformed = transform
         at = dual.starting_at(solution.z)
         at.rows = self.shared.place[dual.rows]
         before = self.done
         violation, sums, multipliers = _core.leave_out(
             self.shared.matrix, native_dual(at, solution.gradient, known=True, closely=True),
-            np.array(solution.multiplier), free, inverse, transformed,
-            np.ascontiguousarray(transformed.T), tol=self.options["tol"],
+            np.array(solution.multiplier), transform.free, transform.inverse, transform.matrix,
+            np.ascontiguousarray(transform.matrix.T), transform.known, transform.columns,
+            tol=self.options["tol"],
             cache_bytes=self.plan.cache_bytes(), left_out=part.variables,
             total_changes=part.total_changes, threads=self.threads,
             keep_going=lambda done: self._advance(before + done - self.done),
@@ -356,14 +358,22 @@ class _Part:
         self.total_changes = changes
 
 
+class _Transform(NamedTuple):
+    """The principal pivot transform of a dual; see `cpp/engine/leave_out.hpp`."""
+
+    free: Indices
+    inverse: Array  # of B = [K_FF A'; A 0]
+    matrix: Array  # inverse @ [K_F; A]
+    known: Indices  # variables whose state is likely to change
+    columns: Array  # of the transformed kernel matrix, one per row
+
+
 def _transform(
     shared: SharedKernel, dual: Dual, solution: Solution, max_bytes: int
-) -> tuple[Indices, Array, Array] | None:
-    """Return the free variables, the inverse of their system, and the transform of all variables.
+) -> _Transform | None:
+    """Return the transform of a dual with respect to its free variables.
 
-    The system is ``B = [K_FF A'; A 0]``, and the transform is ``inv(B) @ [K_F; A]``. See
-    `cpp/engine/leave_out.hpp`. None if a group has no free variable, or if it takes too much
-    memory.
+    None if a group has no free variable, or if it takes too much memory.
     """
     z = solution.z
     is_free = (z > dual.lower) & (z < dual.upper)
@@ -371,7 +381,7 @@ def _transform(
         is_free &= (z != 0) | (dual.l1 == 0)
     free = np.flatnonzero(is_free)
     n, groups = len(z), len(dual.totals)
-    if len(free) == 0 or 8 * len(free) * (3 * n + 2 * len(free)) > 4 * max_bytes:
+    if len(free) == 0 or 8 * len(free) * (3 * n + 2 * len(free)) > MAX_CACHES * max_bytes:
         return None
     place = shared.place[dual.rows]
     K = shared.matrix[place[free]][:, place].astype(np.float64)
@@ -390,14 +400,51 @@ def _transform(
     free, K = free[kept], K[kept]
     if not members[:, free].any(axis=1).all():
         return None
-    system = np.zeros((len(free) + groups, len(free) + groups))
-    system[: len(free), : len(free)] = K[:, free]
-    system[len(free) :, : len(free)] = members[:, free]
-    system[: len(free), len(free) :] = members[:, free].T
+    m = len(free)
+    system = np.zeros((m + groups, m + groups))
+    system[:m, :m] = K[:, free]
+    system[m:, :m] = members[:, free]
+    system[:m, m:] = members[:, free].T
     try:
         inverse = scipy.linalg.inv(system, check_finite=False, overwrite_a=True)
     except (scipy.linalg.LinAlgError, ValueError):
         return None
-    inverse = (inverse + inverse.T) / 2
-    transformed = inverse @ np.vstack([K, members])
-    return free, np.ascontiguousarray(inverse), np.ascontiguousarray(transformed)
+    inverse = np.ascontiguousarray((inverse + inverse.T) / 2)
+    right = np.vstack([K, members])
+    matrix = inverse @ right
+
+    def columns(some: Indices) -> Array:
+        found = shared.matrix[place[some]][:, place].astype(np.float64)
+        found -= matrix[:, some].T @ right
+        return found
+
+    # Support vectors at bounds, and variables whose derivative gets the wrong sign when one support
+    # vector is left out and the others at bounds stay there.
+    bounded = np.flatnonzero((z != 0) & ~is_free)
+    at_bounds = columns(bounded)
+    lower, upper = _ranges(dual, solution)
+    pivot = np.diagonal(inverse)[:m]
+    changes = matrix[:m] * (-z[free] / np.where(pivot > 0, pivot, np.inf))[:, None]
+    likely = _any_outside(changes, lower, upper)
+    likely |= _any_outside(at_bounds * -z[bounded, None], lower, upper)
+    likely[is_free] = likely[bounded] = False
+    others = np.flatnonzero(likely)[: max(max_bytes // (8 * n) - len(bounded), 0)]
+    known = np.concatenate([bounded, others])
+    return _Transform(free, inverse, matrix, known, np.vstack([at_bounds, columns(others)]))
+
+
+def _ranges(dual: Dual, solution: Solution) -> tuple[Array, Array]:
+    """Return by how much each derivative may fall and rise before z would have to change."""
+    z = solution.z
+    l1 = np.zeros(len(z)) if dual.l1 is None else dual.l1
+    reduced = solution.gradient - np.repeat(solution.multiplier, np.diff(dual.starts))
+    down = np.where(z < dual.upper, -(reduced + np.where(z >= 0, l1, -l1)), -np.inf)
+    up = np.where(z > dual.lower, -(reduced + np.where(z > 0, l1, -l1)), np.inf)
+    return down, up
+
+
+def _any_outside(changes: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
+    """Return which columns have an entry outside their range."""
+    if len(changes) == 0:
+        return np.zeros(len(lower), bool)
+    return np.asarray((changes.min(axis=0) < lower) | (changes.max(axis=0) > upper))
