@@ -517,11 +517,29 @@ def prepared(
     differences if the rounding of squared norms would matter against `tol`.
     """
     (data,) = _narrowed(X)
+    return data, *_center_and_kernel(kernel, data, duals, tol)
+
+
+def prepared_sums(
+    kernel: Kernel, queries: Any, samples: Any, duals: Sequence[Dual], tol: float
+) -> tuple[Any, Any, Array | None, Kernel]:
+    """Return queries and samples in the form of native code, and what `prepared` returns.
+
+    The center of a linear kernel is None: sums with it belong to the data as they were given.
+    """
+    data, columns = _narrowed(queries, samples)
+    center, kernel = _center_and_kernel(kernel, data, duals, tol)
+    return data, columns, None if kernel.name == "linear" else center, kernel
+
+
+def _center_and_kernel(
+    kernel: Kernel, data: Any, duals: Sequence[Dual], tol: float
+) -> tuple[Array | None, Kernel]:
     center = _center(kernel, data, kernel.name == "linear" and cancel(duals))
     # The first test is cheaper than `_weight` and usually sufficient.
     if kernel.name == "rbf" and precise(kernel, data, center, math.inf, 0.0).differences:
         kernel = precise(kernel, data, center, _weight(duals), NORM_ROUNDING * tol)
-    return data, None if kernel.differences else center, kernel
+    return None if kernel.differences else center, kernel
 
 
 def precise(

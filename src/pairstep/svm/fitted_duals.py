@@ -52,9 +52,9 @@ def require_same(model: BaseSVM, plan: FitPlan) -> None:
     support = model.support_
     if isinstance(plan, ClassificationPlan):
         classes: Any = model.classes_  # type: ignore[attr-defined]
-        counts = np.bincount(plan.targets[support], minlength=plan.n_classes)
+        own = np.repeat(np.arange(plan.n_classes), model._n_support)  # sorted by class
         same = np.array_equal(classes, plan.state["classes_"])
-        if not same or not np.array_equal(counts, model._n_support):
+        if not same or not np.array_equal(plan.targets[support], own):
             raise ValueError("y has other labels than those that the model was fitted to")
     if model.support_vectors_.shape[0] == 0 or num_samples(plan.X) == 0:
         return  # a kernel matrix: the model does not keep the support vectors

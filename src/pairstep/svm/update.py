@@ -32,13 +32,12 @@ from .data import DATA_CHECKS, canonical
 from .duals import continue_from
 from .engine import (
     Dual,
-    Kernel,
     Solution,
     conclude,
     examined,
     judge,
     native,
-    prepared,
+    prepared_sums,
     rounding_of_multipliers,
 )
 from .fitted_duals import fitted_duals, require_same
@@ -257,12 +256,14 @@ class _Kernel:
         sums = np.zeros((1, samples.shape[0]))
         if sums.size == 0 or len(weights) == 0:
             return sums[0]
-        data, center, kernel = self._prepared(queries, dual)
+        data, columns, center, kernel = prepared_sums(
+            self.plan.kernel, queries, samples, [dual], self.tol
+        )
         pairs = float(len(weights)) * samples.shape[0]
         work = pairs * (self.X.shape[1] + MULTIPLICATIONS_PER_PAIR)
         _core.add_kernel(
             kernel.native, data, center, np.arange(len(weights)),
-            np.ascontiguousarray(weights[:, None]), native(samples), np.arange(sums.shape[1]), sums,
+            np.ascontiguousarray(weights[:, None]), columns, np.arange(sums.shape[1]), sums,
             self.plan.threads(work), 0.0,
         )  # fmt: skip
         return sums[0]
@@ -280,7 +281,8 @@ class _Kernel:
             np.searchsorted(some, dual.starts), dual.totals, dual.z[some],
             None if dual.l1 is None else dual.l1[some],
         )  # fmt: skip
-        data, center, kernel = self._prepared(self.X[dual.rows[some]], dual)
+        rows = self.X[dual.rows[some]]
+        data, _, center, kernel = prepared_sums(self.plan.kernel, rows, rows, [dual], self.tol)
         known = gradient[some]
         error, extra = examined(data, center, kernel, part, known, tol=self.tol, threads=1)
         gradient[some] = known  # with the corrections, if any
@@ -293,11 +295,6 @@ class _Kernel:
                 data, center, kernel, part, known, outcome.multiplier
             ),
         )  # fmt: skip
-
-    def _prepared(self, rows: Any, dual: Dual) -> tuple[Any, Array | None, Kernel]:
-        data, center, kernel = prepared(self.plan.kernel, rows, [dual], self.tol)
-        # The gradient belongs to the data as they were given.
-        return data, None if kernel.name == "linear" else center, kernel
 
 
 def _extremes(dual: Dual, gradient: Array) -> Indices:
