@@ -17,13 +17,17 @@ struct LeaveOutSettings {
   static constexpr double ignored_violation = 0.01;
   // Distances beyond a bound, relative to the largest z, that count as rounding errors.
   static constexpr double relative_rounding = 1e-10;
-  // Rounds of pivoting. Most removals need three to six; the solver takes over after that many.
-  static constexpr int max_rounds = 60;
-  // Rounds in which all violating variables change although their number has not decreased, before
-  // only one changes at a time, which cannot cycle.
+  // Rounds of block pivoting. Most removals need three.
+  static constexpr int max_rounds = 20;
+  // Rounds in which the number of violating variables does not decrease before block pivoting is
+  // given up: it may cycle.
   static constexpr int max_block_failures = 3;
-  // Variables whose state may change: the cost of a round grows with the third power.
-  static constexpr std::size_t max_changes = 400;
+  // Changes of states on a path, and those in a row that make no progress along it. More of them
+  // would take longer than the block solver.
+  static constexpr int max_events = 500;
+  static constexpr int max_stalled_events = 100;
+  // Variables whose state may differ: the cost of a round grows with the third power.
+  static constexpr std::size_t max_changes = 200;
   // Added to the diagonal of the kernel matrix at variables that become free, relative to it, so
   // that rows which depend linearly on those of F have unique values. It changes derivatives by far
   // less than any useful tolerance.
@@ -77,6 +81,7 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
       slope_(std::size_t(m_)),
       reduced_(std::size_t(n_)),
       newton_step_(std::size_t(size_), 0.0),
+      newton_change_(std::size_t(n_), 0.0),
       max_cached_(Index(task.cache_bytes / (std::size_t(n_) * sizeof(double)))),
       columns_(std::size_t(n_)),
       owned_(std::size_t(n_)),
@@ -100,7 +105,7 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
     for (Index r = 0; r < size_; ++r)
       newton_step_[r] += task_.inverse[f * size_ + r] * residual[f];
   }
-  isa().of<double>().add_rows(lines.data(), residual.data(), m_, 0, n_, reduced_.data());
+  isa().of<double>().add_rows(lines.data(), residual.data(), m_, 0, n_, newton_change_.data());
 }
 
 // Column j of the transformed matrix: K_ij - [K_Fi; A_i]' inverse [K_Fj; A_j] for all i.
@@ -149,26 +154,11 @@ class Repair {
     double largest = 0.0;
     for (Index i = 0; i < base.n_; ++i) largest = std::max(largest, std::abs(task_.point.x[i]));
     slack_ = LeaveOutSettings::relative_rounding * largest;
-    for (Index k = 0; k < left_out.count; ++k) fix(left_out.variables[k], 0.0);
   }
 
   WithoutSample run() {
-    WithoutSample found;
-    std::size_t fewest = std::size_t(base_.n_) + 1;
-    int failures = 0;
-    for (int round = 0; round < LeaveOutSettings::max_rounds; ++round) {
-      if (changes_.size() > LeaveOutSettings::max_changes || !evaluate()) return found;
-      find_violating();
-      if (violating_.empty()) return conclude();
-      if (violating_.size() < fewest) {
-        fewest = violating_.size();
-        failures = 0;
-      } else if (++failures > LeaveOutSettings::max_block_failures) {
-        violating_ = {*std::max_element(violating_.begin(), violating_.end())};
-      }
-      for (const Index i : violating_) change_state(i);
-    }
-    return found;
+    if (pivot_blocks() || follow_path()) return conclude();
+    return {};
   }
 
  private:
@@ -183,6 +173,93 @@ class Repair {
     const double* column = nullptr;
     std::vector<double> own = {};  // memory of the column, if it is not in the cache
   };
+
+  void begin() {
+    for (const Change& change : changes_) change_of_[change.variable] = -1;
+    changes_.clear();
+    for (Index k = 0; k < left_out_.count; ++k) {
+      const Index i = left_out_.variables[k];
+      if (base_.place_[i] >= 0 || z_before(i) != 0) change_of(i);
+    }
+  }
+
+  // Change the states of all violating variables at once until there are none. Return false if that
+  // does not seem to converge.
+  bool pivot_blocks() {
+    begin();
+    std::size_t fewest = std::size_t(base_.n_) + 1;
+    int failures = 0;
+    for (int round = 0; round < LeaveOutSettings::max_rounds; ++round) {
+      if (changes_.size() > LeaveOutSettings::max_changes || !evaluate(1.0)) return false;
+      find_violating();
+      if (violating_.empty()) return true;
+      if (violating_.size() < fewest) {
+        fewest = violating_.size();
+        failures = 0;
+      } else if (++failures > LeaveOutSettings::max_block_failures) {
+        return false;
+      }
+      for (const Index i : violating_) change_state(i);
+    }
+    return false;
+  }
+
+  // Follow the solution while the variables that are left out shrink to 0. The states change one at
+  // a time, where a free variable reaches a bound or a derivative reaches 0.
+  bool follow_path() {
+    begin();
+    double reached = 0.0;  // fraction of the way
+    int stalled = 0;
+    std::vector<double> z_end(std::size_t(base_.n_)), derivative_end(std::size_t(base_.n_));
+    const double ignored = LeaveOutSettings::ignored_violation * task_.tol;
+    for (int event = 0; event < LeaveOutSettings::max_events; ++event) {
+      if (changes_.size() > LeaveOutSettings::max_changes || !evaluate(1.0)) return false;
+      for (Index i = 0; i < base_.n_; ++i) {
+        z_end[i] = value_of(i);
+        derivative_end[i] = reduced_of(i);
+      }
+      if (!evaluate(reached)) return false;
+      // The first variable that leaves its range, and the step to there.
+      double step = 1.0;
+      Index first = -1;
+      double bound = 0.0;
+      bool upward = false;
+      const auto limit = [&](Index i, double from, double to, double end, bool above) {
+        const double way = to == from ? 0.0 : std::clamp((end - from) / (to - from), 0.0, 1.0);
+        if (first >= 0 && way >= step) return;
+        step = way;
+        first = i;
+        bound = end;
+        upward = above;
+      };
+      for (Index i = 0; i < base_.n_; ++i) {
+        if (is_left_out(i)) continue;
+        const double z = value_of(i);
+        if (is_free(i)) {
+          double low, high;
+          limits_of(i, low, high);
+          if (z_end[i] < low - slack_) limit(i, z, z_end[i], low, false);
+          if (z_end[i] > high + slack_) limit(i, z, z_end[i], high, true);
+          continue;
+        }
+        const Position at = position_at(task_.point, i, z);
+        const double now = reduced_of(i), end = derivative_end[i];
+        if (end + at.left_shift > ignored) limit(i, now, end, -at.left_shift, false);
+        if (end + at.right_shift < -ignored) limit(i, now, end, -at.right_shift, true);
+      }
+      if (first < 0) {
+        if (!evaluate(1.0)) return false;
+        find_violating();
+        return violating_.empty();
+      }
+      stalled = step > 0 ? 0 : stalled + 1;
+      if (stalled > LeaveOutSettings::max_stalled_events) return false;
+      reached += step * (1 - reached);
+      if (is_free(first)) fix(first, bound);
+      else set_free(first, value_of(first), upward);
+    }
+    return false;
+  }
 
   bool is_left_out(Index i) const {
     return std::find(left_out_.variables, left_out_.variables + left_out_.count, i) !=
@@ -239,8 +316,14 @@ class Repair {
     return change.free == (base_.place_[change.variable] < 0);
   }
 
-  // Compute z and the derivatives for the current states. Return false if they are not unique.
-  bool evaluate() {
+  // Compute z and the derivatives for the current states, at a fraction of the way from the optimum
+  // with the sample to that without it. Return false if they are not unique.
+  bool evaluate(double fraction) {
+    fraction_ = fraction;
+    for (Index k = 0; k < left_out_.count; ++k) {
+      const Index i = left_out_.variables[k];
+      if (change_of_[i] >= 0) changes_[change_of_[i]].value = (1 - fraction) * z_before(i);
+    }
     // What each change contributes to the derivatives: a column of the transformed matrix times the
     // change of z, or a row of the transform times the change of the derivative.
     std::vector<Index> unknown;
@@ -255,14 +338,15 @@ class Repair {
     for (std::size_t r = 0; r < k; ++r) {
       const Change& row = changes_[unknown[r]];
       const Index i = row.variable, f = base_.place_[i];
-      double missing = f < 0 ? -row.slope - base_.reduced_[i]
-                             : row.value - z_before(i) - base_.newton_step_[f];
+      double missing =
+          f < 0 ? -row.slope - base_.reduced_[i] - fraction * base_.newton_change_[i]
+                : row.value - z_before(i) - fraction * base_.newton_step_[f];
       for (std::size_t c = 0; c < k; ++c) system[r * k + c] = effect(i, changes_[unknown[c]]);
       if (f < 0) system[r * k + r] += LeaveOutSettings::ridge * std::abs(base_.entry(i, i));
       for (const Change& known : changes_)
         if (!is_unknown(known)) missing -= effect(i, known) * known_amount(known);
       for (Index g = 0; g < task_.point.n_groups; ++g)
-        missing -= total_effect(i, g) * left_out_.total_change[g];
+        missing -= total_effect(i, g) * fraction * left_out_.total_change[g];
       amount[r] = missing;
     }
     if (!solve_small(system, amount)) return false;
@@ -313,10 +397,11 @@ class Repair {
     for (Index g = 0; g < task_.point.n_groups; ++g) {
       const Index h = base_.m_ + g;
       add(task_.transform + h * base_.n_, task_.inverse + h * base_.size_,
-          left_out_.total_change[g], 1.0);
+          fraction_ * left_out_.total_change[g], 1.0);
     }
-    reduced_ = base_.reduced_;
-    step_ = base_.newton_step_;
+    for (Index i = 0; i < base_.n_; ++i)
+      reduced_[i] = base_.reduced_[i] + fraction_ * base_.newton_change_[i];
+    for (Index r = 0; r < base_.size_; ++r) step_[r] = fraction_ * base_.newton_step_[r];
     const auto add_rows = isa().of<double>().add_rows;
     add_rows(lines.data(), weights.data(), Index(lines.size()), 0, base_.n_, reduced_.data());
     add_rows(step_lines.data(), step_weights.data(), Index(step_lines.size()), 0, base_.size_,
@@ -454,6 +539,7 @@ class Repair {
   const LeaveOutTask& task_;
   const LeftOut& left_out_;
   double slack_;
+  double fraction_ = 1.0;
   std::vector<Index> change_of_;  // index into changes_, or -1
   std::vector<Change> changes_;
   std::vector<double> reduced_;  // derivatives minus multipliers, of variables outside F

@@ -8,7 +8,9 @@
 // the state of a few more variables: some leave F at a bound, others become free. Their values
 // follow from a small linear system in the transformed matrix. The states are found by block
 // principal pivoting (Judice and Pires, "A block principal pivoting algorithm for large-scale
-// strictly monotone linear complementarity problems", 1994).
+// strictly monotone linear complementarity problems", 1994), and if that fails, as it does where
+// kernel rows are nearly dependent, by following the solution while the sample's variables shrink to
+// 0, from one change of a state to the next.
 #pragma once
 
 #include <atomic>
@@ -71,9 +73,10 @@ class LeaveOut {
   std::vector<Index> place_;          // of each variable in `free`, or -1
   std::vector<Index> group_;          // of each variable
   std::vector<double> slope_;         // of the L1 term at each free variable
-  std::vector<double> reduced_;       // derivatives minus multipliers after a Newton step on F
-  std::vector<double> newton_step_;   // that step: changes of the free z, then minus those of the
-                                      // multipliers
+  std::vector<double> reduced_;       // derivatives minus multipliers
+  std::vector<double> newton_step_;   // Newton step on F: changes of the free z, then minus those
+                                      // of the multipliers
+  std::vector<double> newton_change_; // what this step adds to reduced_
   Index max_cached_;
   mutable std::atomic<Index> cached_ = 0;
   mutable std::vector<std::atomic<const double*>> columns_;
