@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,9 @@ from pairstep.svm import leave_one_out
 
 from .svm_problems import PROBLEMS
 
-NAMES = ["phishing", "cod-rna", "ijcnn1", "skin-30k", "a9a-C1", "covtype-20k", "usps", "svr-cpu_small"]  # fmt: skip
+NAMES = [
+    "phishing", "cod-rna", "ijcnn1", "skin-30k", "a9a-C1", "covtype-20k", "usps", "svr-cpu_small",
+]  # fmt: skip
 TOL = 1e-3
 # Largest difference of decisions: two solutions within the tolerance may differ by a few times
 # that.
@@ -43,7 +46,7 @@ def compared(model, X, y, found, count: int) -> tuple[float, float]:
     for i in some:
         other = clone(model)
         rest = np.arange(len(X)) != i
-        seconds.append(seconds_of(lambda other=other, rest=rest: other.fit(X[rest], y[rest])))
+        seconds.append(seconds_of(partial(other.fit, X[rest], y[rest])))
         decide = other.predict if is_regressor(other) else other.decision_function
         differences.append(np.abs(decide(X[[i]])[0] - decisions[i]).max())
     return max(differences), float(np.median(seconds))
@@ -70,7 +73,8 @@ def main() -> None:
         if problem.estimator == "SVC":
             parameters["decision_function_shape"] = "ovo"
         model = getattr(svm, problem.estimator)(**parameters)
-        fit = float(np.median([seconds_of(lambda m=model: m.fit(X, y)) for _ in range(options.fits)]))  # fmt: skip
+        times = [seconds_of(partial(model.fit, X, y)) for _ in range(options.fits)]
+        fit = float(np.median(times))
         difference, refit = compared(model, X, y, leave_one_out(model, X, y), options.refits)
         assert difference <= MAX_DIFFERENCE, f"{name}: decisions differ by {difference:.1e}"
         began = time.perf_counter()

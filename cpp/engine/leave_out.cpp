@@ -102,8 +102,7 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
     slope_[f] = position_of(point, i).left_shift;
     residual[f] = -(reduced_[i] + slope_[f]);
     lines.push_back(task_.transform + f * n_);
-    for (Index r = 0; r < size_; ++r)
-      newton_step_[r] += task_.inverse[f * size_ + r] * residual[f];
+    for (Index r = 0; r < size_; ++r) newton_step_[r] += task_.inverse[f * size_ + r] * residual[f];
   }
   isa().of<double>().add_rows(lines.data(), residual.data(), m_, 0, n_, newton_change_.data());
 }
@@ -338,9 +337,8 @@ class Repair {
     for (std::size_t r = 0; r < k; ++r) {
       const Change& row = changes_[unknown[r]];
       const Index i = row.variable, f = base_.place_[i];
-      double missing =
-          f < 0 ? -row.slope - base_.reduced_[i] - fraction * base_.newton_change_[i]
-                : row.value - z_before(i) - fraction * base_.newton_step_[f];
+      double missing = f < 0 ? -row.slope - base_.reduced_[i] - fraction * base_.newton_change_[i]
+                             : row.value - z_before(i) - fraction * base_.newton_step_[f];
       for (std::size_t c = 0; c < k; ++c) system[r * k + c] = effect(i, changes_[unknown[c]]);
       if (f < 0) system[r * k + r] += LeaveOutSettings::ridge * std::abs(base_.entry(i, i));
       for (const Change& known : changes_)
@@ -367,7 +365,8 @@ class Repair {
   // Effect of a unit change on variable i: on its derivative, or on its z if it is in F.
   double effect(Index i, const Change& change) const {
     const Index f = base_.place_[i], h = base_.place_[change.variable];
-    if (h < 0) return f < 0 ? change.column[i] : -task_.transposed[change.variable * base_.size_ + f];
+    if (h < 0)
+      return f < 0 ? change.column[i] : -task_.transposed[change.variable * base_.size_ + f];
     return f < 0 ? task_.transform[h * base_.n_ + i] : task_.inverse[h * base_.size_ + f];
   }
   double total_effect(Index i, Index group) const {
@@ -391,8 +390,7 @@ class Repair {
       if (h < 0)
         add(change.column, task_.transposed + change.variable * base_.size_, known_amount(change),
             -1.0);
-      else
-        add(task_.transform + h * base_.n_, task_.inverse + h * base_.size_, change.shift, 1.0);
+      else add(task_.transform + h * base_.n_, task_.inverse + h * base_.size_, change.shift, 1.0);
     }
     for (Index g = 0; g < task_.point.n_groups; ++g) {
       const Index h = base_.m_ + g;
@@ -500,8 +498,8 @@ class Repair {
       const double multiplier = task_.multiplier[g] - step_[base_.m_ + g];
       for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
         if (is_left_out(i)) continue;
-        const Position at = position_at(point, i, std::clamp(value_of(i), point.lower[i],
-                                                             point.upper[i]));
+        const Position at =
+            position_at(point, i, std::clamp(value_of(i), point.lower[i], point.upper[i]));
         const double derivative = reduced_of(i) + multiplier;
         if (derivative + at.left_shift > max_left) {
           max_left = derivative + at.left_shift;
@@ -523,8 +521,8 @@ class Repair {
     }
     double error = 0.0;
     for (const Index i : verified) {
-      const double multiplier = task_.multiplier[base_.group_[i]] -
-                                step_[base_.m_ + base_.group_[i]];
+      const double multiplier =
+          task_.multiplier[base_.group_[i]] - step_[base_.m_ + base_.group_[i]];
       error = std::max(error, std::abs(gradient_at(i) - (reduced_of(i) + multiplier)));
     }
     if (!(error <= LeaveOutSettings::negligible_error * task_.tol)) return found;

@@ -9,8 +9,8 @@
 // follow from a small linear system in the transformed matrix. The states are found by block
 // principal pivoting (Judice and Pires, "A block principal pivoting algorithm for large-scale
 // strictly monotone linear complementarity problems", 1994), and if that fails, as it does where
-// kernel rows are nearly dependent, by following the solution while the sample's variables shrink to
-// 0, from one change of a state to the next.
+// kernel rows are nearly dependent, by following the solution while the sample's variables shrink
+// to 0, from one change of a state to the next.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace pairstep {
 // The optimum of a dual with an explicit kernel matrix, and its transform. Matrices are row-major.
 struct LeaveOutTask {
   DataMatrix matrix;
-  Point point;  // at the optimum, with its gradient; breakpoints are 0
+  Point point;        // at the optimum, with its gradient; breakpoints are 0
   const Index* rows;  // of the matrix, one per variable
   const double* linear;
   const double* multiplier;  // of each group's sum
@@ -69,14 +69,14 @@ class LeaveOut {
   const double* column(Index variable, std::vector<double>& own) const;
 
   const LeaveOutTask task_;
-  const Index n_, m_, size_;          // variables, free ones, rows of B
-  std::vector<Index> place_;          // of each variable in `free`, or -1
-  std::vector<Index> group_;          // of each variable
-  std::vector<double> slope_;         // of the L1 term at each free variable
-  std::vector<double> reduced_;       // derivatives minus multipliers
-  std::vector<double> newton_step_;   // Newton step on F: changes of the free z, then minus those
-                                      // of the multipliers
-  std::vector<double> newton_change_; // what this step adds to reduced_
+  const Index n_, m_, size_;           // variables, free ones, rows of B
+  std::vector<Index> place_;           // of each variable in `free`, or -1
+  std::vector<Index> group_;           // of each variable
+  std::vector<double> slope_;          // of the L1 term at each free variable
+  std::vector<double> reduced_;        // derivatives minus multipliers
+  std::vector<double> newton_step_;    // Newton step on F: changes of the free z, then minus those
+                                       // of the multipliers
+  std::vector<double> newton_change_;  // what this step adds to reduced_
   Index max_cached_;
   mutable std::atomic<Index> cached_ = 0;
   mutable std::vector<std::atomic<const double*>> columns_;

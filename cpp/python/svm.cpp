@@ -456,8 +456,9 @@ void register_svm(nb::module_& m) {
         "iterations, violation, duality gap, size of the terms of the gradient, rounding error of "
         "the gradient, multipliers).");
   m.def("leave_out", &leave_out, "matrix"_a, "dual"_a, "multiplier"_a, "free"_a, "inverse"_a,
-        "transform"_a, "transposed"_a, "known"_a, "columns"_a, nb::kw_only(), "tol"_a, "cache_bytes"_a, "left_out"_a,
-        "total_changes"_a, "threads"_a, "keep_going"_a.none() = nb::none(),
+        "transform"_a, "transposed"_a, "known"_a, "columns"_a, nb::kw_only(), "tol"_a,
+        "cache_bytes"_a, "left_out"_a, "total_changes"_a, "threads"_a,
+        "keep_going"_a.none() = nb::none(),
         "Solve a dual without each of some samples, whose variables are the rows of `left_out`, "
         "from its optimum. Return for each sample the violation, which is infinite if another "
         "solver is needed, (K z) at its first variable, and the multipliers.");

@@ -23,7 +23,8 @@ from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC", "SVCCV", "SVR", "SVRCV", "LeaveOneOutResult", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
-    "RegularizationPath", "Tuned", "ValidationGradient", "leave_one_out", "load", "load_libsvm_model", "path",
-    "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient", "validation_gradient",
+    "SVC", "SVCCV", "SVR", "SVRCV", "LeaveOneOutResult", "NuSVC", "NuSVR", "OneClassSVM",
+    "Optimality", "RegularizationPath", "Tuned", "ValidationGradient", "leave_one_out", "load",
+    "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient",
+    "validation_gradient",
 ]  # fmt: skip

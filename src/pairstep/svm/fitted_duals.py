@@ -21,7 +21,7 @@ from .model_plans import ClassificationPlan
 from .plan import FitPlan
 
 
-def plan_of_fitted(model: BaseSVM, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
+def plan_of_fitted(model: Any, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
     """Return the plan of the fit of a model, after the kernel has been prepared.
 
     Gamma and the weights of the classes are those of the fit.
@@ -43,15 +43,15 @@ def plan_of_fitted(model: BaseSVM, X: Any, y: Any, sample_weight: Any = None) ->
     plan.prepare_kernel()
     plan.gamma = model._gamma
     if isinstance(plan, ClassificationPlan):
-        plan.state["class_weight_"] = model.class_weight_  # type: ignore[attr-defined]
+        plan.state["class_weight_"] = model.class_weight_
     return plan
 
 
-def require_same(model: BaseSVM, plan: FitPlan) -> None:
+def require_same(model: Any, plan: FitPlan) -> None:
     """Raise unless the support vectors of the model are rows of the data."""
     support = model.support_
     if isinstance(plan, ClassificationPlan):
-        classes: Any = model.classes_  # type: ignore[attr-defined]
+        classes: Any = model.classes_
         own = np.repeat(np.arange(plan.n_classes), model._n_support)  # sorted by class
         same = np.array_equal(classes, plan.state["classes_"])
         if not same or not np.array_equal(plan.targets[support], own):

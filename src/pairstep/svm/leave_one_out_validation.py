@@ -55,7 +55,9 @@ class LeaveOneOutValidation:
         fit_parameters, score_parameters = (
             check_method_params(X, given, indices=rows) for given in parameters
         )
-        return LeaveOneOutValidation(model, X_some, y_some, scorer, fit_parameters, score_parameters)
+        return LeaveOneOutValidation(
+            model, X_some, y_some, scorer, fit_parameters, score_parameters
+        )
 
     def evaluate(
         self, candidates: Sequence[Candidate], wanted: Set[tuple[int, int]], seconds: float

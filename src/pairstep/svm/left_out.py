@@ -40,8 +40,8 @@ RELATIVE_RANK = 1e-9
 # Duals that the block solver gets in one call: enough for its threads, and few enough that their
 # arrays take little memory.
 DUALS_PER_CALL = 32
-# The transform may take this many times `cache_size`: it only exists while one dual is repaired, and
-# without it, repairs take many times longer.
+# The transform may take this many times `cache_size`: it only exists while one dual is repaired,
+# and without it, repairs take many times longer.
 MAX_CACHES = 4
 # Seconds between two lines of progress.
 SECONDS_BETWEEN_LINES = log.SECONDS_BETWEEN_LINES
@@ -136,8 +136,8 @@ def leave_one_out(
     found = left_out(model, X, y, sample_weight, verbose)
     if found.missed:
         warnings.warn(
-            f"{found.missed} of {found.plan.n} leave-one-out solutions miss the tolerance: the largest "
-            f"KKT violation is {found.violation.max():.2e} (tol={model.tol:g}). Consider "
+            f"{found.missed} of {found.plan.n} leave-one-out solutions miss the tolerance: the "
+            f"largest KKT violation is {found.violation.max():.2e} (tol={model.tol:g}). Consider "
             "pre-processing your data with StandardScaler or MinMaxScaler, or lower C.",
             ConvergenceWarning,
             stacklevel=2,
@@ -148,7 +148,7 @@ def leave_one_out(
     if is_classifier(model) or is_regressor(model):
         score = known.score(X, y, sample_weight)
     else:
-        score = float(np.average(predictions == 1, weights=sample_weight))
+        score = float(np.average(predictions == 1, weights=found.plan.weights))
     return LeaveOneOutResult(decisions, predictions, float(score), found.violation)
 
 
@@ -342,7 +342,7 @@ class _Part:
     """
 
     def __init__(self, dual: Dual, solution: Solution):
-        rows, first, count = np.unique(dual.rows, return_index=True, return_counts=True)
+        rows, count = np.unique(dual.rows, return_counts=True)
         width = int(count.max())
         variables = np.argsort(dual.rows, kind="stable").reshape(-1, width)
         self.samples, self.variables = rows, np.ascontiguousarray(variables, dtype=np.int64)
@@ -414,7 +414,7 @@ def _transform(
     matrix = inverse @ right
 
     def columns(some: Indices) -> Array:
-        found = shared.matrix[place[some]][:, place].astype(np.float64)
+        found: Array = shared.matrix[place[some]][:, place].astype(np.float64)
         found -= matrix[:, some].T @ right
         return found
 

@@ -88,9 +88,7 @@ def updated(
     result: BaseSVM = plan.fitted()
     if failed:
         warnings.warn(plan.warning(failed), ConvergenceWarning, stacklevel=3)
-    result.__dict__["_training"] = TrainingData(
-        plan.X, plan.targets, plan.weights, found, square
-    )
+    result.__dict__["_training"] = TrainingData(plan.X, plan.targets, plan.weights, found, square)
     if model.warm_start:
         result.__dict__["_last_duals"] = [one.dual.starting_at(one.dual.z.copy()) for one in found]
     return result
@@ -141,7 +139,7 @@ def _kept(remove: Any, n: int) -> Indices:
 
 
 def _new_samples(
-    model: BaseSVM, plan: FitPlan, X_new: Any, y_new: Any, sample_weight: ArrayLike | None
+    model: Any, plan: FitPlan, X_new: Any, y_new: Any, sample_weight: ArrayLike | None
 ) -> tuple[Any, Array, Array]:
     """Check new samples; return them with what the duals need from y, and their weights."""
     if X_new is None:
@@ -161,7 +159,7 @@ def _new_samples(
         weights = np.maximum(check_sample_weight(sample_weight, X_new, dtype=np.float64), 0.0)
     plan.n = count
     if isinstance(plan, ClassificationPlan):
-        classes: Any = model.classes_  # type: ignore[attr-defined]
+        classes: Any = model.classes_
         labels = column_or_1d(to_host(y_new), warn=True)
         check_consistent_length(X_new, labels)
         known = np.isin(labels, classes)
@@ -178,11 +176,12 @@ def _new_samples(
 
 
 def _fill(
-    plan: FitPlan, model: BaseSVM, training: TrainingData, kept: Indices, X_new: Any,
+    plan: FitPlan, model: Any, training: TrainingData, kept: Indices, X_new: Any,
     new_targets: Array, new_weights: Array,
 ) -> None:  # fmt: skip
     """Set the data of the plan: the samples that stay, then the new ones."""
-    assert training.targets is not None and training.weights is not None
+    assert training.targets is not None
+    assert training.weights is not None
     plan.X = _stacked(training.X, kept, X_new)
     plan.y = None
     plan.n = plan.X.shape[0]
@@ -195,13 +194,13 @@ def _fill(
     if plan.n == 0 or not (plan.weights > 0).any():
         raise ValueError("remove would leave no training sample with a positive weight")
     if isinstance(plan, ClassificationPlan):
-        classes = model.classes_  # type: ignore[attr-defined]
+        classes = model.classes_
         counts = np.bincount(plan.targets, minlength=len(classes))
         if counts.min() == 0:
             label = classes[np.argmin(counts)].item()
             raise ValueError(f"remove would leave no sample of class {label!r}: call fit instead")
         state["classes_"] = classes
-        state["class_weight_"] = model.class_weight_  # type: ignore[attr-defined]
+        state["class_weight_"] = model.class_weight_
     plan.state.update(state)
     plan.gamma, plan.matrix = model._gamma, plan.X
 
@@ -239,7 +238,7 @@ def _solved_fit(model: BaseSVM, training: TrainingData) -> list[SolvedDual]:
 class _Kernel:
     """Sums of the kernel over samples of a plan, in float64.
 
-    Native code reads all rows of a matrix that it gets, so it gets only those rows that a sum needs.
+    Native code reads all rows of a matrix that it gets, so it only gets the rows that a sum needs.
     """
 
     def __init__(self, plan: FitPlan):
@@ -249,13 +248,13 @@ class _Kernel:
         """Return the gradient of a dual at its z."""
         used = np.flatnonzero(dual.z)
         sums = self.sums(self.X[dual.rows[used]], dual.z[used], self.X, dual)
-        return dual.linear + sums[dual.rows]
+        return np.asarray(dual.linear + sums[dual.rows])
 
     def sums(self, queries: Any, weights: Array, samples: Any, dual: Dual) -> Array:
         """Return the kernel of each sample with the queries, times their weights."""
-        sums = np.zeros((1, samples.shape[0]))
+        sums: Array = np.zeros((1, samples.shape[0]))
         if sums.size == 0 or len(weights) == 0:
-            return sums[0]
+            return np.asarray(sums[0])
         data, columns, center, kernel = prepared_sums(
             self.plan.kernel, queries, samples, [dual], self.tol
         )
@@ -266,7 +265,7 @@ class _Kernel:
             np.ascontiguousarray(weights[:, None]), columns, np.arange(sums.shape[1]), sums,
             self.plan.threads(work), 0.0,
         )  # fmt: skip
-        return sums[0]
+        return np.asarray(sums[0])
 
     def certified(self, dual: Dual) -> Solution:
         """Return the solution at the z of a dual, with the certificate of a fit."""
