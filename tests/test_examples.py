@@ -183,6 +183,15 @@ def check_tuning(printed: str, real: bool) -> None:
     assert supports[-1] < supports[0], "a large C leaves few support vectors"
 
 
+def check_quantiles(printed: str, real: bool) -> None:
+    ours, *_ = values(printed, "QuantileSVR: ")
+    assert 86 < ours < 94
+    kernel, linear, boosting = values(printed, "pinball loss ")
+    assert kernel < linear
+    assert kernel < boosting
+    assert values(printed, "predictions cross for ")[0] < 10
+
+
 def check_decision_focused(printed: str, real: bool) -> None:
     usual, focused = values(printed, "gain ")
     assert focused > usual + 3
@@ -214,6 +223,7 @@ CHECKS = {
     "mixture_proportions": check_mixture_proportions,
     "kelly": check_kelly,
     "tuning": check_tuning,
+    "quantiles": check_quantiles,
     "optimal_design": check_optimal_design,
     "portfolio": check_portfolio,
     "synthetic_control": check_synthetic_control,

@@ -175,6 +175,7 @@ struct GreedyTask {
   // smallest right derivative of the group for many steps.
   bool force_extreme_pair = false;
   const float* hessian32 = nullptr;  // used instead of `hessian` if not null
+  Index steps_before = 0;  // that led to the point; they count as work since the last Newton phase
 };
 
 // A run of the coordinate-descent solver that can be paused and continued. The object keeps the

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "../core/worker_group.hpp"
 #include "../core/policy.hpp"
@@ -33,6 +36,44 @@ double two_coordinate_constant(const double* hessian, Index q) {
 double two_coordinate_constant(const float* hessian, Index q) {
   const std::vector<double> wide(hessian, hessian + q * q);
   return isa().two_coordinate_constant(wide.data(), q);
+}
+
+constexpr std::string_view LIBSVM = "libsvm";  // the rule that single_steps follows
+
+// Largest block that is copied to float32 for its first steps. The copy takes as long as a few
+// steps per member; the blocks of larger working sets are solved by Newton's method anyway.
+constexpr Index MAX_CONVERTED_MEMBERS = 1024;
+
+Index steps_in_float32(const Point& point, const float* hessian, const Effort& effort,
+                       InterruptCheck& interrupt) {
+  return isa().single_steps(point, hessian, effort.threshold, effort.max_iter, interrupt);
+}
+Index steps_in_float32(const Point& point, const double* hessian, const Effort& effort,
+                       InterruptCheck& interrupt) {
+  if (point.n > MAX_CONVERTED_MEMBERS) return 0;
+  const std::vector<float> copy(hessian, hessian + point.n * point.n);
+  return steps_in_float32(point, copy.data(), effort, interrupt);
+}
+
+// Take the first steps in float32, and bring the gradient up to date. Returns their number and the
+// decrease of the objective.
+template <class Real>
+std::pair<Index, double> first_steps(Point& point, const Real* hessian, const Effort& effort,
+                                     InterruptCheck& interrupt) {
+  const Index q = point.n;
+  const std::vector<double> x(point.x, point.x + q), before(point.gradient, point.gradient + q);
+  const Index steps = steps_in_float32(point, hessian, effort, interrupt);
+  std::vector<const Real*> rows;
+  std::vector<double> by;
+  for (Index k = 0; k < q; ++k) {
+    if (point.x[k] == x[k]) continue;
+    rows.push_back(hessian + k * q);
+    by.push_back(point.x[k] - x[k]);
+  }
+  isa().of<Real>().add_rows(rows.data(), by.data(), Index(by.size()), 0, q, point.gradient);
+  double change = 0.0;
+  for (Index k = 0; k < q; ++k) change += (point.x[k] - x[k]) * (before[k] + point.gradient[k]);
+  return {steps, -0.5 * change};
 }
 
 void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
@@ -111,12 +152,19 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
   task.force_extreme_pair = rule.curved;
+  const bool begins_in_float32 =
+      effort.single_steps && !effort.newton_phase && point.n_groups == 1 && rule.name == LIBSVM;
+  double first_decrease = 0.0;
+  if (begins_in_float32)
+    std::tie(task.steps_before, first_decrease) =
+        first_steps(small, hessian, effort, pool.interrupt());
   const auto run = [&] {
     const std::unique_ptr<GreedyRun> solver = isa().greedy(task, Index(q));
     solver->begin(small, 0.0);
-    outcome.stop = solver->run(effort.threshold, effort.max_iter, pool.interrupt());
-    outcome.iterations = solver->iterations;
-    outcome.decrease = -solver->value;
+    outcome.stop =
+        solver->run(effort.threshold, effort.max_iter - task.steps_before, pool.interrupt());
+    outcome.iterations = task.steps_before + solver->iterations;
+    outcome.decrease = first_decrease - solver->value;
     outcome.least_curvature = solver->least_curvature;
     outcome.ray = solver->ray;
     outcome.lost_newton_phases =

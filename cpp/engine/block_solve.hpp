@@ -14,6 +14,7 @@ struct Effort {
   Index max_iter;              // or after this many iterations
   double nonconvex_threshold;  // or at this violation if the next step has negative curvature
   bool newton_phase;           // whether to try Newton's method on the free variables
+  bool single_steps;           // whether the first steps may be in float32
 };
 
 struct BlockOutcome {

@@ -24,7 +24,7 @@ StopReason BlockSolver::run(double tol, Index max_iter, Index rounds, ThreadPool
   failed_checks_ = 0;
   for (; rounds > 0; --rounds) {
     interrupt.poll();
-    update_candidates(progress().set_size);
+    update_candidates(candidates_per_round());
     if (violation <= goal()) {
       if (levels_.size() > 1) {  // variables left out may still violate optimality
         unshrink();
@@ -32,7 +32,7 @@ StopReason BlockSolver::run(double tol, Index max_iter, Index rounds, ThreadPool
       }
       if (verify_optimality()) return StopReason::optimal;
       if (are_checks_exhausted()) return StopReason::imprecise;
-      update_candidates(progress().set_size);
+      update_candidates(candidates_per_round());
     }
     if (iterations >= max_iter) return StopReason::max_iter;
     if (interrupt.stopped()) return StopReason::stopped;
@@ -74,7 +74,7 @@ void BlockSolver::update_candidates(Index count) {
 // within the tolerance.
 bool BlockSolver::verify_optimality() {
   restore_all_sums();
-  oracle_.recompute_gradient();
+  if (!is_recomputed_) recompute_gradient();
   update_candidates(2);
   const bool halved = violation < 0.5 * best_verified_;
   failed_checks_ = halved ? 0 : failed_checks_ + 1;
@@ -158,8 +158,8 @@ bool BlockSolver::try_direct_solve() {
   const double violation_before = violation;
   move_all_to(x);
   // After a change this large, an updated gradient would keep rounding errors of its old terms.
-  oracle_.recompute_gradient();
-  update_candidates(progress().set_size);
+  recompute_gradient();
+  update_candidates(candidates_per_round());
   if (violation < violation_before) return true;
   move_all_to(before);
   direct_solves_ = Settings::max_direct_solves;
@@ -206,7 +206,8 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
       oracle_.is_single() && !progress().newton_phase ? sizeof(float) : sizeof(double);
   set_.max_free = std::clamp<Index>(Index(std::sqrt(double(task_.block_bytes / entry))),
                                     Settings::set_size, Settings::max_free_members);
-  choose_members(point_, candidates_, intervals_, progress().set_size / 2, with_free_, set_);
+  if (task_.whole) choose_all(point_, candidates_, set_);
+  else choose_members(point_, candidates_, intervals_, progress().set_size / 2, with_free_, set_);
   const Index q = Index(set_.members.size());
   const bool may_be_rounding =
       is_tolerance_below_noise() && violation < Settings::max_noise_multiple * candidates_.noise;
@@ -214,7 +215,8 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
       .threshold = std::max(target_fraction(q) * violation, Settings::target_of_goal * goal()),
       .max_iter = std::min(step_limit(q, may_be_rounding), max_iter - iterations),
       .nonconvex_threshold = tolerance(),
-      .newton_phase = progress().newton_phase && !may_be_rounding};
+      .newton_phase = progress().newton_phase && !may_be_rounding,
+      .single_steps = task_.single_steps};
   const BlockOutcome outcome =
       oracle_.is_single() ? solve_in<float>(effort, pool) : solve_in<double>(effort, pool);
   iterations += std::max<Index>(outcome.iterations, 1);
@@ -229,7 +231,8 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
   now.lost_newton_phases += outcome.lost_newton_phases;
   const bool decreased = outcome.decrease > Settings::min_relative_decrease * total_decrease_;
   now.rounds_without_decrease = decreased ? 0 : now.rounds_without_decrease + 1;
-  move_to(set_.members, outcome.x);
+  if (task_.whole) replace_all(outcome.x);
+  else move_to(set_.members, outcome.x);
   if (moved > 0) {
     const Index usual = point_.n < Settings::large_problem_variables
                             ? Settings::set_size
@@ -254,6 +257,13 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
 template <class Real>
 BlockOutcome BlockSolver::solve_in(const Effort& effort, ThreadPool& pool) {
   const std::size_t q = set_.members.size();
+  if (Index(q) == point_.n) {
+    const StoredHessian stored = oracle_.stored();
+    const Real* hessian;
+    if constexpr (std::is_same_v<Real, float>) hessian = stored.single;
+    else hessian = stored.wide;
+    if (hessian) return solve_block(point_, set_, hessian, *task_.rule, effort, pool);
+  }
   const auto hessian = static_cast<Real*>(memory().fit(q * q * sizeof(Real)));
   // Request accurate entries if the free variables are in the block: rounding could make the
   // curvature of almost flat directions negative.
@@ -274,17 +284,40 @@ void BlockSolver::move_to(const std::vector<Index>& coordinates, const std::vect
     at = x[k];
   }
   moved = Index(changed.size());
-  if (moved > 0) oracle_.update_gradient(changed, delta);
+  if (moved == 0) return;
+  oracle_.update_gradient(changed, delta);
+  is_recomputed_ = false;
+}
+
+// Set x of all variables, restore the sums, and recompute the gradient, which costs no more than an
+// update after a change of most variables and needs no check afterwards.
+void BlockSolver::replace_all(std::vector<double> x) {
+  restore_sums_of(x);
+  moved = 0;
+  for (Index i = 0; i < point_.n; ++i) {
+    moved += x[i] != point_.x[i];
+    point_.x[i] = x[i];
+  }
+  if (moved > 0) recompute_gradient();
+}
+
+void BlockSolver::recompute_gradient() {
+  oracle_.recompute_gradient();
+  is_recomputed_ = true;
 }
 
 // Remove the rounding error of the sums by small changes of free variables, and update the
 // gradient.
 void BlockSolver::restore_all_sums() {
   std::vector<double> restored(point_.x, point_.x + point_.n);
-  restore_sums(restored.data(), point_.lower, point_.upper,
+  restore_sums_of(restored);
+  move_all_to(restored);
+}
+
+void BlockSolver::restore_sums_of(std::vector<double>& x) const {
+  restore_sums(x.data(), point_.lower, point_.upper,
                {point_.n_groups, point_.starts, task_.totals, point_.low, point_.high},
                point_.breakpoint);
-  move_all_to(restored);
 }
 
 void BlockSolver::move_all_to(const std::vector<double>& x) {

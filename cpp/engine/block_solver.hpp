@@ -128,6 +128,8 @@ struct BlockTask {
   double extra_accuracy = 1.0;  // reduce the violation to tol / extra_accuracy if rounding permits
   std::size_t block_bytes = 1 << 27;  // limit on the memory of a working set's Hessian
   bool explicit_hessian = false;      // whether blocks are copied from a stored Hessian
+  bool single_steps = false;          // whether the first steps in a block may be in float32
+  bool whole = false;                 // whether every working set has all variables
   Arena* memory = nullptr;            // reused for the Hessian of a working set; may be null
 };
 
@@ -173,6 +175,7 @@ class BlockSolver {
   }
   bool is_tolerance_below_noise() const { return candidates_.noise > tolerance(); }
   Progress& progress() { return levels_.back(); }
+  Index candidates_per_round() { return task_.whole ? 2 * point_.n : progress().set_size; }
   Arena& memory() { return task_.memory ? *task_.memory : block_; }
 
   void update_candidates(Index count);
@@ -191,7 +194,10 @@ class BlockSolver {
   BlockOutcome solve_in(const Effort& effort, ThreadPool& pool);
   void move_to(const std::vector<Index>& coordinates, const std::vector<double>& x);
   void move_all_to(const std::vector<double>& x);
+  void replace_all(std::vector<double> x);
+  void recompute_gradient();
   void restore_all_sums();
+  void restore_sums_of(std::vector<double>& x) const;
 
   Oracle& oracle_;
   const Point point_;
@@ -212,6 +218,7 @@ class BlockSolver {
   int failed_checks_ = 0, failed_checks_in_all_ = 0;
   int direct_solves_ = 0;        // attempts so far
   Index last_direct_solve_ = 0;  // round of the last attempt
+  bool is_recomputed_ = false;   // whether x is unchanged since the gradient was recomputed
   bool with_free_;               // whether the free variables are in every working set
 };
 

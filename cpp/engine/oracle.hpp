@@ -2,13 +2,14 @@
 // function whose Hessian may be too large to store: kernel matrices, A'A, explicit matrices, Python
 // objects, and matrices that are spread over a cluster or held on a GPU.
 //
-// An oracle has nine virtual functions.
+// An oracle has ten virtual functions.
 //
 //   required   select_candidates           variables for the next working set, with their gradient
 //              block (float64)             Hessian of a working set
 //              update_gradient             apply a change of x
 //              recompute_gradient          recompute the gradient from the problem, in float64
 //   optional   is_single, block (float32)  Hessian blocks in float32; define both or neither
+//              stored                      the whole Hessian, if it need not be copied
 //              shrink, unshrink            leave out variables at bounds; define both or neither
 //              solve_directly              solve the whole problem at once
 #pragma once
@@ -25,6 +26,12 @@ struct Candidates {
   std::vector<double> gradient;    // one entry for each coordinate
   double scale = 1.0;  // size of the terms that cancel in the gradient; tol is relative to it
   double noise = 0.0;  // estimated rounding error of the gradient; 0 if it is not estimated
+};
+
+// The whole Hessian, row after row in the order of the variables: in one of the two types, or null.
+struct StoredHessian {
+  const double* wide = nullptr;
+  const float* single = nullptr;
 };
 
 // Result of Oracle::solve_directly: not attempted, attempted without success, or x is set.
@@ -49,6 +56,11 @@ class Oracle {
   virtual bool is_single() const { return false; }
   // Called only if is_single() returns true.
   virtual void block(const std::vector<Index>& /*members*/, float* /*hessian*/) {}
+
+  // Optional. Return the whole Hessian if it is stored. A working set of all variables then needs
+  // no copy of it. If is_single(), it must be in float32. After a solve on such a set, the solver
+  // only calls recompute_gradient, which must then read x of all variables.
+  virtual StoredHessian stored() const { return {}; }
 
   // Required. Bring the gradient up to date after x of the variables `moved` changed by `delta`.
   // The solver has changed x already.

@@ -57,7 +57,7 @@ class Sample {
     dual.rows = rows_.data();
     dual.linear = linear_.data();
     dual.totals = whole.totals;
-    dual.iterations = whole.iterations;
+    dual.outcome.iterations = whole.outcome.iterations;
   }
 
   // Project the point onto the totals. Return false if the bounds do not allow them.
@@ -174,7 +174,7 @@ void start_from_samples(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmPr
     if (!sample->make_feasible()) return;
     if (previous) predict(task, previous->dual, sample->dual, pool);
     solve_svm_dual(rough, sample->dual, pool, progress);
-    dual.iterations = sample->dual.iterations;
+    dual.outcome.iterations = sample->dual.outcome.iterations;
     if (fraction_at_bounds(sample->dual.point) < SampleSettings::MIN_AT_BOUND) return;
     if (pool.interrupt().stopped()) return;
     previous = std::move(sample);

@@ -1,8 +1,10 @@
 #include "svm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,19 @@ struct SvmSettings {
   // This costs a tenth to a quarter of the time of such a short fit.
   static constexpr Index max_small_variables = 128;
   static constexpr double extra_accuracy = 1e4;
+
+  // A dual of a precomputed kernel with at most this many variables is solved in one working set,
+  // on a contiguous copy of its part of the matrix. The copy takes as long as a few hundred steps.
+  // With more variables, steps that read whole rows cost more than rounds over smaller sets.
+  static constexpr Index max_whole_variables = 1024;
+
+  // A variable counts as being at its bound if its relative distance to it is at most this: bounds
+  // are multiplied and divided by ratios of C, which rounds them.
+  static constexpr double at_bound = 1e-9;
+  // If at most this fraction of the support vectors is at its bounds, a larger C changes little,
+  // and the start is the last solution itself. If larger, bounded variables start too far from
+  // their new bounds; if smaller, free variables start too large.
+  static constexpr double max_fraction_bounded = 0.2;
 
   // Most rows for which the whole kernel matrix is computed: base + per stored entry of a row. If
   // the duals do not share rows, the limit is at most max_matrix_rows. The more entries a row has,
@@ -42,7 +57,11 @@ struct SvmSettings {
 template <class SomeOracle>
 void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
          SvmProgress& progress) {
+  DualOutcome& outcome = dual.outcome;
   const bool is_polished = dual.closely && dual.point.n <= SvmSettings::max_small_variables;
+  const StoredHessian stored = oracle.stored();
+  const bool is_whole =
+      dual.point.n <= SvmSettings::max_whole_variables && (stored.wide || stored.single);
   BlockSolver solver(
       oracle, dual.point,
       {.totals = dual.totals,
@@ -51,16 +70,18 @@ void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
        .extra_accuracy = is_polished && task.convex ? SvmSettings::extra_accuracy : 1.0,
        .block_bytes = task.cache_bytes / SvmSettings::cache_per_block,
        .explicit_hessian = task.kernel.name == KernelName::precomputed,
+       .single_steps = task.single && !is_polished,
+       .whole = is_whole,
        .memory = task.memory});
-  solver.iterations = dual.iterations;
+  solver.iterations = outcome.iterations;
   do {
-    dual.status = solver.run(task.tol, task.max_iter, 1, pool);
+    outcome.status = solver.run(task.tol, task.max_iter, 1, pool);
     progress.violation = solver.violation;
     progress.iterations = solver.iterations;
-  } while (dual.status == StopReason::paused);
-  if (dual.status != StopReason::optimal) solver.conclude();
-  if (solver.violation <= task.tol) dual.status = StopReason::optimal;
-  dual.iterations = solver.iterations;
+  } while (outcome.status == StopReason::paused);
+  if (outcome.status != StopReason::optimal) solver.conclude();
+  if (solver.violation <= task.tol) outcome.status = StopReason::optimal;
+  outcome.iterations = solver.iterations;
   std::copy_n(oracle.gradient(), dual.point.n, dual.point.gradient);
 }
 
@@ -113,45 +134,137 @@ bool should_compute_matrix(const SvmTask& task, const std::vector<Dual>& duals,
                                   Settings::max_matrix_rows);
 }
 
-// Certify a solved dual with gradients that do not share the rounding errors of the solve.
+// Certify a solved dual with gradients that do not share the rounding errors of the solve. `rows`
+// are its rows in the data of the task.
 void certify_dual(const SvmTask& task, const Index* rows, Dual& dual, ThreadPool& pool) {
   const Rounding found =
       examine(task.kernel, task.data, rows, dual.linear, dual.point, task.tol, pool);
-  dual.certificate = certify(dual.point);
-  dual.certificate.violation += found.extra;
-  dual.rounding = found.error;
-  dual.scale = terms_of(dual.point, dual.linear).gradient;
-  if (dual.status == StopReason::optimal && !(dual.certificate.violation <= task.tol))
-    dual.status = StopReason::imprecise;
+  DualOutcome& outcome = dual.outcome;
+  outcome.certificate = certify(dual.point);
+  outcome.certificate.violation += found.extra;
+  outcome.rounding = found.error;
+  outcome.scale = terms_of(dual.point, dual.linear).gradient;
+  if (outcome.status == StopReason::optimal && !(outcome.certificate.violation <= task.tol))
+    outcome.status = StopReason::imprecise;
 }
 
-// Solve the duals in parallel if there are at least as many as threads; otherwise one after the
-// other with all threads. `original` is the task before the kernel matrix replaced the data, and
-// `rows` are the rows of each dual in its data.
-void solve_in_parallel(SvmTask task, std::vector<Dual>& duals, const SvmTask& original,
-                       const std::vector<const Index*>& rows, int threads,
-                       InterruptCheck& interrupt, SvmProgress& progress) {
-  const Index count = Index(duals.size());
+// Whether to solve a dual on a contiguous copy of its part of the kernel matrix.
+bool should_copy(const SvmTask& task, const Dual& dual) {
+  return task.kernel.name == KernelName::precomputed && dual.rows &&
+         dual.point.n <= SvmSettings::max_whole_variables;
+}
+
+// Copy the part of a precomputed kernel that belongs to some rows.
+DataMatrix contiguous(const DataMatrix& matrix, const Index* rows, Index n, Arena& memory) {
+  DataMatrix part;
+  part.rows = part.features = n;
+  const Runs columns(rows, n);
+  const std::size_t count = std::size_t(n) * std::size_t(n);
+  matrix.for_dense([&](const auto* entries) {
+    using Real = std::remove_cvref_t<decltype(*entries)>;
+    const auto copy = static_cast<Real*>(memory.fit(count * sizeof(Real)));
+    for (Index i = 0; i < n; ++i) columns.copy(entries + rows[i] * matrix.features, copy + i * n);
+    if constexpr (std::is_same_v<Real, float>) part.dense32 = copy;
+    else part.dense = copy;
+  });
+  return part;
+}
+
+// Call job(k, task, pool) for each dual or chain k, of sizes[k] variables each: in parallel if
+// there are at least as many as threads, otherwise one after the other with all threads.
+template <class Job>
+void run_in_parallel(SvmTask task, const std::vector<Index>& sizes, int threads,
+                     InterruptCheck& interrupt, SvmProgress& progress, Job job) {
+  const Index count = Index(sizes.size());
   const int at_once = count >= threads ? threads : 1;
   task.cache_bytes /= std::size_t(at_once);
   // Start with the largest, so that no thread is left alone with a large one at the end.
   std::vector<Index> order(std::size_t(count), 0);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](Index a, Index b) { return duals[a].point.n > duals[b].point.n; });
+                   [&](Index a, Index b) { return sizes[a] > sizes[b]; });
   Arenas own, &arenas = task.arenas ? *task.arenas : own;
   ThreadPool across(at_once, interrupt);
   across.run(count, [&](Index k) {
     ThreadPool within(threads / at_once, interrupt);
-    Dual& dual = duals[order[k]];
     std::unique_ptr<Arena> memory = arenas.acquire();
     SvmTask with_memory = task;
     with_memory.memory = memory.get();
-    solve_svm_dual(with_memory, dual, within, progress);
+    job(order[k], with_memory, within);
     arenas.release(std::move(memory));
-    certify_dual(original, rows[order[k]], dual, within);
     ++progress.solved;
   });
+}
+
+// Solve the duals. `original` is the task before the kernel matrix replaced the data, and `rows`
+// are the rows of each dual in its data.
+void solve_and_certify(const SvmTask& task, std::vector<Dual>& duals, const SvmTask& original,
+                       const std::vector<const Index*>& rows, int threads,
+                       InterruptCheck& interrupt, SvmProgress& progress) {
+  std::vector<Index> sizes;
+  for (const Dual& dual : duals) sizes.push_back(dual.point.n);
+  run_in_parallel(task, sizes, threads, interrupt, progress,
+                  [&](Index k, const SvmTask& own, ThreadPool& pool) {
+                    solve_svm_dual(own, duals[k], pool, progress);
+                    certify_dual(original, rows[k], duals[k], pool);
+                  });
+}
+
+// Multiply the bounds for C = 1 by C; 0 stays 0 if C is infinite.
+void scale_bounds(const double* unit, Index n, double C, std::vector<double>& bounds) {
+  bounds.resize(std::size_t(n));
+  for (Index i = 0; i < n; ++i) bounds[i] = unit[i] == 0 ? 0.0 : C * unit[i];
+}
+
+// Compute the sums over the columns for every C. Each row of the matrix is read once for all C.
+void add_sums(const SvmTask& task, const DualChain& chain, ThreadPool& pool) {
+  const Index n = chain.unit.point.n, count = Index(chain.outcomes.size());
+  std::vector<Index> rows;
+  std::vector<double> weights;  // one per row and C
+  for (Index i = 0; i < n; ++i) {
+    bool is_used = false;
+    for (Index k = 0; k < count; ++k) is_used |= chain.z[k * n + i] != 0;
+    if (!is_used) continue;
+    rows.push_back(chain.unit.rows[i]);
+    for (Index k = 0; k < count; ++k) weights.push_back(chain.z[k * n + i]);
+  }
+  std::fill_n(chain.sums, count * chain.n_columns, 0.0);
+  Runs(chain.columns, chain.n_columns)
+      .add(task.data, rows, weights.data(), count, pool, chain.sums);
+}
+
+void solve_chain(const SvmTask& task, DualChain& chain, ThreadPool& pool, SvmProgress& progress) {
+  const Dual& unit = chain.unit;
+  const Index n = unit.point.n;
+  SvmTask own = task;
+  const bool copies = should_copy(task, unit);
+  // A dual with a contiguous matrix does not use the memory in any other way.
+  if (copies) own.data = contiguous(task.data, unit.rows, n, *task.memory);
+  std::vector<double> lower, upper;
+  for (Index k = 0; k < chain.count; ++k) {
+    Dual dual = unit;
+    if (copies) dual.rows = nullptr;
+    Point& point = dual.point;
+    scale_bounds(unit.point.lower, n, chain.Cs[k], lower);
+    scale_bounds(unit.point.upper, n, chain.Cs[k], upper);
+    point.lower = lower.data();
+    point.upper = upper.data();
+    point.x = chain.z + k * n;
+    point.gradient = chain.gradient + k * n;
+    const double C_before = k > 0 ? chain.Cs[k - 1] : chain.C_before;
+    std::copy_n(k > 0 ? point.x - n : unit.point.x, n, point.x);
+    if (C_before > 0) {
+      if (k > 0) std::copy_n(point.gradient - n, n, point.gradient);
+      start_scaled(point, dual.linear, chain.Cs[k] / C_before);
+      dual.gradient_known = true;
+    }
+    own.cold = task.cold && C_before == 0;
+    solve_svm_dual(own, dual, pool, progress);
+    certify_dual(task, unit.rows, dual, pool);
+    if (pool.interrupt().stopped()) return;
+    chain.outcomes.push_back(std::move(dual.outcome));
+  }
+  if (chain.sums) add_sums(task, chain, pool);
 }
 
 }  // namespace
@@ -159,8 +272,14 @@ void solve_in_parallel(SvmTask task, std::vector<Dual>& duals, const SvmTask& or
 void solve_svm_dual(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgress& progress) {
   if (task.cold) start_from_samples(task, dual, pool, progress);
   if (task.kernel.name == KernelName::precomputed) {
-    MatrixOracle oracle(task.data, dual.rows, dual.linear, dual.point, false, pool,
-                        dual.gradient_known ? dual.point.gradient : nullptr);
+    const double* known = dual.gradient_known ? dual.point.gradient : nullptr;
+    Arena own;
+    const bool copies = should_copy(task, dual);
+    const DataMatrix part =
+        copies ? contiguous(task.data, dual.rows, dual.point.n, task.memory ? *task.memory : own)
+               : DataMatrix{};
+    MatrixOracle oracle(copies ? part : task.data, copies ? nullptr : dual.rows, dual.linear,
+                        dual.point, false, pool, known);
     return run(oracle, task, dual, pool, progress);
   }
   const std::size_t row_bytes =
@@ -173,14 +292,38 @@ void solve_svm_dual(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgre
     const bool known = dual.gradient_known && task.kernel.name != KernelName::linear;
     KernelOracle<float> oracle(whole, dual.point, pool, known ? dual.point.gradient : nullptr);
     run(oracle, task, dual, pool, progress);
-    if (dual.status != StopReason::imprecise) return;
+    if (dual.outcome.status != StopReason::imprecise) return;
     if (pool.interrupt().stopped()) {
-      dual.status = StopReason::stopped;
+      dual.outcome.status = StopReason::stopped;
       return;
     }
   }
   KernelOracle<double> oracle(whole, dual.point, pool);
   run(oracle, task, dual, pool, progress);
+}
+
+void start_scaled(Point& point, const double* linear, double ratio) {
+  if (!std::isfinite(ratio)) ratio = 1.0;
+  const double* z = point.x;
+  Index support = 0, bounded = 0;
+  double curvature = 0.0, slope = 0.0;
+  for (Index i = 0; i < point.n; ++i) {
+    if (z[i] == 0) continue;
+    const double bound = (z[i] > 0 ? point.upper[i] : point.lower[i]) / ratio;
+    ++support;
+    bounded += std::abs(z[i]) >= (1 - SvmSettings::at_bound) * std::abs(bound);
+    curvature += z[i] * (point.gradient[i] - linear[i]);
+    slope += z[i] * linear[i] + (point.l1 ? point.l1[i] * std::abs(z[i]) : 0.0);
+  }
+  double multiple = std::min(ratio, 1.0);
+  if (double(bounded) > SvmSettings::max_fraction_bounded * double(support)) {
+    const double best = curvature > 0 ? -slope / curvature : 1.0;
+    multiple = std::min(std::max(best, multiple), ratio);
+  }
+  for (Index i = 0; i < point.n; ++i) {
+    point.x[i] = std::clamp(point.x[i] * multiple, point.lower[i], point.upper[i]);
+    point.gradient[i] = (point.gradient[i] - linear[i]) * multiple + linear[i];
+  }
 }
 
 void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
@@ -189,7 +332,7 @@ void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
   for (const Dual& dual : duals) rows.push_back(dual.rows);
   const UsedRows used(duals, task.data.rows);
   if (!should_compute_matrix(task, duals, used.rows))
-    return solve_in_parallel(task, duals, task, rows, threads, interrupt, progress);
+    return solve_and_certify(task, duals, task, rows, threads, interrupt, progress);
   ThreadPool pool(threads, interrupt);
   const KernelMatrix<double> matrix(task.kernel, task.data, used.rows, pool);
   SvmTask of_matrix = task;
@@ -198,7 +341,17 @@ void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
   of_matrix.convex = task.kernel.name != KernelName::sigmoid;
   of_matrix.cache_bytes -= KernelMatrix<double>::bytes(Index(used.rows.size()));
   for (std::size_t k = 0; k < duals.size(); ++k) duals[k].rows = used.places[k].data();
-  solve_in_parallel(of_matrix, duals, task, rows, threads, interrupt, progress);
+  solve_and_certify(of_matrix, duals, task, rows, threads, interrupt, progress);
+}
+
+void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains, int threads,
+                      InterruptCheck& interrupt, SvmProgress& progress) {
+  std::vector<Index> sizes;
+  for (const DualChain& chain : chains) sizes.push_back(chain.unit.point.n);
+  run_in_parallel(task, sizes, threads, interrupt, progress,
+                  [&](Index k, const SvmTask& own, ThreadPool& pool) {
+                    solve_chain(own, chains[k], pool, progress);
+                  });
 }
 
 }  // namespace pairstep

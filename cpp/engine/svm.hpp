@@ -11,19 +11,39 @@
 
 namespace pairstep {
 
-// One dual, min z'Kz/2 + linear'z + sum l1 |z|, over some rows of the data.
-struct Dual {
-  Point point;  // the breakpoints are 0; the gradient is an output
-  const Index* rows;
-  const double* linear;
-  const double* totals;
-  bool gradient_known = false;  // whether the gradient at the starting point is set
-  bool closely = true;          // whether to solve a small dual more accurately than tol
+// How the solve of a dual ended.
+struct DualOutcome {
   Certificate certificate = {};
   double scale = 0.0;     // size of the terms that cancel in the gradient
   double rounding = 0.0;  // estimated rounding error of the gradient
   Index iterations = 0;
   StopReason status = StopReason::optimal;
+};
+
+// One dual, min z'Kz/2 + linear'z + sum l1 |z|, over some rows of the data.
+struct Dual {
+  Point point;        // the breakpoints are 0; the gradient is an output
+  const Index* rows;  // null for the first rows of a precomputed kernel
+  const double* linear;
+  const double* totals;
+  bool gradient_known = false;  // whether the gradient at the starting point is set
+  bool closely = true;          // whether to solve a small dual more accurately than tol
+  DualOutcome outcome = {};
+};
+
+// The same dual for several C, in ascending order. All bounds are proportional to C.
+struct DualChain {
+  Dual unit;  // the dual for C = 1; its point is the start
+  // The C that the start is the solution for, with its gradient; 0 if it is no solution.
+  double C_before;
+  const double* Cs;
+  Index count;           // number of C
+  const Index* columns;  // rows of the data to decide on
+  Index n_columns;
+  // Outputs, one row per C: z, the gradient, and sum_i z_i K(column, row i) for each column. The
+  // sums need a precomputed kernel; they are null if they are not wanted.
+  double *z, *gradient, *sums;
+  std::vector<DualOutcome> outcomes = {};  // one per C; fewer, and no sums, if it was stopped
 };
 
 struct SvmTask {
@@ -51,9 +71,19 @@ struct SvmProgress {
 // Solve one dual, without a certificate.
 void solve_svm_dual(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgress& progress);
 
+// Move z and its gradient from the solution for C / ratio to a starting point for C. The point has
+// the bounds for C. If many variables are at their bounds, they will follow these bounds. The start
+// is then the multiple of the solution with the best objective that is within the bounds. If few
+// are, the solution will change little and is itself the start, as it is if bounds are infinite.
+void start_scaled(Point& point, const double* linear, double ratio);
+
 // Solve duals over rows of one matrix and certify them. They are solved in parallel if there are at
 // least as many as threads; otherwise one after the other, each with all threads.
 void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
                      InterruptCheck& interrupt, SvmProgress& progress);
+
+// The same for chains. Each C starts from the solution for the one before it.
+void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains, int threads,
+                      InterruptCheck& interrupt, SvmProgress& progress);
 
 }  // namespace pairstep

@@ -79,4 +79,12 @@ void choose_members(const Point& point, const Candidates& candidates,
   }
 }
 
+void choose_all(const Point& point, const Candidates& candidates, WorkingSet& set) {
+  set.members.resize(std::size_t(point.n));
+  std::iota(set.members.begin(), set.members.end(), 0);
+  set.gradient.resize(std::size_t(point.n));
+  for (std::size_t k = 0; k < candidates.coordinates.size(); ++k)
+    set.gradient[candidates.coordinates[k]] = candidates.gradient[k];
+}
+
 }  // namespace pairstep

@@ -29,4 +29,7 @@ void choose_members(const Point& point, const Candidates& candidates,
                     const std::vector<MultiplierInterval>& intervals, Index count, bool with_free,
                     WorkingSet& set);
 
+// Make all variables members. The candidates must contain all of them.
+void choose_all(const Point& point, const Candidates& candidates, WorkingSet& set);
+
 }  // namespace pairstep

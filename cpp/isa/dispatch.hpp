@@ -62,6 +62,9 @@ struct InstructionSet {
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
   // A solver with the default options of `minimize`.
   std::unique_ptr<GreedyRun> (*automatic)(const double* hessian, Index n);
+  // Take steps in float32, see single_steps.hpp; x changes in place, the gradient does not.
+  Index (*single_steps)(const Point&, const float* hessian, double threshold, Index max_iter,
+                        InterruptCheck&);
   void (*solve_chunk)(const Batch&, Index begin, Index end, InterruptCheck&);
   void (*solve_few_columns)(const FewColumns&, Index begin, Index end);
   double (*two_coordinate_constant)(const double* hessian, Index n);

@@ -159,7 +159,7 @@ class Greedy final : public GreedyRun {
   void begin(const Point& point, double value_there) override {
     iterations = 0;
     choice_.turn = task_.choice.turn;
-    newton_plan_ = NewtonPlan{};
+    newton_plan_ = NewtonPlan{.work = double(task_.steps_before) * work_of_step(2, point.n)};
     unbounded_ = false;
     least_curvature = 0.0;
     history.clear();
@@ -240,6 +240,11 @@ class Greedy final : public GreedyRun {
     // removed again one by one, which happens if the Hessian is ill-conditioned.
     Index max_entering = GreedySettings::FIRST_ENTERING;
   };
+
+  // The work of a step of some coordinates: it reads their rows, and twice the tables.
+  static double work_of_step(Index coordinates, Index n) {
+    return GreedySettings::WORK_PER_STEP + double((coordinates + 2) * n);
+  }
 
   StopReason stop_unbounded() {
     ray = step_;
@@ -388,7 +393,7 @@ class Greedy final : public GreedyRun {
   // Returns whether any coordinate has changed.
   bool take_step() {
     moved_ = Index(step_.index.size());
-    newton_plan_.work += GreedySettings::WORK_PER_STEP + double((moved_ + 2) * point_.n);
+    newton_plan_.work += work_of_step(moved_, point_.n);
     if (moved_ == 2 && task_.step != StepLength::model) {  // make `length` below the amount
       step_.delta[0] = std::copysign(1.0, step_.delta[0]);
       step_.delta[1] = -step_.delta[0];

@@ -70,12 +70,18 @@ class Derivatives {
       found.gradient.push_back(gradient_[p]);
     };
     TopCandidates top_candidates;
+    bool has_all = true;  // whether every variable is reported
     for (Index g = 0; g < point_.n_groups; ++g) {
+      if (count >= point_.starts[g + 1] - point_.starts[g]) {
+        for (Index p = point_.starts[g]; p < point_.starts[g + 1]; ++p) report(p);
+        continue;
+      }
+      has_all = false;
       isa().top_candidates(table_, point_.starts[g], point_.starts[g + 1], count, top_candidates);
       for (const Index p : top_candidates.decreasing) report(p);
       for (const Index p : top_candidates.increasing) report(p);
     }
-    if (!with_free) return;
+    if (!with_free || has_all) return;
     for (Index p = 0; p < point_.n; ++p)
       if (is_free(p)) report(p);
   }

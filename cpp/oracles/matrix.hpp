@@ -155,11 +155,16 @@ class MatrixOracle final : public LocalOracle {
   void block(const std::vector<Index>& members, float* hessian) override {
     dense_block(members, hessian);
   }
+  StoredHessian stored() const override {
+    const bool is_whole = !rows_ && matrix_.features == derivatives_.count();
+    return is_whole ? StoredHessian{matrix_.dense, matrix_.dense32} : StoredHessian{};
+  }
   void update_gradient(const std::vector<Index>& moved, const std::vector<double>& delta) override {
     for (const Index i : moved) derivatives_.enter(i);
     add(moved, delta);
   }
   void recompute_gradient() override {
+    derivatives_.enter_all();
     const Support support(derivatives_.point());
     std::copy_n(linear_, derivatives_.count(), derivatives_.gradient());
     add(support.coordinates, support.weights);

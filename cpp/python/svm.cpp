@@ -65,13 +65,67 @@ struct DualArrays {
   }
 };
 
-// Solve dual problems over the rows of one matrix, several in parallel. The callback `keep_going`
-// is called regularly and returns whether to continue.
-nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
-                     const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
-                     double tol, Index max_iter, double seconds, std::size_t cache_bytes,
-                     int threads, bool single, int rule, bool cold, const nb::object& keep_going,
-                     Arenas* arenas) {
+// A chain of duals as Python holds it. z, gradient and sums have one row per C.
+struct ChainArrays {
+  DualArrays unit;
+  double C_before;
+  In Cs;
+  Indices columns;
+  InOutMatrix z, gradient;
+  std::optional<InOutMatrix> sums;
+
+  ChainArrays(DualArrays unit, double C_before, In Cs, Indices columns, InOutMatrix z,
+              InOutMatrix gradient, std::optional<InOutMatrix> sums)
+      : unit(unit),
+        C_before(C_before),
+        Cs(Cs),
+        columns(columns),
+        z(z),
+        gradient(gradient),
+        sums(sums) {
+    const std::size_t count = Cs.shape(0), n = std::size_t(unit.point.n());
+    require(z.shape(0) == count && z.shape(1) == n && gradient.shape(0) == count &&
+                gradient.shape(1) == n,
+            "z and gradient must be C x variables");
+    require(!sums || (sums->shape(0) == count && sums->shape(1) == columns.shape(0)),
+            "sums must be C x columns");
+  }
+
+  DualChain over(const DataMatrix& data) const {
+    indices_within(columns, data.rows);
+    return DualChain{unit.over(data),    C_before,        Cs.data(),
+                     Index(Cs.shape(0)), columns.data(),  Index(columns.shape(0)),
+                     z.data(),           gradient.data(), sums ? sums->data() : nullptr};
+  }
+};
+
+nb::tuple outcome_of(const DualOutcome& outcome) {
+  return nb::make_tuple(outcome.status, outcome.iterations, outcome.certificate.violation,
+                        outcome.certificate.bound, outcome.scale, outcome.rounding,
+                        nb::cast(outcome.certificate.multiplier));
+}
+
+// Call solve(task, threads, interrupt, progress) without the GIL. The callback `keep_going` is
+// called regularly and returns whether to continue.
+template <class Solve>
+void run_svm_task(const SvmTask& task, double seconds, int threads, const nb::object& keep_going,
+                  Solve solve) {
+  SvmProgress progress;
+  const auto callback = [&](InterruptCheck& interrupt) {
+    if (keep_going.is_none()) return;
+    const nb::object answer =
+        keep_going(progress.violation.load(), progress.iterations.load(), progress.solved.load());
+    if (!nb::cast<bool>(answer)) interrupt.stop();
+  };
+  run_native(seconds, callback, [&](InterruptCheck& interrupt, WithoutGil&) {
+    solve(task, std::max(threads, 1), interrupt, progress);
+  });
+}
+
+// Return the task of duals over the rows of one matrix.
+SvmTask svm_task(const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
+                 double tol, Index max_iter, std::size_t cache_bytes, bool single, int rule,
+                 bool cold, Arenas* arenas) {
   SvmTask task{data_for(kernel, X, center),
                kernel,
                tol,
@@ -85,24 +139,59 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
               (task.data.rows <= task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
   require(task.rule->guided(), "rule: the SVM solver needs a rule that uses the gradient");
+  return task;
+}
+
+nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
+                     const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
+                     double tol, Index max_iter, double seconds, std::size_t cache_bytes,
+                     int threads, bool single, int rule, bool cold, const nb::object& keep_going,
+                     Arenas* arenas) {
+  const SvmTask task =
+      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
   std::vector<Dual> duals;
   for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
-  SvmProgress progress;
-  const auto callback = [&](InterruptCheck& interrupt) {
-    if (keep_going.is_none()) return;
-    const nb::object answer =
-        keep_going(progress.violation.load(), progress.iterations.load(), progress.solved.load());
-    if (!nb::cast<bool>(answer)) interrupt.stop();
-  };
-  run_native(seconds, callback, [&](InterruptCheck& interrupt, WithoutGil&) {
-    solve_svm_duals(task, duals, std::max(threads, 1), interrupt, progress);
-  });
+  run_svm_task(task, seconds, threads, keep_going,
+               [&](const SvmTask& task, auto&&... how) { solve_svm_duals(task, duals, how...); });
   nb::list results;
-  for (Dual& dual : duals)
-    results.append(nb::make_tuple(dual.status, dual.iterations, dual.certificate.violation,
-                                  dual.certificate.bound, dual.scale, dual.rounding,
-                                  nb::cast(dual.certificate.multiplier)));
+  for (const Dual& dual : duals) results.append(outcome_of(dual.outcome));
   return results;
+}
+
+nb::object solve_chains(const nb::object& X, const std::optional<In>& center,
+                        const KernelFunction& kernel, const std::vector<ChainArrays>& arrays,
+                        double tol, Index max_iter, double seconds, std::size_t cache_bytes,
+                        int threads, bool single, int rule, bool cold, const nb::object& keep_going,
+                        Arenas* arenas) {
+  const SvmTask task =
+      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
+  std::vector<DualChain> chains;
+  for (const ChainArrays& chain : arrays) {
+    require(!chain.sums || kernel.name == KernelName::precomputed,
+            "sums need a precomputed kernel");
+    require(chain.Cs.shape(0) == arrays[0].Cs.shape(0),
+            "all chains must have the same number of C");
+    require(chain.unit.totals.shape(0) == 1, "the dual of a chain must have one group");
+    chains.push_back(chain.over(task.data));
+  }
+  run_svm_task(task, seconds, threads, keep_going,
+               [&](const SvmTask& task, auto&&... how) { solve_svm_chains(task, chains, how...); });
+  constexpr std::size_t NUMBERS = 7;
+  const std::size_t count = arrays.empty() ? 0 : arrays[0].Cs.shape(0);
+  std::vector<double> outcomes(chains.size() * count * NUMBERS,
+                               std::numeric_limits<double>::quiet_NaN());
+  double* to = outcomes.data();
+  for (const DualChain& chain : chains) {
+    double* own = to;
+    for (const DualOutcome& outcome : chain.outcomes)
+      for (const double number :
+           {double(outcome.status), double(outcome.iterations), outcome.certificate.violation,
+            outcome.certificate.bound, outcome.scale, outcome.rounding,
+            outcome.certificate.multiplier[0]})
+        *own++ = number;
+    to += count * NUMBERS;
+  }
+  return to_numpy(std::move(outcomes), {chains.size(), count, NUMBERS});
 }
 
 nb::tuple examine_(const nb::object& X, const std::optional<In>& center,
@@ -185,35 +274,12 @@ bool rbf_of_distances(
   });
 }
 
-// Weighted sums of rows of a symmetric matrix, at some of its columns.
-struct RowSumArrays {
-  Indices rows;
-  Matrix weights;
-  Indices columns;
-  InOutMatrix sums;
-};
-
-void add_matrix_rows(const nb::object& matrix, const std::vector<RowSumArrays>& jobs, int threads) {
-  const DataMatrix data = data_of(matrix);
-  require(!data.starts, "matrix must be dense");
-  for (const RowSumArrays& job : jobs) {
-    indices_within(job.rows, data.rows);
-    indices_within(job.columns, data.rows);
-    require(job.weights.shape(0) == job.rows.shape(0) &&
-                job.sums.shape(0) == job.weights.shape(1) &&
-                job.sums.shape(1) == job.columns.shape(0),
-            "weights must be rows x outputs and sums outputs x columns");
-  }
-  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
-    ThreadPool across(std::max(threads, 1), interrupt);
-    across.run(Index(jobs.size()), [&](Index k) {
-      const RowSumArrays& job = jobs[std::size_t(k)];
-      ThreadPool within(1, interrupt);
-      Runs(job.columns.data(), Index(job.columns.shape(0)))
-          .add(data, {job.rows.data(), job.rows.data() + job.rows.shape(0)}, job.weights.data(),
-               Index(job.weights.shape(1)), within, job.sums.data());
-    });
-  });
+void start_scaled_(const PointArrays& point, const InOut& gradient, const In& linear,
+                   double ratio) {
+  require(Index(gradient.shape(0)) == point.n() && Index(linear.shape(0)) == point.n(),
+          "gradient and linear must have the length of x");
+  Point moved = point.with(gradient.data());
+  start_scaled(moved, linear.data(), ratio);
 }
 
 // Largest sum of |weights| of one output over one group of queries.
@@ -462,6 +528,22 @@ void register_svm(nb::module_& m) {
         "Solve a dual without each of some samples, whose variables are the rows of `left_out`, "
         "from its optimum. Return for each sample the violation, which is infinite if another "
         "solver is needed, (K z) at its first variable, and the multipliers.");
+  nb::class_<ChainArrays>(m, "DualChain", "One dual for several C; its bounds are those for C = 1.")
+      .def(nb::init<DualArrays, double, In, Indices, InOutMatrix, InOutMatrix,
+                    std::optional<InOutMatrix>>(),
+           "unit"_a, "C_before"_a, "Cs"_a, "columns"_a, "z"_a.noconvert(), "gradient"_a.noconvert(),
+           "sums"_a.none());
+  m.def(
+      "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "chains"_a,
+      nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a,
+      "rule"_a, "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
+      "Solve chains of duals over the rows of one matrix. Each C starts from the solution for the "
+      "one before it. Return an array with the numbers that `solve_duals` returns, for each chain "
+      "and C; NaN where the solve was stopped before.");
+  m.def(
+      "start_scaled", &start_scaled_, "point"_a, "gradient"_a.noconvert(), "linear"_a, "ratio"_a,
+      "Move a solution and its gradient, in place, to a starting point for bounds that are `ratio` "
+      "times as large. The point has the new bounds.");
   m.attr("SAMPLE_GROWTH") = SampleSettings::GROWTH;
   m.attr("SAMPLE_MIN_SIZE") = SampleSettings::MIN_SIZE;
   m.attr("SAMPLE_TOLERANCE_FACTOR") = SampleSettings::TOLERANCE_FACTOR;
@@ -508,12 +590,6 @@ void register_svm(nb::module_& m) {
   };
   rbf(&rbf_of_distances<float>);
   rbf(&rbf_of_distances<double>);
-  nb::class_<RowSumArrays>(m, "RowSum",
-                           "sums[o, c] += sum_r weights[r, o] matrix[rows[r], columns[c]].")
-      .def(nb::init<Indices, Matrix, Indices, InOutMatrix>(), "rows"_a, "weights"_a, "columns"_a,
-           "sums"_a.noconvert());
-  m.def("add_matrix_rows", &add_matrix_rows, "matrix"_a, "jobs"_a, "threads"_a,
-        "Add weighted sums of rows of a symmetric matrix, in place.");
   m.def(
       "measure",
       [](const nb::object& X) {

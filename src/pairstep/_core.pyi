@@ -443,6 +443,37 @@ def solve_duals(
     arenas: Arenas | None = None,
 ) -> list[tuple[StopReason, int, float, float, float, float, list[float]]]: ...
 
+class DualChain:
+    def __init__(
+        self,
+        unit: Dual,
+        C_before: float,
+        Cs: Array,
+        columns: Indices,
+        z: Array,
+        gradient: Array,
+        sums: Array | None,
+    ) -> None: ...
+
+def solve_chains(
+    X: object,
+    center: Array | None,
+    kernel: Kernel,
+    chains: Sequence[DualChain],
+    *,
+    tol: float,
+    max_iter: int,
+    seconds: float,
+    cache_bytes: int,
+    threads: int,
+    single: bool,
+    rule: int,
+    cold: bool,
+    keep_going: Callable[[float, int, int], bool] | None,
+    arenas: Arenas | None = None,
+) -> Array: ...
+def start_scaled(point: Point, gradient: Array, linear: Array, ratio: float) -> None: ...
+
 SAMPLE_GROWTH: int
 SAMPLE_MIN_SIZE: int
 SAMPLE_TOLERANCE_FACTOR: float
@@ -472,10 +503,6 @@ def kernel_matrix(
     threads: int,
     seconds: float = ...,
 ) -> NDArray[np.floating[Any]] | None: ...
-
-class RowSum:
-    def __init__(self, rows: Indices, weights: Array, columns: Indices, sums: Array) -> None: ...
-
 def leave_out(
     matrix: object,
     dual: Dual,
@@ -494,7 +521,6 @@ def leave_out(
     threads: int,
     keep_going: Callable[[int], bool] | None = None,
 ) -> tuple[Array, Array, Array]: ...
-def add_matrix_rows(matrix: object, jobs: Sequence[RowSum], threads: int) -> None: ...
 def measure(X: object) -> tuple[float, float]: ...
 def rounded_mean(X: object) -> Array: ...
 def examine(

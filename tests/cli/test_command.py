@@ -718,6 +718,30 @@ def test_tune_regression(data, capfdbinary):
     assert re.match(r"best of 12: C .*epsilon .*3-fold R2 0\.", said.decode())
 
 
+def test_quantiles(data, capfdbinary):
+    given = "--type", "quantilesvr", "--quantile", "0.1", "0.9"
+    said, _ = called(capfdbinary, "train", data / "iris.npz", data / "model", *given, "--cv", "3")
+    assert re.match(
+        r"3-fold cross-validation: pinball loss .* 0\.\d+ below quantile 0\.9", said.decode()
+    )
+    said, _ = called(capfdbinary, "predict", data / "iris.npz", data / "model", data / "out")
+    expected = svm.QuantileSVR(quantile=[0.1, 0.9]).fit(X, Y)
+    table = pandas.read_csv(data / "out")
+    assert table.columns.tolist() == ["0.1", "0.9"]
+    np.testing.assert_allclose(table, expected.predict(X), atol=1e-8)
+    assert f"D2 {expected.score(X, Y):.4f}" in said.decode()
+
+
+def test_tune_a_quantile(data, capfdbinary):
+    said, _ = called(
+        capfdbinary, "tune", data / "iris.npz", data / "model", "--type", "svr", *TUNE,
+        "--quantile", "0.9", "--seed", "0", "--scale",
+    )  # fmt: skip
+    assert re.match(r"best of 6: C .*3-fold D2 of the pinball loss 0\.", said.decode())
+    said, _ = called(capfdbinary, "predict", data / "iris.npz", data / "model", data / "out")
+    assert re.match(r"pinball loss .*, D2 0\.\d+, 0\.\d+ below quantile 0\.9", said.decode())
+
+
 @pytest.mark.faults
 def test_tune_continues_after_a_kill(tmp_path, capfdbinary):
     rng = np.random.default_rng(0)

@@ -41,12 +41,13 @@ def dual_objective(model):
         ("NuSVC", {"nu": 0.4}),
         ("SVR", {"epsilon": 0.2}),
         ("NuSVR", {"nu": 0.4}),
+        ("QuantileSVR", {"quantile": [0.1, 0.7]}),
         ("OneClassSVM", {"nu": 0.2}),
     ],
 )
 def test_each_model_equals_that_of_one_process(name, parameters):
     X, y, score = problem(1200)
-    target = score if name in ("SVR", "NuSVR") else y
+    target = score if name in ("SVR", "NuSVR", "QuantileSVR") else y
     dX, dy = lazy(X, target)
     ours = getattr(pairstep.dask, name)(tol=1e-6, **parameters).fit(dX, dy)
     local = getattr(svm, name)(tol=1e-6, **parameters).fit(X, target)

@@ -23,7 +23,7 @@ from pairstep.gpu.newton import Newton
 from pairstep.gpu.oracle import KernelOracle
 from pairstep.gpu.points import Data, Points
 from pairstep.result import Status
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
 from pairstep.svm.duals import (
     c_classification,
     epsilon_regression,
@@ -634,3 +634,13 @@ def test_without_tensor_units(monkeypatch):
 def test_an_unknown_device_is_refused():
     with pytest.raises(ValueError, match="'device' parameter of SVC"):
         SVC(device="gpu").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_quantiles_agree_with_the_cpu(stand_in):
+    X, y = data()
+    there = QuantileSVR(quantile=[0.2, 0.8], tol=1e-5, device="cuda").fit(X, y)
+    here = QuantileSVR(quantile=[0.2, 0.8], tol=1e-5).fit(X, y)
+    assert len(stand_in) == 1
+    assert set(there.optimality_.status) == {"optimal"}
+    np.testing.assert_allclose(there.predict(X), here.predict(X), atol=1e-2)
+    assert len(stand_in) == 2

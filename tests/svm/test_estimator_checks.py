@@ -3,15 +3,15 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR
 
 # Accurate enough that weights and repetitions can be compared, with a gamma that does not change
 # when rows are repeated.
 EXACT = {"gamma": 0.5, "tol": 1e-10}
 
 ESTIMATORS = [
-    *(Estimator() for Estimator in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)),
-    *(Estimator(**EXACT) for Estimator in (SVC, SVR, NuSVR)),
+    *(Estimator() for Estimator in (SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM)),
+    *(Estimator(**EXACT) for Estimator in (SVC, SVR, NuSVR, QuantileSVR)),
     NuSVC(nu=0.3, **EXACT),
     SVC(kernel="precomputed"),
     SVR(kernel="linear", tol=1e-10),

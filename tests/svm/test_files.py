@@ -21,7 +21,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC as THEIRS
 
-from pairstep.svm import SVC, SVCCV, SVR, NuSVC, NuSVR, OneClassSVM, load, save, save_libsvm_model
+from pairstep.svm import (
+    SVC,
+    SVCCV,
+    SVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    QuantileSVR,
+    load,
+    save,
+    save_libsvm_model,
+)
 
 X, Y = load_iris(return_X_y=True)
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
@@ -112,6 +123,29 @@ def test_names_of_features():
     back = check_same(SVC().fit(table, Y), table)
     with pytest.raises(ValueError, match="feature names"):
         back.predict(table[["b", "a", "ü", "d"]])
+
+
+@pytest.mark.parametrize("quantile", [0.9, [0.9], [0.1, 0.5, 0.9]])
+def test_quantiles(quantile):
+    for data in (X, scipy.sparse.csr_array(X)):
+        back = check_same(QuantileSVR(quantile=quantile).fit(data, Y), X)
+        assert back.predict(X).shape == (len(X), *np.shape(quantile))
+
+
+@pytest.mark.parametrize("quantile", [(0.7, 0.3), np.array([0.7, 0.3])])
+def test_quantiles_become_a_list(quantile):
+    model = QuantileSVR(quantile=quantile).fit(X, Y)
+    back = again(model)
+    assert back.quantile == [0.7, 0.3]
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+
+
+def test_a_file_with_another_number_of_quantiles_is_refused():
+    model = QuantileSVR(quantile=[0.1, 0.9]).fit(X, Y)
+    for wrong in (0.1, [0.1, 0.5, 0.9], [0.1, 1.5]):
+        model.quantile = wrong
+        with pytest.raises(ValueError, match=r"damaged|quantile"):
+            again(model)
 
 
 def test_no_support_vectors():

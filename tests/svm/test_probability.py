@@ -10,14 +10,17 @@ import scipy.sparse
 import sklearn.svm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_data import samples
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import log_loss
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.preprocessing import scale
 
 import pairstep.svm
 from pairstep import _core
-from pairstep.svm import SVC, NuSVC
+from pairstep.svm import SVC, SVCCV, NuSVC
 from pairstep.svm.duals import c_classification, hold_out, nu_classification
 from pairstep.svm.engine import Kernel, decide, solve
 from pairstep.svm.probability import FOLDS, folds
@@ -402,3 +405,79 @@ def test_support_columns():
     expected = model.predict_proba(K)
     model.set_params(support_columns=True)
     np.testing.assert_array_equal(model.predict_proba(K[:, model.support_]), expected)
+
+
+def calibration_error(outcome, probability):
+    """Return the mean distance between probabilities and frequencies, over ten intervals."""
+    interval = np.minimum((10 * probability).astype(int), 9)
+    return sum(
+        np.mean(some) * abs(outcome[some].mean() - probability[some].mean())
+        for some in (interval == k for k in range(10))
+        if some.any()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "C", "gamma"),
+    [("phishing.gz", 10.0, 0.1), ("splice.gz", 1.0, 0.01), ("german.numer_scale.gz", 1.0, 0.05)],
+)
+def test_calibration_on_held_out_data(name, C, gamma):
+    """Reliability, Brier score and log loss are those of CalibratedClassifierCV."""
+    X, new, y, actual = train_test_split(*samples(name), train_size=0.4, random_state=0)
+    ours = SVC(C=C, gamma=gamma, probability=True, random_state=0).fit(X, y)
+    theirs = CalibratedClassifierCV(SVC(C=C, gamma=gamma), ensemble=False).fit(X, y)
+    outcome = (actual == ours.classes_[1]).astype(float)
+    one, other = (model.predict_proba(new)[:, 1] for model in (ours, theirs))
+    assert brier_score_loss(outcome, one) < 1.01 * brier_score_loss(outcome, other)
+    assert log_loss(outcome, one) < 1.01 * log_loss(outcome, other)
+    assert calibration_error(outcome, one) < max(0.03, calibration_error(outcome, other) + 0.01)
+    # A constant probability, which is calibrated but useless, is much worse.
+    assert brier_score_loss(outcome, one) < 0.85 * outcome.var()
+
+
+@pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
+def test_probabilities_of_a_search(data):
+    X, y = data
+    grid = {"Cs": [0.1, 10.0], "gammas": [0.01, 0.1]}
+    search = SVCCV(probability=True, random_state=3, **grid).fit(X, y)
+    best = SVC(probability=True, random_state=3, **search.best_params_).fit(X, y)
+    np.testing.assert_array_equal(search.predict_proba(X), best.predict_proba(X))
+    np.testing.assert_array_equal(search.predict_log_proba(X), np.log(search.predict_proba(X)))
+    plain = SVCCV(random_state=3, **grid).fit(X, y)
+    assert not hasattr(plain, "predict_proba")
+    np.testing.assert_array_equal(
+        plain.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+
+
+@pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
+def test_a_search_by_the_log_loss(data):
+    """The candidates are calibrated within each fold, as in a grid search."""
+    X, y = data
+    seed, scoring = 3, "neg_log_loss"
+    grid = {"C": [0.1, 10.0], "gamma": [0.01, 0.1]}
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = SVC(probability=True, random_state=seed, tol=1e-6)
+    theirs = GridSearchCV(model, grid, scoring=scoring, cv=StratifiedKFold(3)).fit(X, y)
+    ours = SVCCV(
+        Cs=grid["C"], gammas=grid["gamma"], probability=True, random_state=seed, scoring=scoring,
+        cv=StratifiedKFold(3), tol=1e-6,
+    ).fit(X, y)  # fmt: skip
+    assert ours.best_params_ == theirs.best_params_
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=0.02
+    )
+
+
+def test_a_search_warns_once_and_only_calibrates_the_last_fit(monkeypatch):
+    X, y = IRIS
+    counts = []
+    fit_sigmoid = _core.fit_sigmoid
+    monkeypatch.setattr(
+        "pairstep._core.fit_sigmoid", lambda *given: counts.append(1) or fit_sigmoid(*given)
+    )
+    with pytest.warns(FutureWarning, match="probability") as caught:
+        SVCCV(Cs=2, gammas=2, probability=True).fit(X, y)
+    assert len(caught) == 1
+    assert len(counts) == 3  # pairs of classes

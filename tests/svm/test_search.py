@@ -557,7 +557,11 @@ def test_the_kernel_matrix_from_distances(dtype):
 @pytest.mark.parametrize("rule", ["libsvm", "gs-1", "gs-q-lipschitz"])
 @pytest.mark.parametrize("n", [100, 600, 1500])
 def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
-    """Blocks are copied in the type of the matrix, and give the same bits where it is exact."""
+    """Blocks are copied in the type of the matrix, and give the same bits where it is exact.
+
+    With the rule "libsvm", larger duals take their first steps in float32, so that only the
+    objectives agree.
+    """
     rng = np.random.default_rng(n)
     data = rng.normal(size=(n, 3))
     matrix = rbf_kernel(data, gamma=0.5).astype(np.float32)
@@ -573,8 +577,12 @@ def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
             time_limit=60.0, cache_bytes=10**8, threads=1, rule=rule,
         )  # fmt: skip
         assert solution.kkt_violation <= 1e-2
-        found.append(solution.z)
-    np.testing.assert_array_equal(*found)
+        found.append(solution)
+    if rule == "libsvm" and n > 128:
+        values = [one.z @ (one.gradient - y) / 2 for one in found]
+        assert abs(values[0] - values[1]) <= max(one.duality_gap for one in found)
+        return
+    np.testing.assert_array_equal(found[0].z, found[1].z)
 
 
 def halved(n, positives=0.4, seed=0):

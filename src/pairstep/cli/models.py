@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from ..data import Samples
 
-TYPES = {"svc": "SVC", "nusvc": "NuSVC", "oneclass": "OneClassSVM", "svr": "SVR", "nusvr": "NuSVR"}
+TYPES = {
+    "svc": "SVC", "nusvc": "NuSVC", "oneclass": "OneClassSVM", "svr": "SVR", "nusvr": "NuSVR",
+    "quantilesvr": "QuantileSVR",
+}  # fmt: skip
 
 DATA = """\
 data:
@@ -83,6 +86,20 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--libsvm", action="store_true", help="write LIBSVM's model format instead of pairstep's"
     )
+
+
+def add_quantile(parser: argparse.ArgumentParser, models: str) -> None:
+    """Add the argument for quantiles, which these models have."""
+    parser.add_argument(
+        "--quantile", metavar="X", type=number, nargs="+",
+        help=f"quantile of {models}, between 0 and 1, or several of them",
+    )  # fmt: skip
+
+
+def quantile(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameter `quantile` if it was given: a number, or a list if there are several."""
+    values = options.quantile
+    return {} if values is None else {"quantile": values[0] if len(values) == 1 else values}
 
 
 def number(text: str) -> float:

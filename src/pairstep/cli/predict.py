@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("data and model cannot both be read from standard input")
     needed("sklearn", by="predict")
     from ..data.opened import opened
-    from .scores import score_line
+    from .scores import quantile_of, score_line
 
     require_writable(options.out)
     with opened(options.model) as file:
@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
     model, samples = read(options, content)
     predicted = model.predict(samples.X)
     lines: Iterable[str] = map(text, predicted.tolist())
+    if predicted.ndim == 2:  # several quantiles
+        lines = (",".join(map(text, row)) for row in (quantile_of(model), *predicted.tolist()))
     if options.probability:
         if not hasattr(model, "predict_proba"):
             raise ValueError("the model has no probabilities: train it with --probability")

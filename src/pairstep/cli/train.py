@@ -15,12 +15,14 @@ from .models import (
     LIBSVM,
     TYPES,
     add_model,
+    add_quantile,
     add_samples,
     class_weights,
     gamma,
     given,
     made,
     number,
+    quantile,
     scaler,
     training_samples,
     write_model,
@@ -31,6 +33,7 @@ examples:
   pairstep train data.svm model
   pairstep train data.csv.gz model --label species --c 10 --gamma 0.5 --cv 5 --scale
   pairstep train house.csv model --type svr --epsilon 0.2
+  pairstep train house.csv model --type quantilesvr --quantile 0.05 0.5 0.95
   pairstep train -s 0 -t 2 -c 10 -g 0.5 -w1 2 -w-1 1 data.svm model
   zcat data.svm.gz | pairstep train - - --libsvm | svm-predict test.svm /dev/stdin out
 
@@ -65,6 +68,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-p", "--epsilon", metavar="X", type=number, help="epsilon of svr (default: 0.1)"
     )
+    add_quantile(parser, "quantilesvr (default: 0.5)")
     parser.add_argument(
         "--probability", action="store_true", default=None,
         help="also fit class probabilities (also -b 1)",
@@ -84,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     from .. import svm
     from .scores import score_line
 
-    parameters = given(
+    parameters = quantile(options) | given(
         options, C="c", gamma="gamma", nu="nu", epsilon="epsilon", probability="probability"
     )
     estimator = made(getattr(svm, TYPES[options.type]), parameters, options)

@@ -13,12 +13,14 @@ from .models import (
     DATA,
     LIBSVM,
     add_model,
+    add_quantile,
     add_samples,
     class_weights,
     gamma,
     given,
     made,
     number,
+    quantile,
     scaler,
     training_samples,
     write_model,
@@ -31,6 +33,7 @@ examples:
   pairstep tune data.svm model
   pairstep tune data.csv model --c 0.1 1 10 100 --gamma 0.01 0.1 1 --cv 5 --scale
   pairstep tune house.csv model --type svr --epsilon 0.01 0.1 1
+  pairstep tune house.csv model --type svr --quantile 0.9
 
 Scores are written to a checkpoint file, MODEL.checkpoint by default. If the search is interrupted,
 run the same command again to continue. The file can be deleted afterwards.
@@ -68,6 +71,7 @@ def add_to(commands: Any) -> None:
         **several,
         help="values of epsilon to try, for svr (default: 0.1)",
     )
+    add_quantile(parser, "a quantile regression in place of svr")
     parser.add_argument(
         "-v", "--cv", metavar="N", type=int, default=5, help="number of folds (default: 5)"
     )
@@ -89,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     from .. import __version__, svm
     from ..svm.checkpoint import Checkpoint, fingerprint
 
-    parameters = given(
+    parameters = quantile(options) | given(
         options,
         Cs="c",
         gammas="gamma",
@@ -127,6 +131,8 @@ def run(options: argparse.Namespace) -> int:
         options, Pipeline([("scale", scaling), ("svm", model)]) if scaling else model, samples
     )
     score = "accuracy" if options.type == "svc" else "R2"
+    if options.quantile is not None:
+        score = "D2 of the pinball loss"
     report(
         f"best of {tried}: {best}; {options.cv}-fold {score} {search.best_score_:.4f}",
         options.model,

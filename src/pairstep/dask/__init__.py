@@ -27,6 +27,6 @@ if [int(part) for part in _version.split(".")[:2]] < [
         "pip install -U 'pairstep[dask]'"
     )
 
-from .estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM  # noqa: E402
+from .estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, QuantileSVR  # noqa: E402
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "QuantileSVR"]

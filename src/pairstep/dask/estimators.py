@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import svm
+from ..memory import MIN_CACHE_BYTES
 from ..svm.base import BaseSVM
 from ..svm.engine import Dual, Solution
 from ..svm.plan import FitPlan
@@ -40,8 +41,8 @@ DOCUMENTATION = """
     client : distributed.Client, optional
         The client of the cluster. By default, the current default client.
     **parameters
-        The parameters of `pairstep.svm.{0}`. `cache_size` is for each worker. `n_jobs` is for the
-        work of the client; workers use the threads that dask gave them.
+        The parameters of `pairstep.svm.{0}`. `cache_size` is for each worker, and "auto" is
+        200 MB. `n_jobs` is for the work of the client; workers use the threads that dask gave them.
 
     Attributes
     ----------
@@ -63,6 +64,14 @@ class ClusterPlan(FitPlan):
         if get_tags(self.model).target_tags.required:
             check_consistent_length(X, y)
         return X, y
+
+    def cache_bytes(self) -> int:
+        """Return the memory for kernel rows of each worker.
+
+        The free memory of the client says nothing about the workers, of which a computer may run
+        several, so "auto" is the least that it can be elsewhere.
+        """
+        return MIN_CACHE_BYTES if self.model.cache_size == "auto" else super().cache_bytes()
 
     def run_solver(self, duals: list[Dual], **options: Any) -> list[Solution]:
         """Solve the duals over the workers."""
@@ -231,6 +240,10 @@ class SVR(ClusterSVM, svm.SVR, local=svm.SVR):
 
 class NuSVR(ClusterSVM, svm.NuSVR, local=svm.NuSVR):
     """Nu-support vector regression on a cluster."""
+
+
+class QuantileSVR(ClusterSVM, svm.QuantileSVR, local=svm.QuantileSVR):
+    """Quantile regression with kernels on a cluster."""
 
 
 class OneClassSVM(ClusterSVM, svm.OneClassSVM, local=svm.OneClassSVM):

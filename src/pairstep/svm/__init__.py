@@ -6,6 +6,7 @@ from ..extras import needed
 needed("sklearn", by="pairstep.svm")
 
 from .classification import SVC, NuSVC
+from .compression import Compression
 from .export import to_sklearn
 from .files import load, save
 from .hyperparameter_gradient import (
@@ -18,13 +19,13 @@ from .left_out import LeaveOneOutResult, leave_one_out
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .plan import Optimality
-from .regression import SVR, NuSVR
+from .regression import SVR, NuSVR, QuantileSVR
 from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC", "SVCCV", "SVR", "SVRCV", "LeaveOneOutResult", "NuSVC", "NuSVR", "OneClassSVM",
-    "Optimality", "RegularizationPath", "Tuned", "ValidationGradient", "leave_one_out", "load",
-    "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient",
-    "validation_gradient",
+    "SVC", "SVCCV", "SVR", "SVRCV", "Compression", "LeaveOneOutResult", "NuSVC", "NuSVR",
+    "OneClassSVM", "Optimality", "QuantileSVR", "RegularizationPath", "Tuned", "ValidationGradient",
+    "leave_one_out", "load", "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn",
+    "tune_by_gradient", "validation_gradient",
 ]  # fmt: skip

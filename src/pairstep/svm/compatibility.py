@@ -36,8 +36,9 @@ from sklearn.utils.validation import _num_samples as num_samples
 __all__ = [
     "BaseSearchCV", "BaseSuccessiveHalving", "CallbackSupportMixin", "Hidden", "Interval",
     "Options", "StrOptions", "check_method_params", "check_sample_weight", "is_builtin_scorer",
-    "num_samples", "parameter_defaults", "routing_enabled", "score", "take_rows", "take_split",
-    "validate_parameter_constraints", "warn_of_failures", "with_callbacks",
+    "may_need_probabilities", "num_samples", "parameter_defaults", "routing_enabled", "score",
+    "take_rows", "take_split", "validate_parameter_constraints", "warn_of_failures",
+    "with_callbacks",
 ]  # fmt: skip
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -89,6 +90,14 @@ def is_builtin_scorer(scorer: Any) -> bool:
     may do anything with it.
     """
     return isinstance(scorer, (_BaseScorer, _PassthroughScorer))
+
+
+def may_need_probabilities(scorer: Any) -> bool:
+    """Return whether a scorer may call `predict_proba` of an estimator with `decision_function`."""
+    if isinstance(scorer, _PassthroughScorer):
+        return False
+    methods = getattr(scorer, "_response_method", "predict_proba")
+    return methods == "predict_proba" or methods[0] == "predict_proba"
 
 
 @lru_cache

@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from .._validation import Array
 from ..constraints import Indices
-from ..result import Status
 from .base import BaseSVM, with_known_decisions
 from .compatibility import check_method_params, is_builtin_scorer, num_samples, take_split
 from .compatibility import score as score_model
+from .duals import biases
 from .engine import Kernel, Solution
 from .kernels import gamma_of, require_finite
 from .plan import FitPlan
-from .shared_kernel import SharedKernel, SharedKernels, Trained, start_scaled
+from .shared_kernel import SharedKernel, SharedKernels
 
 Candidate = dict[str, Any]
 
@@ -151,8 +152,13 @@ class CrossValidation:
         candidates: Sequence[Candidate],
         wanted: Set[tuple[int, int]],
         seconds: float,
+        may_stop: bool,
     ) -> Iterator[Evaluation]:
         """Yield the scores of the wanted pairs of candidate and split until the time is over.
+
+        If the search `may_stop` early, all folds of a candidate are fitted before the next C, so
+        that the scores of most candidates are complete then. Otherwise all C of a fold are fitted
+        in one call, which is faster.
 
         Fits run in worker threads, but scorers run in the calling thread, because they may depend
         on its context, such as scikit-learn's configuration.
@@ -171,12 +177,13 @@ class CrossValidation:
         )  # fmt: skip
         workers = min(available, shared_kernels.at_once * max(len(chains) for _, chains in kernels))
         training = Training(
-            self, candidates, time.perf_counter() + seconds, available // workers, workers
-        )
+            self, candidates, time.perf_counter() + seconds, available // workers, workers,
+            step=1 if may_stop else len(candidates),
+        )  # fmt: skip
         coming = enumerate(kernels)
-        waiting: list[Chain] = []  # a heap, in the order of the candidates
+        waiting: list[Chain] = []  # a heap, in the order of the ranks
         running: list[Chain] = []
-        trial: Trial | None = None  # scored while others are being fitted
+        trials: list[Trial] = []  # scored while others are being fitted
         with ThreadPoolExecutor(workers) as pool:
             try:
                 while True:
@@ -192,17 +199,17 @@ class CrossValidation:
                             )  # fmt: skip
                     while waiting and len(running) < workers:
                         running.append(heapq.heappop(waiting))
-                        pool.submit(training.step, running[-1])
-                    if trial is not None:
+                        pool.submit(training.run, running[-1])
+                    for trial in trials:
                         yield self._scored(trial)
                     if not running:
                         return
                     chain, result = training.results.get()
-                    running.remove(chain)
+                    running = [other for other in running if other is not chain]
                     if isinstance(result, BaseException):
                         raise result
-                    trial = result
-                    if trial is not None:
+                    trials = result
+                    if trials and chain.candidates:
                         heapq.heappush(waiting, chain)
                     del chain  # the last chain of a kernel releases its matrix
             finally:
@@ -255,29 +262,28 @@ class CrossValidation:
         return Evaluation(k, fold.split, score, fit_time, score_time, None, failed)
 
 
+@dataclass
 class Chain:
     """Candidates that differ only in C, in ascending order, to be fitted on one fold."""
 
-    def __init__(
-        self,
-        rank: tuple[int, ...],
-        fold: Fold,
-        candidates: list[int],
-        shared: SharedKernel,
-        gamma: float,
-    ):
-        self.rank = rank  # (kernel, path, number of candidates fitted, split)
-        self.fold, self.candidates, self.shared, self.gamma = fold, candidates, shared, gamma
-        self.last: tuple[float, list[Solution]] | None = None  # the last C and its solutions
+    rank: tuple[int, int, int, int]  # (kernel, path, number of candidates fitted, split)
+    fold: Fold
+    candidates: list[int]  # those that are left
+    shared: SharedKernel
+    gamma: float
+    last: tuple[float, list[tuple[Array, Array]]] | None = (
+        None  # C, and z and gradient of its duals
+    )
 
     def __lt__(self, other: Chain) -> bool:
         return self.rank < other.rank
 
-    def next_candidate(self) -> int | None:
-        """Return the next candidate to fit, or None if there is none left."""
-        kernel, path, trained, split = self.rank
-        self.rank = kernel, path, trained + 1, split
-        return self.candidates[trained] if trained < len(self.candidates) else None
+    def take(self, count: int) -> list[int]:
+        """Return the next candidates."""
+        taken, self.candidates = self.candidates[:count], self.candidates[count:]
+        kernel, path, fitted, split = self.rank
+        self.rank = kernel, path, fitted + count, split
+        return taken
 
 
 @dataclass
@@ -289,54 +295,80 @@ class Training:
     ends: float  # when to stop, on the clock of `time.perf_counter`
     threads: int  # number of threads for each chain
     at_once: int  # number of chains that run in parallel
-    results: SimpleQueue[tuple[Chain, Trial | BaseException | None]] = field(
+    step: int  # number of candidates of a chain that are fitted in one call
+    results: SimpleQueue[tuple[Chain, list[Trial] | BaseException]] = field(
         default_factory=SimpleQueue
     )
     over: bool = False  # the results of running fits are no longer needed
 
-    def step(self, chain: Chain) -> None:
-        """Fit the next candidate of a chain, and queue the result; None if there is none."""
+    def run(self, chain: Chain) -> None:
+        """Fit the next candidates of a chain, and queue those that were fitted in time."""
         try:
-            self.results.put((chain, self._trial(chain)))
+            self.results.put((chain, self._trials(chain)))
         except BaseException as error:  # raised again in the calling thread
             self.results.put((chain, error))
 
-    def _trial(self, chain: Chain) -> Trial | None:
+    def _trials(self, chain: Chain) -> list[Trial]:
         fold, whole = chain.fold, self.validation.whole
-        k, began = chain.next_candidate(), time.perf_counter()
-        if k is None or self.over or began >= self.ends:
-            return None
-        plan = fold.plan.with_parameters(self.candidates[k], chain.gamma)
-        C = plan.model.C
+        began = time.perf_counter()
+        if self.over or began >= self.ends:
+            return []
+        trials, plans, possible = [], [], []
+        for k in chain.take(self.step):
+            plan = fold.plan.with_parameters(self.candidates[k], chain.gamma)
+            try:
+                plan.limits()
+            except ValueError:
+                trials.append(Trial(k, fold, plan.model, 0.0, [], traceback.format_exc()))
+                continue
+            plans.append(plan)
+            possible.append(k)
+        if not plans:
+            return trials
+        Cs = np.array([float(plan.model.C) for plan in plans])
+        unit = plans[0].with_parameters({"C": 1.0}, chain.gamma)
         try:
-            duals = plan.duals()
+            duals = unit.duals()
         except ValueError:
-            return Trial(k, fold, plan.model, 0.0, [], traceback.format_exc())
-        # Start from the last C, not from another fold with the same C. The other start took more
-        # iterations or more time in most long fits (with large C) that were measured, because the
-        # rows that the other fold has left out affect all other variables.
+            error = traceback.format_exc()
+            return trials + [
+                Trial(k, fold, plan.model, 0.0, [], error)
+                for k, plan in zip(possible, plans, strict=True)
+            ]
+        C_before = 0.0
         if chain.last is not None:
-            for solution, dual in zip(chain.last[1], duals, strict=True):
-                start_scaled(solution, dual, C / chain.last[0])
-        solutions = chain.shared.solve(
-            [(fold.train, dual) for dual in duals],
-            tol=whole.model.tol, max_iter=whole.max_iterations(),
-            time_limit=self.ends - began, rule=whole.model.rule,
-            cold=whole.model.max_iter == -1 and chain.last is None,
-            threads=self.threads, at_once=self.at_once, keep_going=lambda *_: not self.over,
+            C_before, points = chain.last
+            for dual, (z, gradient) in zip(duals, points, strict=True):
+                dual.z, dual.gradient = z, gradient
+        # Each C starts from the last one, not from another fold with the same C. The other start
+        # took more iterations or more time in most long fits (with large C) that were measured,
+        # because the rows that the other fold has left out affect all other variables.
+        found = chain.shared.solve_chains(
+            fold.train, duals, Cs, fold.test, C_before=C_before,
+            tol=whole.model.tol, max_iter=whole.max_iterations(), time_limit=self.ends - began,
+            rule=whole.model.rule, cold=whole.model.max_iter == -1, threads=self.threads,
+            at_once=self.at_once, keep_going=lambda *_: not self.over,
         )  # fmt: skip
-        if self.over or any(solution.status == Status.TIME_LIMIT for solution in solutions):
-            return None
-        chain.last = C, solutions
-        plan.conclude(duals, solutions)
-        failed = plan.report(solutions)
-        model = plan.fitted()
-        if is_builtin_scorer(self.validation.scorer):
-            weights = np.ascontiguousarray(plan.coefficients.T)
-            trained = Trained(fold.train[plan.support], weights, plan.group_starts(), fold.test)
-            for sums in chain.shared.sums([trained], self.threads):
-                model = with_known_decisions(model, plan.decisions(sums))
-        return Trial(k, fold, model, time.perf_counter() - began, failed)
+        seconds = (time.perf_counter() - began) / max(found.reached, 1)
+        if chain.candidates:
+            last = [(z[-1].copy(), gradient[-1].copy()) for z, gradient in found.points]
+            chain.last = float(Cs[-1]), last
+        # A scorer of scikit-learn needs decisions only, and probabilities if the model has them.
+        decides = is_builtin_scorer(self.validation.scorer) and not unit.has_probabilities
+        for c, plan in enumerate(plans[: found.reached]):
+            plan.state.update(unit.state)
+            if found.sums is not None and decides:
+                decisions = plan.decisions(biases(*found.multipliers(c)), found.sums[:, c])
+                failed = found.unfinished(c, whole.max_iterations())
+                plan.model.__dict__.update(plan.state, intercept_=plan.intercept)
+                model = with_known_decisions(plan.model, decisions)
+            else:
+                solutions = found.solutions(c)
+                plan.conclude(duals, solutions)
+                failed = plan.report(solutions)
+                model = plan.fitted()
+            trials.append(Trial(possible[c], fold, model, seconds, failed))
+        return trials
 
 
 def _chains(

@@ -28,6 +28,12 @@ def group_starts(n_support: Any) -> Indices:
     return np.concatenate([[0], np.cumsum(n_support, dtype=np.int64)])
 
 
+def with_intercepts(sums: Array, intercept: Array) -> Array:
+    """Return decisions from sums of shape (n_samples, n_outputs); a vector for one output."""
+    decisions = sums + intercept
+    return np.asarray(decisions.ravel() if len(intercept) == 1 else decisions)
+
+
 def pair_decisions(sums: Array, intercept: Array, n_classes: int, n_jobs: int | None) -> Array:
     """Return decisions from the sums over each group of support vectors.
 

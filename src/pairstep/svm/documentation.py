@@ -27,8 +27,10 @@ PARAMETERS = {
     shrinking : bool, default=True
         Accepted for compatibility and ignored. The solver decides which variables to leave out for
         a while, and checks all of them at the end.
-    cache_size : float, default=200
-        Memory for kernel rows and the block of the working set, in MB.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel rows and the block of the working set, in MB. "auto" is a quarter of the
+        free memory, rounded down to a power of two, and at least 200 MB. Workers of joblib divide
+        it. If results must have the same bits whatever else runs on the computer, give a number.
 """,
     "probability": """\
     probability : bool, default=False
@@ -108,15 +110,16 @@ PARAMETERS = {
         than those of the last round.
 """,
     "shared": """\
-    cache_size : float, default=200
-        Memory for kernel matrices and the blocks of working sets, in MB.
+    cache_size : float or "auto", default="auto"
+        Memory for kernel matrices and the blocks of working sets, in MB. "auto" is a quarter of the
+        free memory, as in the estimators.
     dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
         Type of the kernel matrix, whose entries are computed in float64.
     verbose : bool, default=False
         Print each score.
     random_state : int, RandomState instance or None, default=None
         Seed for shuffling the samples before they are split, if `cv` is a number. None keeps their
-        order, as GridSearchCV does.
+        order, as GridSearchCV does. Also the `random_state` of the estimator, if it has one.
     time_limit : float, default=None
         Stop the search after this many seconds. Candidates that have not been scored on all splits
         are left out, and a ConvergenceWarning names them. The time of the last fit is not included.
@@ -180,7 +183,7 @@ ATTRIBUTES = {
         Their index in `cv_results_`.
     best_estimator_ : estimator
         The estimator with these parameters, fitted to all samples. Only available if `refit` is
-        not False. `predict`, `decision_function` and `score` are delegated to it.
+        not False. `predict`, `decision_function`, `predict_proba` and `score` are delegated to it.
     n_splits_ : int
         The number of splits.
     scorer_ : callable

@@ -109,6 +109,19 @@ def epsilon_regression(y: Array, limit: Array, epsilon: float) -> Dual:
     )  # fmt: skip
 
 
+def quantile_regression(y: Array, limit: Array, quantile: float) -> Dual:
+    """Return the dual of quantile regression (Takeuchi et al. 2006).
+
+    It minimizes ``z'Kz/2 - y'z`` with z in [-(1 - quantile) limit, quantile limit] and a sum of 0.
+    """
+    rows = _with_limit(np.arange(len(y)), limit)
+    n = len(rows)
+    return Dual(
+        rows=rows, linear=-y[rows], lower=-(1 - quantile) * limit[rows],
+        upper=quantile * limit[rows], starts=_starts(n), totals=np.zeros(1), z=np.zeros(n),
+    )  # fmt: skip
+
+
 def nu_regression(y: Array, limit: Array, nu: float) -> Dual:
     """Return the dual of nu-regression.
 
@@ -141,6 +154,11 @@ def bias(solution: Solution) -> float:
     """
     value = -math.fsum(solution.multiplier) / len(solution.multiplier)
     return value if abs(value) > max(solution.rounding) else 0.0
+
+
+def biases(multipliers: Array, rounding: Array) -> Array:
+    """Return the intercepts of many duals with one group each, as `bias` does."""
+    return np.where(np.abs(multipliers) > rounding, -multipliers, 0.0)
 
 
 def margin(solution: Solution) -> float:

@@ -229,16 +229,10 @@ def solve(
             single=single, rule=native_rule, arenas=arenas, seconds=time_limit, **options,
         )  # fmt: skip
         timed_out = time.perf_counter() - began >= time_limit
-        solutions = []
-        for (dual, own), values in zip(started, found, strict=True):
-            outcome = uncentered(data, center, kernel, dual, own, Outcome(*values))
-            rounding = partial(
-                rounding_of_multipliers, data, center, kernel, dual, own, outcome.multiplier
-            )
-            solutions.append(
-                conclude(dual, own, outcome, tol=tol, timed_out=timed_out, rounding=rounding)
-            )
-        return solutions
+        return [
+            _concluded(data, center, kernel, dual, own, Outcome(*values), tol, timed_out)
+            for (dual, own), values in zip(started, found, strict=True)
+        ]
 
     options: dict[str, Any] = {
         "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "cold": cold,
@@ -254,6 +248,125 @@ def solve(
     )  # fmt: skip
 
 
+@dataclass
+class SolvedChains:
+    """Duals with one group that were solved for several C.
+
+    A search solves thousands of duals, so `Solution` objects are only made where they are needed.
+    """
+
+    problem: tuple[Any, Array | None, Kernel]  # the data, their center and the kernel
+    duals: Sequence[Dual]
+    points: list[tuple[Array, Array]]  # z and gradient of each dual, one row per C
+    outcomes: Array  # for each dual and C, the numbers of an `Outcome`
+    # For each dual and C, the sums of z_i times the kernel of row i with each column. None if the
+    # kernel is not precomputed.
+    sums: Array | None
+    tol: float
+    timed_out: bool
+
+    @property
+    def reached(self) -> int:
+        """The number of C for which all duals were solved."""
+        solved = ~np.isnan(self.outcomes).any(axis=(0, 2))
+        return int(solved.sum())
+
+    def solution(self, k: int, c: int) -> Solution:
+        """Return the solution of dual k for the c-th C."""
+        stop, n_iter, violation, gap, scale, error, multiplier = self.outcomes[k, c].tolist()
+        outcome = Outcome(
+            _core.StopReason(int(stop)), int(n_iter), violation, gap, scale, error, [multiplier]
+        )
+        z, gradient = (array[c] for array in self.points[k])
+        return _concluded(
+            *self.problem, self.duals[k].starting_at(z), gradient, outcome, self.tol, self.timed_out
+        )
+
+    def solutions(self, c: int) -> list[Solution]:
+        """Return the solutions of all duals for the c-th C."""
+        return [self.solution(k, c) for k in range(len(self.duals))]
+
+    def unfinished(self, c: int, max_iter: int) -> list[Solution]:
+        """Return the solutions that miss the tolerance or took `max_iter` iterations."""
+        _, n_iter, violation, *_ = self.outcomes[:, c].T
+        missed = ~(violation <= self.tol) | (n_iter >= max_iter)
+        return [self.solution(int(k), c) for k in np.flatnonzero(missed)]
+
+    def multipliers(self, c: int) -> tuple[Array, Array]:
+        """Return the multiplier of each dual's sum, and its rounding error where it matters."""
+        *_, scale, _, multiplier = self.outcomes[:, c].T
+        errors = np.zeros(len(self.duals))
+        for k in np.flatnonzero(np.abs(multiplier) <= SMALL_MULTIPLIER * scale):
+            errors[k] = max(self.solution(int(k), c).rounding)
+        return multiplier, errors
+
+
+def solve_chains(
+    X: Any,
+    kernel: Kernel,
+    duals: Sequence[Dual],
+    Cs: Array,
+    columns: Indices,
+    *,
+    C_before: float = 0.0,
+    tol: float,
+    max_iter: int,
+    time_limit: float,
+    cache_bytes: int,
+    threads: int,
+    dtype: DTypeLike,
+    rule: str,
+    cold: bool,
+    keep_going: Callable[[float, int, int], bool] | None,
+    arenas: _core.Arenas,
+) -> SolvedChains:
+    """Solve duals for ascending values of C, each from the solution for the one before.
+
+    The parameters are those of `solve`, except for these.
+
+    Parameters
+    ----------
+    duals : sequence of Dual
+        The duals for C = 1; all their bounds are proportional to C.
+    Cs : ndarray
+        The values of C.
+    columns : ndarray
+        The rows of X to decide on, if the kernel is precomputed.
+    C_before : float
+        The C that the starting points of the duals are solutions for; 0 if they are not.
+
+    Returns
+    -------
+    SolvedChains
+        The solutions.
+    """
+    # Bounds that are C times as large make errors of the kernel matter C times as much.
+    data, center, kernel = prepared(kernel, X, duals, tol / float(Cs[-1]))
+    precomputed = kernel.name == "precomputed"
+    count, total = len(Cs), sum(len(dual.z) for dual in duals)
+    z_buffer, gradient_buffer = np.empty(count * total), np.empty(count * total)
+    sums = np.empty((len(duals), count, len(columns))) if precomputed else None
+    points, arrays, end = [], [], 0
+    for k, dual in enumerate(duals):
+        begin, end = end, end + count * len(dual.z)
+        z = z_buffer[begin:end].reshape(count, -1)
+        gradient = gradient_buffer[begin:end].reshape(count, -1)
+        if dual.gradient is not None:
+            gradient[0] = dual.gradient
+        unit = native_dual(dual, gradient[0], known=False, closely=dual.closely)
+        points.append((z, gradient))
+        to = None if sums is None else sums[k]
+        arrays.append(_core.DualChain(unit, C_before, Cs, columns, z, gradient, to))
+    began = time.perf_counter()
+    found = _core.solve_chains(
+        data, center, kernel.native, arrays, tol=tol, max_iter=max_iter, seconds=time_limit,
+        cache_bytes=cache_bytes, threads=threads, single=np.dtype(dtype) == np.float32,
+        rule=rule_code(rule), cold=cold, keep_going=keep_going, arenas=arenas,
+    )  # fmt: skip
+    timed_out = time.perf_counter() - began >= time_limit
+    return SolvedChains((data, center, kernel), duals, points, found, sums, tol, timed_out)
+
+
 def rule_code(rule: str) -> int:
     """Return the number that native code has for a selection rule."""
     return RULES["libsvm" if rule == "auto" else rule].code
@@ -263,6 +376,18 @@ def native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> A
     """Return a dual as an object of native code, which changes z and the gradient in place."""
     point = dual.point()
     return _core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known, closely)
+
+
+def _concluded(
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, outcome: Outcome,
+    tol: float, timed_out: bool,
+) -> Solution:  # fmt: skip
+    """Return the solution of a dual that was solved on this computer."""
+    outcome = uncentered(data, center, kernel, dual, gradient, outcome)
+    rounding = partial(
+        rounding_of_multipliers, data, center, kernel, dual, gradient, outcome.multiplier
+    )
+    return conclude(dual, gradient, outcome, tol=tol, timed_out=timed_out, rounding=rounding)
 
 
 def conclude(

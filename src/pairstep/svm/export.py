@@ -86,6 +86,8 @@ def hint_for(model: Any) -> str:
 def as_sklearn(model: Any, Estimator: Any) -> Any:
     """Return an instance of `Estimator` with the parameters and the fit of a model."""
     parameters = model.get_params(deep=False)
+    if parameters["cache_size"] == "auto":
+        parameters["cache_size"] = parameter_defaults(Estimator)["cache_size"]
     theirs = Estimator(
         **{
             name: parameters[name]

@@ -20,6 +20,7 @@ from .. import __version__
 from ..data.npz import read_npz, refused
 from ..files import Place, reading, writing
 from .base import as_now
+from .compression import Compression
 from .data import dense
 from .export import hint_for
 from .plan import Optimality
@@ -42,8 +43,9 @@ def save(model: Any, path: Place) -> None:
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, or a Pipeline of a StandardScaler and one of them
-        The fitted model. Its kernel must be given by name, because a function cannot be saved.
+    model : estimator, or a Pipeline of a StandardScaler and an estimator
+        The fitted model: an `SVC`, `NuSVC`, `SVR`, `NuSVR`, `QuantileSVR` or `OneClassSVM`. Its
+        kernel must be given by name, because a function cannot be saved.
         The duals from which `warm_start` would continue are not saved.
     path : path or binary file
         The file to write.
@@ -85,7 +87,7 @@ def load(path: Place) -> Any:
 
     Returns
     -------
-    SVC, NuSVC, SVR, NuSVR, OneClassSVM or Pipeline
+    estimator or Pipeline
         The fitted model.
     """
     with reading(path) as file:
@@ -155,6 +157,8 @@ def _model(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
         shape = len(parts[-1]) - 1, state["n_features_in_"]
         arrays[SPARSE] = Container(parts, shape)
         arrays["dual_coef_"] = Container(arrays["dual_coef_"])
+    if "compression_" in state:
+        state["compression_"] = Compression(*state["compression_"])
     prefix = f"{OPTIMALITY}."
     optimality = {name: arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
     if optimality:
@@ -172,7 +176,9 @@ def _plain(name: str, value: Any) -> Any:
         return np.dtype(value).name
     if isinstance(value, dict):
         return [[_plain(name, key), _plain(name, item)] for key, item in value.items()]
-    if isinstance(value, tuple):
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (tuple, list)):
         return [_plain(name, item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()

@@ -70,6 +70,11 @@ def fitted_duals(model: BaseSVM, plan: FitPlan) -> list[Dual]:
     values = np.zeros((len(coefficients), plan.n))
     values[:, model.support_] = coefficients
     if not isinstance(plan, ClassificationPlan):
+        if len(duals) > 1:
+            raise ValueError(
+                f"{type(model).__name__} has {len(duals)} quantiles, but leave-one-out and updates "
+                "need a model with one: fit one model for each"
+            )
         return [_at(dual, values[0][dual.rows]) for dual in duals]
     sign = -1.0 if plan.n_classes == 2 else 1.0
     found = []

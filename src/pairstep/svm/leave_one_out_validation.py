@@ -60,9 +60,16 @@ class LeaveOneOutValidation:
         )
 
     def evaluate(
-        self, candidates: Sequence[Candidate], wanted: Set[tuple[int, int]], seconds: float
+        self,
+        candidates: Sequence[Candidate],
+        wanted: Set[tuple[int, int]],
+        seconds: float,
+        may_stop: bool,
     ) -> Iterator[Evaluation]:
-        """Yield the scores of the wanted candidates until the time is over."""
+        """Yield the scores of the wanted candidates until the time is over.
+
+        Each candidate is complete before the next one begins, whether the search `may_stop` or not.
+        """
         ends = time.perf_counter() + seconds
         for k, candidate in enumerate(candidates):
             if (k, 0) in wanted and time.perf_counter() < ends:

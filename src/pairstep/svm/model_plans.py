@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import (
     assert_all_finite,
     check_random_state,
@@ -19,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._validation import Array
 from ..constraints import Indices
 from .data import is_plain
-from .decisions import class_pairs, group_starts, pair_decisions
+from .decisions import class_pairs
 from .duals import (
     bias,
     c_classifications,
@@ -29,9 +30,11 @@ from .duals import (
     nu_classification,
     nu_regression,
     one_class,
+    quantile_regression,
     restore_sum,
 )
 from .engine import Dual, Solution
+from .parameters import quantiles_of
 from .plan import FitPlan, Targets
 from .probability import FOLDS, cross_validated, sigmoid
 
@@ -41,7 +44,10 @@ MAX_SAMPLES_WITHOUT_WARNING = 20
 
 
 class SingleDualPlan(FitPlan):
-    """The plan of a model with one dual: regression and novelty detection."""
+    """The plan of a model with one dual: regression and novelty detection.
+
+    `conclude` also reads several duals over the same rows, each of which is an output.
+    """
 
     def check_targets(self, y: Any) -> Targets:
         """Return y as finite numbers."""
@@ -59,25 +65,17 @@ class SingleDualPlan(FitPlan):
 
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Read support vectors and intercept from the solution of the dual."""
-        (dual,), (solution,) = duals, solutions
-        z: Array = np.zeros(self.n)
-        np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
-        if len(dual.totals) > 1:
-            restore_sum(z, math.fsum(dual.totals))
-        self.support = np.flatnonzero(z).astype(np.int32)
-        self.coefficients = z[None, self.support]
-        self.intercept = np.array([bias(solution)])
+        outputs: Array = np.zeros((len(duals), self.n))
+        for z, dual, solution in zip(outputs, duals, solutions, strict=True):
+            np.add.at(z, dual.rows, solution.z)  # a sample may have two variables
+            if len(dual.totals) > 1:
+                restore_sum(z, math.fsum(dual.totals))
+        self.support = np.flatnonzero(outputs.any(axis=0)).astype(np.int32)
+        self.coefficients = outputs[:, self.support]
+        self.intercept = np.array([bias(solution) for solution in solutions])
         # LIBSVM counts the support vectors of both sides of a regression.
         self.state["_n_support"] = np.full(2, len(self.support), np.int32)
-        self.state["n_iter_"] = max(int(solution.n_iter), 1)
-
-    def group_starts(self) -> Indices:
-        """Return the bounds of the only group of support vectors."""
-        return np.array([0, len(self.support)])
-
-    def decisions(self, sums: Array) -> Array:
-        """Return the sums over the support vectors plus the intercept."""
-        return np.asarray(sums.ravel() + self.intercept)
+        self.state["n_iter_"] = max(int(solutions[0].n_iter), 1)
 
 
 class SVRPlan(SingleDualPlan):
@@ -85,8 +83,29 @@ class SVRPlan(SingleDualPlan):
 
     def dual(self) -> Dual:
         """Return the dual to solve."""
-        limit = limits(self.model.C, self.weights)
-        return epsilon_regression(self.targets, limit, self.model.epsilon)
+        return epsilon_regression(self.targets, self.limits(), self.model.epsilon)
+
+
+class QuantileSVRPlan(SingleDualPlan):
+    """Quantile regression: one dual per quantile, all of them over the same rows."""
+
+    def dual(self) -> Dual:
+        """Return the dual of the first quantile."""
+        return self.duals()[0]
+
+    def duals(self) -> list[Dual]:
+        """Return the dual of each quantile."""
+        limit = self.limits()
+        return [
+            quantile_regression(self.targets, limit, quantile)
+            for quantile in quantiles_of(self.model.quantile).tolist()
+        ]
+
+    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+        """Read support vectors and intercepts from the solutions of the duals."""
+        super().conclude(duals, solutions)
+        if np.ndim(self.model.quantile):
+            self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
 
 class NuSVRPlan(SingleDualPlan):
@@ -120,6 +139,19 @@ class OneClassPlan(SingleDualPlan):
 
 class ClassificationPlan(FitPlan):
     """The plan of a classifier: a dual per pair of classes, and those of its folds if needed."""
+
+    def read(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Check the training data, and keep them; warn of the parameter `probability`."""
+        if self.model.probability != "deprecated":
+            name = type(self.model).__name__
+            warnings.warn(
+                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
+                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
+                f"ensemble=False)` instead of `{name}(probability=True)`",
+                FutureWarning,
+                stacklevel=5,
+            )
+        super().read(X, y, sample_weight)
 
     @property
     def n_classes(self) -> int:
@@ -159,17 +191,8 @@ class ClassificationPlan(FitPlan):
 
     def duals(self) -> list[Dual]:
         """Return the duals of the pairs of classes, then those of their folds."""
-        given = self.model.probability != "deprecated"
-        self.state["_effective_probability"] = given and bool(self.model.probability)
-        if given:
-            name = type(self.model).__name__
-            warnings.warn(
-                "The `probability` parameter was deprecated in version 1.9 of scikit-learn and "
-                f"will be removed in its 1.11. Use `CalibratedClassifierCV({name}(), "
-                f"ensemble=False)` instead of `{name}(probability=True)`",
-                FutureWarning,
-                stacklevel=5,
-            )
+        probability = self.model.probability
+        self.state["_effective_probability"] = probability != "deprecated" and bool(probability)
         duals = self.pair_duals()
         if not self.state["_effective_probability"]:
             return duals
@@ -184,22 +207,23 @@ class ClassificationPlan(FitPlan):
         """Return the number by which coefficients and intercept of a solution are divided."""
         return 1.0
 
+    @property
+    def sign(self) -> float:
+        """With two classes the second one is positive, but in the dual it is the first."""
+        return -1.0 if self.n_classes == 2 else 1.0
+
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Read support vectors, coefficients and intercepts from the solutions of all pairs."""
         pairs, targets = self.pairs, self.targets
         self._calibrate(duals[len(pairs) :], solutions[len(pairs) :])
         duals, solutions = duals[: len(pairs)], solutions[: len(pairs)]
-        # With two classes the second one is positive, but in the dual it is the first.
-        sign = -1.0 if self.n_classes == 2 else 1.0
-        scales = [sign / self.scale(s) for s in solutions]
-        self.intercept = np.array(
-            [scale * bias(s) for scale, s in zip(scales, solutions, strict=True)]
-        )
+        factors = np.array([self.sign / self.scale(s) for s in solutions])
+        self.intercept = factors * [bias(s) for s in solutions]
         self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
 
         # Concatenate the variables of all pairs, and keep those that are not 0.
         sizes = [len(dual.rows) for dual in duals]
-        z = np.repeat(scales, sizes) * np.concatenate([s.z for s in solutions])
+        z = np.repeat(factors, sizes) * np.concatenate([s.z for s in solutions])
         nonzero = np.flatnonzero(z)
         rows = np.concatenate([dual.rows for dual in duals])[nonzero]
         i, j = np.repeat(np.array(pairs).T, sizes, axis=1)[:, nonzero]
@@ -226,27 +250,22 @@ class ClassificationPlan(FitPlan):
         slopes, offsets = np.array(sigmoids).reshape(-1, 2).T.copy()
         self.state["_probA"], self.state["_probB"] = slopes, offsets
 
-    def group_starts(self) -> Indices:
-        """Return where the support vectors of each group begin, and their number."""
-        return group_starts(self.state["_n_support"])
-
-    def decisions(self, sums: Array) -> Array:
-        """Return the decisions of all pairs of classes."""
-        return pair_decisions(sums, self.intercept, self.n_classes, self.model.n_jobs)
-
 
 class SVCPlan(ClassificationPlan):
     """C-support vector classification."""
 
+    def limits(self) -> Array:
+        """Return C times the weights of the samples and of their classes."""
+        with np.errstate(over="ignore"):
+            return limits(self.model.C, self.weights * self.state["class_weight_"][self.targets])
+
     def pair_duals(self) -> list[Dual]:
         """Return the dual of each pair of classes."""
-        with np.errstate(over="ignore"):
-            limit = self.weights * self.state["class_weight_"][self.targets]
+        limit = self.limits()
         if np.count_nonzero(np.bincount(self.targets[limit > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class."
             )
-        limit = limits(self.model.C, limit)
         members = self.members()
         return c_classifications([(members[i], members[j]) for i, j in self.pairs], limit)
 

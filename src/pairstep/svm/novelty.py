@@ -70,7 +70,7 @@ class OneClassSVM(OutlierMixin, SingleDualSVM):  # type: ignore[misc]
         tol: float = 1e-3,
         nu: float = 0.5,
         shrinking: bool = True,
-        cache_size: float = 200,
+        cache_size: float | str = "auto",
         verbose: bool = False,
         max_iter: int = -1,
         n_jobs: int | None = None,

@@ -6,7 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._validation import Array, vector
 from ..rules import RULES
 from .compatibility import (
     Hidden,
@@ -27,9 +29,11 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="right")],
     "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     "epsilon": [Interval(Real, 0.0, None, closed="left")],
+    "quantile": [Interval(Real, 0.0, 1.0, closed="neither"), "array-like"],
+    "non_crossing": ["boolean"],
     "shrinking": ["boolean"],
     "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
-    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "class_weight": [StrOptions({"balanced"}), dict, None],
     "verbose": ["verbose"],
     "max_iter": [Interval(Integral, -1, None, closed="left")],
@@ -48,6 +52,25 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "support_columns": ["boolean"],
     "device": [StrOptions({"cpu", "cuda", "auto"})],
 }
+
+
+def quantiles_of(quantile: float | ArrayLike) -> Array:
+    """Return the quantiles that the parameter `quantile` stands for, as a vector.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is repeated or not between 0 and 1.
+    """
+    quantiles = vector("quantile", np.atleast_1d(quantile))
+    if not len(quantiles) or not ((quantiles > 0) & (quantiles < 1)).all():
+        raise ValueError(
+            "quantile must be a number between 0 and 1, or a list of such numbers; got "
+            f"{np.asarray(quantile).tolist()}"
+        )
+    if len(np.unique(quantiles)) < len(quantiles):
+        raise ValueError(f"quantile must not repeat a number, got {quantiles.tolist()}")
+    return quantiles
 
 
 def validate_parameters(estimator: Any) -> None:

@@ -23,11 +23,12 @@ from sklearn.utils.validation import validate_data
 from .. import threads
 from .._validation import Array
 from ..constraints import Indices
+from ..memory import automatic_cache_bytes
 from ..result import Status
 from .arrays import chosen_device
 from .compatibility import check_sample_weight, num_samples, take_rows
 from .data import DATA_CHECKS, canonical, entries_of, is_plain, needs_no_conversion
-from .duals import continue_from
+from .duals import continue_from, limits
 from .engine import Dual, Kernel, LaidOut, Solution, solve
 from .kernels import NOT_FINITE, gamma_of, matrix_of, named_kernel, require_finite, symmetric
 
@@ -233,6 +234,10 @@ class FitPlan(ABC):
     def duals(self) -> list[Dual]:
         """Return the duals to solve."""
 
+    def limits(self) -> Array:
+        """Return the largest |z| of each sample."""
+        return limits(self.model.C, self.weights)
+
     def continue_last_fit(self, duals: list[Dual]) -> bool:
         """Start the duals from those of the last fit, and return whether there were any."""
         earlier: list[Dual] = self.model.__dict__.pop("_last_duals", [])
@@ -321,7 +326,10 @@ class FitPlan(ABC):
 
     def cache_bytes(self) -> int:
         """Return the memory for kernel rows, in bytes."""
-        return int(min(self.model.cache_size, MAX_NATIVE_COUNT / 2**20) * 2**20)
+        size = self.model.cache_size
+        if size == "auto":
+            return automatic_cache_bytes()
+        return int(min(size, MAX_NATIVE_COUNT / 2**20) * 2**20)
 
     # Coefficients.
 
@@ -329,13 +337,27 @@ class FitPlan(ABC):
     def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
         """Set `support`, `coefficients`, `intercept` and the fitted attributes of the model."""
 
-    @abstractmethod
-    def group_starts(self) -> Indices:
-        """Return where the support vectors of each group begin, and their number."""
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the fit calibrates probabilities, with duals of its own."""
+        return bool(self.state.get("_effective_probability"))
 
-    @abstractmethod
-    def decisions(self, sums: Array) -> Array:
-        """Return decisions, from the sums over each group of support vectors."""
+    @property
+    def sign(self) -> float:
+        """The sign of coefficients and intercepts relative to the variables of the duals."""
+        return 1.0
+
+    def decisions(self, biases: Array, sums: Array) -> Array:
+        """Return the decisions on some samples, and set `intercept`.
+
+        `biases` has the intercept of each dual, and `sums` the sums of its variables times their
+        kernels with each sample. There is a column per dual if there are several.
+        """
+        self.intercept = self.sign * biases
+        found = self.intercept + self.sign * sums.T
+        if not np.isfinite(found).all():
+            raise ValueError(NOT_FINITE)
+        return found.ravel() if found.shape[1] == 1 else found
 
     def report(self, solutions: list[Solution]) -> list[Solution]:
         """Set `optimality_` and `fit_status_`; return the solutions that deserve a warning."""
@@ -387,6 +409,7 @@ class FitPlan(ABC):
         support = self.support if self.rows is None else self.rows[self.support]
         vectors = np.empty((0, 0)) if precomputed else self.X[support]
         coefficients = self.coefficients
+        self.model.__dict__.pop("compression_", None)  # of an earlier fit
         self.model.__dict__.update(
             self.state,
             support_=self.support,

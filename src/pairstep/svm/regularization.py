@@ -142,7 +142,7 @@ def path(
             else:
                 continue_from(replace(earlier, z=solution.z), dual)
         solutions = shared.solve(
-            [(np.arange(n), dual) for dual in duals],
+            np.arange(n), duals,
             tol=whole.tol, max_iter=plan.max_iterations(), time_limit=seconds, rule=whole.rule,
             cold=not last and whole.max_iter == -1, threads=threads,
         )  # fmt: skip

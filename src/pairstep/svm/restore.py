@@ -16,13 +16,13 @@ from .compatibility import parameter_defaults
 from .engine import MAX_SPARSE_COLUMNS
 from .export import SHARED
 from .novelty import OneClassSVM
-from .parameters import validate_parameters
-from .regression import SVR, NuSVR
+from .parameters import quantiles_of, validate_parameters
+from .regression import SVR, NuSVR, QuantileSVR
 
 ESTIMATORS: dict[str, type[BaseSVM]] = {
-    model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+    model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM)
 }
-KEPT = (*SHARED, "support_vectors_", "optimality_", "_label_order")
+KEPT = (*SHARED, "support_vectors_", "optimality_", "compression_", "_label_order")
 MAX_INTEGER = 2**63  # limit of integer parameters, which native code stores with 64 bits
 
 
@@ -78,7 +78,10 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
         order = fit.get("_label_order", np.arange(k))
         yield "_label_order", _is_vector(order, "i", k) and sorted(order) == list(range(k))
         yield "class_weight_", _is_vector(fit["class_weight_"], "f", k)
-    pairs = k * (k - 1) // 2
+    # Coefficients of each support vector, and decision functions.
+    outputs, pairs = k - 1, k * (k - 1) // 2
+    if isinstance(model, QuantileSVR):
+        outputs = pairs = len(quantiles_of(model.quantile))
 
     support, n = fit["support_"], len(fit["support_"])
     yield "support_", _is_vector(support, "i", n)
@@ -88,7 +91,7 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
     yield "_n_support", sizes.sum() == n if is_classifier(model) else set(sizes) == {n}
     vectors, coefficients = fit["support_vectors_"], fit["dual_coef_"]
     yield "support_vectors_", vectors.shape == ((0, 0) if precomputed else (n, width))
-    yield "dual_coef_", coefficients.shape == (k - 1, n)
+    yield "dual_coef_", coefficients.shape == (outputs, n)
     for name, matrix in (("support_vectors_", vectors), ("dual_coef_", coefficients)):
         yield name, scipy.sparse.issparse(matrix) is fit["_sparse"] and _is_matrix(matrix)
     yield "intercept_", _is_vector(fit["intercept_"], "f", pairs)
@@ -96,7 +99,8 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
     yield "_gamma", type(fit["_gamma"]) is float and 0 <= fit["_gamma"] < math.inf
 
     steps = fit["n_iter_"]
-    yield "n_iter_", _is_vector(steps, "i", pairs) if is_classifier(model) else type(steps) is int
+    several = is_classifier(model) or np.ndim(getattr(model, "quantile", 0)) > 0
+    yield "n_iter_", _is_vector(steps, "i", pairs) if several else type(steps) is int
     if is_classifier(model):
         known = fit["_effective_probability"]
         yield "probability", known is (model.probability is True)
@@ -106,6 +110,11 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
         for name, kind in (("kkt_violation", "f"), ("duality_gap", "f"), ("status", "U")):
             yield name, getattr(fit["optimality_"], name).shape == (pairs,)
             yield name, getattr(fit["optimality_"], name).dtype.kind == kind
+    if "compression_" in fit:
+        error, points, before, after = fit["compression_"]
+        yield "compression_", type(error) is float and 0 <= error < math.inf
+        yield "compression_", all(type(count) is int for count in (points, before, after))
+        yield "compression_", after == n <= before
     yield "fit_status_", fit.get("fit_status_", 0) in (0, 1)
     names = fit.get("feature_names_in_")
     yield "feature_names_in_", names is None or names.shape == (width,)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -33,6 +34,7 @@ from .compatibility import (
     Interval,
     StrOptions,
     check_method_params,
+    may_need_probabilities,
     parameter_defaults,
     routing_enabled,
     validate_parameter_constraints,
@@ -44,20 +46,21 @@ from .documentation import documented
 from .kernels import gamma_of
 from .leave_one_out_validation import LeaveOneOutValidation
 from .parameters import CONSTRAINTS
-from .regression import SVR
+from .regression import SVR, QuantileSVR
 
 # Scores by (candidate, split). A candidate is a tuple of its parameters, as pairs of name and value
 # in alphabetical order.
 Checkpoint = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
 
 # Parameters that the estimator has too, but that here only concern the search.
-SEARCH_ONLY = {"random_state", "time_limit"}
+SEARCH_ONLY = {"time_limit"}
 
 GRID: list[Any] = [Interval(Integral, 1, None, closed="left"), "array-like"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": GRID,
     "gammas": GRID,
     "epsilons": GRID,
+    "quantile": [*CONSTRAINTS["quantile"], None],
     "cv": ["cv_object", StrOptions({"loo"})],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
@@ -80,8 +83,6 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     Parameters that the search and the estimator have in common are passed on to the estimator.
     """
 
-    _model: ClassVar[type[BaseSVM]]
-
     Cs: int | ArrayLike
     gammas: int | ArrayLike
     kernel: str | KernelFunction
@@ -103,12 +104,21 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         cls._parameter_constraints = {name: known[name] for name in parameter_defaults(cls)}  # type: ignore[arg-type]
 
     @property
+    @abstractmethod
+    def _model(self) -> type[BaseSVM]:
+        """The class of the estimator."""
+
+    @property
     def estimator(self) -> BaseSVM:
         """The estimator, without the parameters that are searched."""
         shared = parameter_defaults(self._model).keys() - SEARCH_ONLY
         given = self.get_params(deep=False).items()
         model = self._model(**{name: value for name, value in given if name in shared})
         return model.set_fit_request(sample_weight=True) if routing_enabled() else model
+
+    def _scored(self, scorer: Any) -> BaseSVM:
+        """Return the estimator that cross-validation fits and a scorer scores."""
+        return self.estimator
 
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
         """Return the values of each parameter to try."""
@@ -146,10 +156,10 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         routed_to = scorer, routed.estimator.fit, routed.scorer.score
         validation: Any
         if isinstance(self.cv, str):  # "loo"
-            validation = LeaveOneOutValidation(model, X, y, *routed_to)
+            validation = LeaveOneOutValidation(self._scored(scorer), X, y, *routed_to)
         else:
             splits = self._splits(X, y, **routed.splitter.split)
-            validation = CrossValidation(model, X, y, splits, *routed_to)
+            validation = CrossValidation(self._scored(scorer), X, y, splits, *routed_to)
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
         plan = halving.plan(len(candidates), len(validation.order), self.halving)
@@ -261,7 +271,12 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             rounds.append(Round(candidates, samples, found))
             wanted = keys.keys() - found.keys()
             seconds = ends - time.perf_counter()
-            for evaluation in spread.evaluate(part, candidates, wanted, seconds):
+            may_stop = (
+                self.time_limit is not None
+                or self.checkpoint is not None
+                or hasattr(self, "_skl_callbacks")
+            )
+            for evaluation in spread.evaluate(part, candidates, wanted, seconds, may_stop):
                 at = evaluation.candidate, evaluation.split
                 task = context.subcontext(task_name="candidate-split-evaluation")
                 task.call_on_fit_task_begin(estimator=self)
@@ -380,6 +395,11 @@ class SVCCV(Search):
         logarithmic scale from 0.01 to 100 times the value of "scale" on all samples. Ignored by
         kernels without gamma.
     <search parameters>
+    probability : bool, default=False
+        Whether `predict_proba` and `predict_log_proba` are available, as in `SVC`. Their folds are
+        drawn by `random_state`. Candidates are calibrated only if the scorer needs probabilities,
+        as "neg_log_loss" does; otherwise only the last fit is. Deprecated as in `SVC`: use
+        ``CalibratedClassifierCV(search.best_estimator_, ensemble=False)`` instead.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVC`, and so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
         `decision_function_shape`, `break_ties` and `rule`.
@@ -402,8 +422,6 @@ class SVCCV(Search):
     array([False,  True])
     """
 
-    _model = SVC
-
     def __init__(
         self,
         *,
@@ -413,11 +431,12 @@ class SVCCV(Search):
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: bool = True,
+        probability: bool | str = "deprecated",
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
-        cache_size: float = 200,
+        cache_size: float | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         verbose: bool = False,
         max_iter: int = -1,
@@ -436,6 +455,7 @@ class SVCCV(Search):
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.refit = refit
+        self.probability = probability
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
@@ -453,12 +473,24 @@ class SVCCV(Search):
         self.dtype = dtype
         self.checkpoint = checkpoint
 
+    @property
+    def _model(self) -> type[BaseSVM]:
+        return SVC
+
+    def _scored(self, scorer: Any) -> BaseSVM:
+        # Probabilities do not change decisions, and take five more fits.
+        if may_need_probabilities(scorer):
+            return self.estimator
+        without: BaseSVM = self.estimator.set_params(probability="deprecated")
+        return without
+
 
 @documented
 class SVRCV(Search):
     """Search over C, gamma and epsilon of an `SVR` by cross-validation.
 
-    It works like `SVCCV`. Candidates that differ in epsilon share the kernel matrix as well.
+    It works like `SVCCV`. Candidates that differ in epsilon share the kernel matrix as well. With
+    `quantile` it searches over C and gamma of a `QuantileSVR`.
 
     Parameters
     ----------
@@ -469,7 +501,10 @@ class SVRCV(Search):
         The values of gamma to try, which may include "scale" and "auto"; see `SVCCV`.
     epsilons : int or array_like, default=(0.1,)
         The values of epsilon to try. An int is the number of values, evenly spaced on a logarithmic
-        scale from 0.001 to 1 times the standard deviation of y.
+        scale from 0.001 to 1 times the standard deviation of y. A quantile has no epsilon.
+    quantile : float or array_like, default=None
+        If given, the estimator is a `QuantileSVR` for this quantile or these quantiles. The default
+        score is then D2 of the pinball loss; see `QuantileSVR.score`.
     <search parameters>
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVR`, and so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
@@ -489,7 +524,7 @@ class SVRCV(Search):
     {'C': 1.0, 'epsilon': 0.1, 'gamma': 1.0}
     """
 
-    _model = SVR
+    quantile: float | ArrayLike | None
 
     def __init__(
         self,
@@ -497,6 +532,7 @@ class SVRCV(Search):
         Cs: int | ArrayLike = 10,
         gammas: int | ArrayLike = 10,
         epsilons: int | ArrayLike = (0.1,),
+        quantile: float | ArrayLike | None = None,
         cv: Any = 5,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -505,7 +541,7 @@ class SVRCV(Search):
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
-        cache_size: float = 200,
+        cache_size: float | str = "auto",
         verbose: bool = False,
         max_iter: int = -1,
         halving: bool = False,
@@ -518,6 +554,7 @@ class SVRCV(Search):
         self.Cs = Cs
         self.gammas = gammas
         self.epsilons = epsilons
+        self.quantile = quantile
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
@@ -536,7 +573,18 @@ class SVRCV(Search):
         self.dtype = dtype
         self.checkpoint = checkpoint
 
+    @property
+    def _model(self) -> type[BaseSVM]:
+        return SVR if self.quantile is None else QuantileSVR
+
     def _grid(self, X: Any, y: Any) -> dict[str, list[Any]]:
+        if self.quantile is not None:
+            if not np.array_equal(self.epsilons, parameter_defaults(SVRCV)["epsilons"]):
+                raise ValueError(
+                    "epsilons and quantile exclude each other: the loss of a quantile has no "
+                    f"epsilon; got epsilons={self.epsilons!r} and quantile={self.quantile!r}"
+                )
+            return super()._grid(X, y)
         spread = float(np.std(y)) or 1.0
         epsilons = _values("epsilons", "epsilon", self.epsilons, 1e-3 * spread, spread)
         return super()._grid(X, y) | {"epsilon": epsilons}

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,15 +21,18 @@ from numpy.typing import DTypeLike
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from .engine import Dual, Kernel, KernelName, Solution, precise, prepared, solve
+from .engine import (
+    Dual,
+    Kernel,
+    KernelName,
+    Solution,
+    SolvedChains,
+    precise,
+    prepared,
+    solve,
+    solve_chains,
+)
 
-# A variable counts as being at its bound if its relative distance to it is at most this: bounds are
-# multiplied and divided by ratios of C, which rounds them.
-AT_BOUND = 1e-9
-# If at most this fraction of the support vectors is at its bounds, a larger C changes little, and
-# the start is the last solution itself. If larger, bounded variables start too far from their new
-# bounds; if smaller, free variables start too large.
-MAX_FRACTION_BOUNDED = 0.2
 # Fraction of `cache_size` that matrices may take; the rest is for the blocks of working sets.
 MATRIX_MEMORY_FRACTION = 0.75
 # If at least this many matrices fit, two may be in use at a time: with the distances that makes
@@ -46,15 +48,6 @@ MAX_NORM_ERROR = 1e-12
 MAX_FLOAT32_SQUARE = 1e30
 
 
-class Trained(NamedTuple):
-    """What the decisions of a fitted model on other rows depend on."""
-
-    rows: Indices  # the support vectors
-    weights: Array  # the coefficient of each support vector in each output
-    starts: Indices  # where the groups of support vectors begin, and their number
-    columns: Indices  # the rows to decide on
-
-
 @dataclass(frozen=True)
 class SharedKernel:
     """A kernel on the rows of X, which solves duals of some rows and decides on others."""
@@ -68,48 +61,45 @@ class SharedKernel:
     arenas: _core.Arenas
 
     def solve(
-        self,
-        duals: Sequence[tuple[Indices, Dual]],
-        *,
-        tol: float,
-        max_iter: int,
-        time_limit: float,
-        rule: str,
-        cold: bool,
-        threads: int,
-        at_once: int = 1,
-        keep_going: Callable[[float, int, int], bool] | None = None,
+        self, rows: Indices, duals: Sequence[Dual], *, at_once: int = 1, **options: Any
     ) -> list[Solution]:
-        """Solve duals, each of which refers to some rows of X.
+        """Solve duals of some rows of X, with the options of `engine.solve`.
 
         The memory is divided among `at_once` calls that may run in parallel.
         """
-        placed = [replace(dual, rows=self.place[part[dual.rows]]) for part, dual in duals]
         return solve(
-            self.X, self.kernel, placed, tol=tol, max_iter=max_iter, time_limit=time_limit,
-            cache_bytes=self.cache_bytes // at_once, threads=threads, dtype=self.dtype, rule=rule,
-            cold=cold, keep_going=keep_going, arenas=self.arenas,
+            self.X, self.kernel, self._placed(rows, duals), dtype=self.dtype, arenas=self.arenas,
+            cache_bytes=self.cache_bytes // at_once, **options,
         )  # fmt: skip
 
-    def sums(self, models: Sequence[Trained], threads: int) -> list[Array]:
-        """Return the sums of each model at its columns; an empty list if no matrix is stored.
+    def solve_chains(
+        self,
+        rows: Indices,
+        duals: Sequence[Dual],
+        Cs: Array,
+        columns: Indices,
+        *,
+        at_once: int = 1,
+        **options: Any,
+    ) -> SolvedChains:
+        """Solve duals of some rows of X for ascending C, with the options of `solve_chains`.
 
-        As in `decide`, there is one set of outputs per group of support vectors.
+        If the matrix is stored, the sums of each dual are in the order of `columns`.
         """
-        if self.matrix is None:
-            return []
-        jobs, found = [], []
-        for model in models:
-            rows, columns = self.place[model.rows], self.place[model.columns]
-            order = np.argsort(columns)  # memory order
-            groups, outputs = len(model.starts) - 1, model.weights.shape[1]
-            sums = np.zeros((groups, outputs, len(columns)))
-            for group, (begin, end) in enumerate(pairwise(model.starts)):
-                weights = model.weights[begin:end]
-                jobs.append(_core.RowSum(rows[begin:end], weights, columns[order], sums[group]))
-            found.append((order, sums.reshape(groups * outputs, -1).T))
-        _core.add_matrix_rows(self.matrix, jobs, threads)
-        return [sums[np.argsort(order)] for order, sums in found]
+        columns = self.place[columns]
+        order = np.argsort(columns)  # memory order
+        found = solve_chains(
+            self.X, self.kernel, self._placed(rows, duals), Cs, columns[order], dtype=self.dtype,
+            arenas=self.arenas, cache_bytes=self.cache_bytes // at_once, **options,
+        )  # fmt: skip
+        if found.sums is not None:
+            found.sums = found.sums[:, :, np.argsort(order)]
+        return found
+
+    def _placed(self, rows: Indices, duals: Sequence[Dual]) -> list[Dual]:
+        """Return the duals with rows of the matrix in place of rows of a part of X."""
+        place = self.place[rows]
+        return [replace(dual, rows=place[dual.rows]) for dual in duals]
 
 
 class SharedKernels:
@@ -205,22 +195,6 @@ class SharedKernels:
 
 
 def start_scaled(earlier: Solution, dual: Dual, ratio: float) -> None:
-    """Start `dual` from the solution of a dual whose bounds are `ratio` times smaller.
-
-    If many variables are at their bounds, they will follow these bounds. The start is then the
-    multiple of the solution with the best objective that is within the bounds. If few are, the
-    solution will change little. If the bounds are infinite in either dual, the start is the
-    solution itself.
-    """
-    ratio = ratio if math.isfinite(ratio) else 1.0
-    z, quadratic = earlier.z, earlier.gradient - dual.linear
-    bound = np.where(z > 0, dual.upper, dual.lower) / ratio
-    bounded = np.count_nonzero((z != 0) & (np.abs(z) >= (1 - AT_BOUND) * np.abs(bound)))
-    multiple = min(ratio, 1.0)
-    if bounded > MAX_FRACTION_BOUNDED * np.count_nonzero(z):
-        curvature = z @ quadratic
-        slope = dual.linear @ z + (0.0 if dual.l1 is None else dual.l1 @ np.abs(z))
-        best = float(-slope / curvature) if curvature > 0 else 1.0
-        multiple = min(max(best, multiple), ratio)
-    dual.z = np.clip(z * multiple, dual.lower, dual.upper)
-    dual.gradient = quadratic * multiple + dual.linear
+    """Start `dual` from the solution of a dual whose bounds are `ratio` times smaller."""
+    dual.z, dual.gradient = earlier.z.copy(), earlier.gradient.copy()
+    _core.start_scaled(dual.point(), dual.gradient, dual.linear, ratio)

@@ -17,10 +17,11 @@ def evaluate(
     candidates: Sequence[Candidate],
     wanted: Set[tuple[int, int]],
     seconds: float,
+    may_stop: bool,
 ) -> Iterator[Evaluation]:
     """Evaluate candidates as `validation` does, on a cluster if joblib is configured for one."""
     if not _joblib_has_a_cluster():
-        yield from validation.evaluate(candidates, wanted, seconds)
+        yield from validation.evaluate(candidates, wanted, seconds, may_stop)
         return
     ends = time.time() + seconds  # the only clock that all computers share
     splits = range(len(validation.splits))
@@ -50,4 +51,4 @@ def _evaluate(
 ) -> list[Evaluation]:
     """Evaluate some pairs of candidate and split on a worker."""
     seconds = max(ends - time.time(), 0.0)
-    return list(Validation(*given).evaluate(candidates, set(pairs), seconds))
+    return list(Validation(*given).evaluate(candidates, set(pairs), seconds, may_stop=False))

@@ -1,0 +1,134 @@
+"""Duals that are solved for several C in one call: the solutions are those of separate solves."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import sum_error_in_ulps
+from sklearn.metrics.pairwise import rbf_kernel
+
+from pairstep import _core
+from pairstep.result import Status
+from pairstep.svm import duals
+from pairstep.svm.engine import Kernel, solve, solve_chains
+
+CS = np.array([0.03, 0.5, 4.0, 4.0, 900.0])
+OPTIONS = {
+    "tol": 1e-3, "max_iter": 10**7, "time_limit": math.inf, "cache_bytes": 10**8, "threads": 1,
+    "rule": "auto", "cold": True, "keep_going": None,
+}  # fmt: skip
+
+
+def problem(n, kind, seed=0, weights=None):
+    """Return a kernel matrix, and a function that returns the dual of some rows for one C."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    score = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n)
+    rows = rng.permutation(n)[: max(2 * n // 3, 4)]
+    positive, negative = (rows[(score[rows] > 0) == side] for side in (True, False))
+    weights = np.ones(n) if weights is None else weights
+
+    def dual(C):
+        limit = duals.limits(C, weights)
+        if kind == "classification":
+            return duals.c_classification(positive, negative, limit)
+        found = duals.epsilon_regression(score[rows], limit[rows], 0.1)
+        found.rows = rows[found.rows]
+        return found
+
+    return rbf_kernel(X, gamma=0.3), dual
+
+
+def chains(K, dual, Cs=CS, dtype=np.float32, columns=None, **options):
+    columns = np.arange(len(K)) if columns is None else columns
+    return solve_chains(
+        K.astype(dtype), Kernel("precomputed"), dual, Cs, columns,
+        **(OPTIONS | {"dtype": dtype, "arenas": _core.Arenas()} | options),
+    )  # fmt: skip
+
+
+def objective(dual, solution):
+    l1 = 0.0 if dual.l1 is None else dual.l1 @ np.abs(solution.z)
+    return solution.z @ (solution.gradient + dual.linear) / 2 + l1
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+# Below and above the limits for small duals (128) and for duals in one working set (1024).
+@pytest.mark.parametrize("n", [6, 190, 194, 700, 1530, 1545])
+def test_chains_solve_what_separate_solves_solve(kind, dtype, n):
+    K, dual = problem(n, kind)
+    found = chains(K, [dual(1.0)], dtype=dtype)
+    assert found.reached == len(CS)
+    for c, C in enumerate(CS):
+        one = dual(C)
+        solution = found.solution(0, c)
+        z = np.zeros(n)
+        z[one.rows] = solution.z
+        exact = K.astype(dtype).astype(np.float64) @ z
+        assert solution.status == Status.OPTIMAL
+        assert ((one.lower <= solution.z) & (solution.z <= one.upper)).all()
+        assert sum_error_in_ulps(solution.z, 0.0) <= 1
+        np.testing.assert_allclose(solution.gradient, exact[one.rows] + one.linear, atol=1e-8 * C)
+        np.testing.assert_allclose(found.sums[0, c], exact, atol=1e-9 * max(C, 1.0))
+        given = {name: value for name, value in OPTIONS.items() if name != "cold"}
+        (alone,) = solve(
+            K.astype(dtype), Kernel("precomputed"), [one], dtype=dtype, cold=True, **given
+        )
+        gap = abs(objective(one, solution) - objective(one, alone))
+        assert gap <= max(solution.duality_gap, alone.duality_gap)
+
+
+def test_a_chain_may_be_continued():
+    K, dual = problem(500, "classification")
+    whole, first = chains(K, [dual(1.0)]), chains(K, [dual(1.0)], Cs=CS[:2])
+    later = dual(1.0)
+    later.z, later.gradient = (array[-1] for array in first.points[0])
+    rest = chains(K, [later], Cs=CS[2:], C_before=CS[1])
+    for c in range(2, len(CS)):
+        np.testing.assert_array_equal(whole.points[0][0][c], rest.points[0][0][c - 2])
+
+
+def test_weights_of_zero_and_an_infinite_C():
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    weights[::3] = 0.0
+    K, dual = problem(300, "classification", weights=weights)
+    found = chains(K + 0.1 * np.eye(300), [dual(1.0)], Cs=np.array([1.0, math.inf]))
+    assert found.reached == 2
+    assert not np.isnan(found.points[0][0]).any()
+    assert found.solution(0, 1).status == Status.OPTIMAL
+
+
+def test_a_stopped_chain_says_what_it_reached():
+    K, dual = problem(1500, "classification")
+    stopped = chains(K, [dual(1.0)], keep_going=lambda *_: False, tol=1e-9)
+    assert stopped.reached < len(CS)
+    limited = chains(K, [dual(1.0)], time_limit=0.0)
+    assert limited.reached == 0
+
+
+def test_every_instruction_set(instruction_set):
+    """The first steps in float32 are compiled for each; sizes are around the widths of vectors."""
+    for n in (7, 24, 25, 47, 48, 49, 400):
+        K, dual = problem(n, "regression", seed=n)
+        found = chains(K, [dual(1.0)])
+        assert all(found.solution(0, c).status == Status.OPTIMAL for c in range(len(CS)))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
+def test_kernels_of_any_scale(scale):
+    """Steps in float32 must not stop a solve whose numbers are far from 1."""
+    K, dual = problem(400, "classification")
+    found = chains(scale * K, [dual(1.0)], Cs=CS / scale, dtype=np.float64)
+    single = chains(scale * K, [dual(1.0)], Cs=CS / scale)
+    for c in range(len(CS)):
+        assert found.solution(0, c).status == Status.OPTIMAL
+        assert single.solution(0, c).status == Status.OPTIMAL
+
+
+def test_invalid_chains_raise():
+    K, dual = problem(50, "classification")
+    with pytest.raises(ValueError, match="in range"):
+        chains(K, [dual(1.0)], columns=np.array([50]))
+    with pytest.raises(ValueError, match="one group"):
+        chains(K, [duals.nu_classification(np.arange(20), np.arange(20, 50), np.ones(50), 0.3)])
