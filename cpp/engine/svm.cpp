@@ -287,7 +287,10 @@ void solve_svm_dual(const SvmTask& task, Dual& dual, ThreadPool& pool, SvmProgre
   const KernelDual whole{task.data, task.kernel, dual.rows, dual.linear, task.tol, row_bytes};
   if (task.single && dual.point.n > SvmSettings::max_small_variables &&
       single_will_do(task.kernel, task.data.largest_square(dual.rows, dual.point.n))) {
-    KernelOracle<float> oracle(whole, dual.point, pool);
+    // The known gradient belongs to the data as they were given. A linear kernel of centered data
+    // has another one, which takes little time.
+    const bool known = dual.gradient_known && task.kernel.name != KernelName::linear;
+    KernelOracle<float> oracle(whole, dual.point, pool, known ? dual.point.gradient : nullptr);
     run(oracle, task, dual, pool, progress);
     if (dual.outcome.status != StopReason::imprecise) return;
     if (pool.interrupt().stopped()) {

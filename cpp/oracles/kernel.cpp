@@ -22,7 +22,8 @@ struct KernelOracleSettings {
 }  // namespace
 
 template <class Real>
-KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, ThreadPool& pool)
+KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, ThreadPool& pool,
+                                 const double* known)
     : LocalOracle(pool),
       dual_(dual),
       whole_(point),
@@ -38,6 +39,10 @@ KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, Thr
   noise_ = std::make_unique<Noise>(point, n, [&](Index i) {
     return kernel_bounds<Real>(dual.kernel, double(squares[i])).largest;
   });
+  if (known) {
+    std::copy_n(known, n, gradient_.first().derivatives.gradient());
+    return;
+  }
   const Support support(point);
   gradient_.template add_sums<Real>(dual_.data, rows_of(support.coordinates), support.weights,
                                     {dual_.rows, dual_.rows + n},

@@ -24,7 +24,9 @@ struct KernelDual {
 template <class Real>
 class KernelOracle final : public LocalOracle {
  public:
-  KernelOracle(const KernelDual& dual, const Point& point, ThreadPool& pool);
+  // `known` is the gradient at x, or null.
+  KernelOracle(const KernelDual& dual, const Point& point, ThreadPool& pool,
+               const double* known = nullptr);
 
   void select_candidates(Index count, bool with_free, Candidates& found) override;
   void block(const std::vector<Index>& members, bool exact, double* hessian) override;

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "../core/one_vs_one.hpp"
+#include "../engine/leave_out.hpp"
 #include "../engine/sample.hpp"
 #include "../engine/svm.hpp"
 #include "../oracles/kernel_matrix.hpp"
@@ -365,6 +366,72 @@ struct SupportVectorsOf {
   }
 };
 
+// Solve a dual without each of some samples, from its optimum and the transform of its matrix.
+nb::tuple leave_out(const nb::object& matrix, const DualArrays& arrays, const In& multiplier,
+                    const Indices& free, const Matrix& inverse, const Matrix& transform,
+                    const Matrix& transposed, const Indices& known, const Matrix& columns,
+                    double tol, std::size_t cache_bytes,
+                    const nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+                    const Matrix& total_changes, int threads, const nb::object& keep_going) {
+  LeaveOutTask task;
+  task.matrix = data_of(matrix);
+  require(!task.matrix.starts && task.matrix.rows <= task.matrix.features,
+          "matrix must be dense and square");
+  const Dual dual = arrays.over(task.matrix);
+  const Index n = dual.point.n, groups = dual.point.n_groups;
+  task.point = dual.point;
+  task.rows = dual.rows;
+  task.linear = dual.linear;
+  task.multiplier = multiplier.data();
+  task.free = indices_within(free, n);
+  const std::size_t size = task.free.size() + std::size_t(groups);
+  require(Index(multiplier.shape(0)) == groups && inverse.shape(0) == size &&
+              inverse.shape(1) == size && transform.shape(0) == size &&
+              Index(transform.shape(1)) == n && Index(transposed.shape(0)) == n &&
+              transposed.shape(1) == size,
+          "inverse and transform must have a row per free variable and group");
+  task.inverse = inverse.data();
+  task.transform = transform.data();
+  task.transposed = transposed.data();
+  task.known = indices_within(known, n);
+  require(columns.shape(0) == known.shape(0) && Index(columns.shape(1)) == n,
+          "columns must have a row per variable in known");
+  task.columns = columns.data();
+  task.tol = tol;
+  task.cache_bytes = cache_bytes;
+  const std::size_t count = out.shape(0);
+  require(out.shape(1) > 0 && total_changes.shape(0) == count &&
+              Index(total_changes.shape(1)) == groups,
+          "total_changes must have a row per sample that is left out");
+  for (std::size_t k = 0; k < count * out.shape(1); ++k)
+    require(out.data()[k] >= 0 && out.data()[k] < n, "indices must be in range");
+  std::vector<WithoutSample> found(count);
+  std::atomic<Index> done = 0;
+  const auto callback = [&](InterruptCheck& interrupt) {
+    if (!keep_going.is_none() && !nb::cast<bool>(keep_going(done.load()))) interrupt.stop();
+  };
+  run_native(std::numeric_limits<double>::infinity(), callback,
+             [&](InterruptCheck& interrupt, WithoutGil&) {
+               const LeaveOut base(task);
+               ThreadPool(std::max(threads, 1), interrupt).run(Index(count), [&](Index k) {
+                 if (interrupt.stopped()) return;
+                 const std::size_t at = std::size_t(k);
+                 found[at] = base.solve({out.data() + at * out.shape(1), Index(out.shape(1)),
+                                         total_changes.data() + at * std::size_t(groups)});
+                 ++done;
+               });
+             });
+  std::vector<double> violations, sums, multipliers;
+  for (WithoutSample& one : found) {
+    one.multiplier.resize(std::size_t(groups));
+    violations.push_back(one.optimal ? one.violation : std::numeric_limits<double>::infinity());
+    sums.push_back(one.sum);
+    multipliers.insert(multipliers.end(), one.multiplier.begin(), one.multiplier.end());
+  }
+  return nb::make_tuple(to_numpy(std::move(violations)), to_numpy(std::move(sums)),
+                        to_numpy(std::move(multipliers), {count, std::size_t(groups)}));
+}
+
 // Require one decision per pair of classes, and return their number.
 std::size_t require_pairs(Index classes, std::size_t decisions) {
   require(classes >= 2 && std::size_t(classes) * std::size_t(classes - 1) / 2 == decisions,
@@ -454,6 +521,13 @@ void register_svm(nb::module_& m) {
         "Solve duals over the rows of one matrix in place. Return for each dual (stop reason, "
         "iterations, violation, duality gap, size of the terms of the gradient, rounding error of "
         "the gradient, multipliers).");
+  m.def("leave_out", &leave_out, "matrix"_a, "dual"_a, "multiplier"_a, "free"_a, "inverse"_a,
+        "transform"_a, "transposed"_a, "known"_a, "columns"_a, nb::kw_only(), "tol"_a,
+        "cache_bytes"_a, "left_out"_a, "total_changes"_a, "threads"_a,
+        "keep_going"_a.none() = nb::none(),
+        "Solve a dual without each of some samples, whose variables are the rows of `left_out`, "
+        "from its optimum. Return for each sample the violation, which is infinite if another "
+        "solver is needed, (K z) at its first variable, and the multipliers.");
   nb::class_<ChainArrays>(m, "DualChain", "One dual for several C; its bounds are those for C = 1.")
       .def(nb::init<DualArrays, double, In, Indices, InOutMatrix, InOutMatrix,
                     std::optional<InOutMatrix>>(),

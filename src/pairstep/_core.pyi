@@ -503,6 +503,24 @@ def kernel_matrix(
     threads: int,
     seconds: float = ...,
 ) -> NDArray[np.floating[Any]] | None: ...
+def leave_out(
+    matrix: object,
+    dual: Dual,
+    multiplier: Array,
+    free: Indices,
+    inverse: Array,
+    transform: Array,
+    transposed: Array,
+    known: Indices,
+    columns: Array,
+    *,
+    tol: float,
+    cache_bytes: int,
+    left_out: Indices,
+    total_changes: Array,
+    threads: int,
+    keep_going: Callable[[int], bool] | None = None,
+) -> tuple[Array, Array, Array]: ...
 def measure(X: object) -> tuple[float, float]: ...
 def rounded_mean(X: object) -> Array: ...
 def examine(

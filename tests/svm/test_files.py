@@ -58,7 +58,8 @@ def check_same(model, new):
     assert type(back) is type(model)
     assert back.get_params() == model.get_params()
     for name, value in vars(model).items():
-        if name == "_laid_out":  # computed from the support vectors
+        # The former is computed from the support vectors, the latter is not saved.
+        if name in ("_laid_out", "_training"):
             continue
         other = vars(back)[name]
         if scipy.sparse.issparse(value):

@@ -134,9 +134,12 @@ def plain(value):
 
 
 def state(model):
-    """Return all attributes of an estimator except its parameters."""
-    parameters = model.get_params()
-    return plain({name: v for name, v in vars(model).items() if name not in parameters})
+    """Return all attributes of an estimator except its parameters and its training data.
+
+    Pickles have no training data.
+    """
+    others = {*model.get_params(), "_training"}
+    return plain({name: v for name, v in vars(model).items() if name not in others})
 
 
 class Life(RuleBasedStateMachine):

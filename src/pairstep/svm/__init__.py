@@ -15,6 +15,7 @@ from .hyperparameter_gradient import (
     tune_by_gradient,
     validation_gradient,
 )
+from .left_out import LeaveOneOutResult, leave_one_out
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
 from .plan import Optimality
@@ -23,7 +24,8 @@ from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC", "SVCCV", "SVR", "SVRCV", "Compression", "NuSVC", "NuSVR", "OneClassSVM", "Optimality",
-    "QuantileSVR", "RegularizationPath", "Tuned", "ValidationGradient", "load", "load_libsvm_model",
-    "path", "save", "save_libsvm_model", "to_sklearn", "tune_by_gradient", "validation_gradient",
+    "SVC", "SVCCV", "SVR", "SVRCV", "Compression", "LeaveOneOutResult", "NuSVC", "NuSVR",
+    "OneClassSVM", "Optimality", "QuantileSVR", "RegularizationPath", "Tuned", "ValidationGradient",
+    "leave_one_out", "load", "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn",
+    "tune_by_gradient", "validation_gradient",
 ]  # fmt: skip

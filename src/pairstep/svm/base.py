@@ -33,6 +33,7 @@ from .kernels import matrix_of, named_kernel
 from .parameters import CONSTRAINTS, validate_parameters
 from .plan import FitPlan, Optimality
 from .progress import STEPS, FitProgress
+from .training_data import TrainingData
 
 KernelFunction = Callable[[Any, Any], Any]
 Model = TypeVar("Model")
@@ -149,10 +150,79 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
             for dual, solution in zip(duals, solutions, strict=True):
                 dual.z = solution.z
             fitted.__dict__["_last_duals"] = duals
+        fitted.__dict__["_training"] = TrainingData.of(plan)
         # One assignment replaces all attributes, so that a fit that fails or is interrupted leaves
         # the estimator unchanged, and another thread sees either the old fit or the new one.
         self.__dict__ = fitted.__dict__
         context.call_on_fit_task_end(**given, reconstruction_attributes={})
+        return self
+
+    def update(
+        self,
+        X_new: Any = None,
+        y_new: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        remove: ArrayLike | None = None,
+    ) -> Self:
+        """Add training samples to a fitted model, and remove others.
+
+        The result is that of a fit to the new set of samples, with the same certificate
+        (`optimality_`). It is repaired from the last solution, which takes far less time than a fit
+        if few samples change. With as many samples added as removed, the model learns from a
+        sliding window.
+
+        Parameters
+        ----------
+        X_new : array_like or sparse array of shape (n_new, n_features), optional
+            Samples to add, in the format of the training samples.
+        y_new : array_like of shape (n_new,), optional
+            Their labels or numbers; not used by a OneClassSVM. New classes need a new fit.
+        sample_weight : array_like of shape (n_new,), optional
+            Their weights, 1 by default. The other samples keep theirs.
+        remove : array_like of int, optional
+            Training samples to remove, numbered from 0 in the order of the training set. The
+            remaining samples keep their order, and new ones are added at the end. `support_` has
+            these numbers as well.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If the model does not have its training data, if labels are new, or if a class would
+            lose its last sample. The model is not changed.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the solver does not reach `tol`, as in `fit`.
+
+        Notes
+        -----
+        Gamma and the class weights keep their values of the last `fit`, also with
+        ``gamma="scale"`` and ``class_weight="balanced"``. A fit keeps references to its training
+        data, not copies, and the first update computes what later ones need: it takes longer, and
+        copies the data. Pickles, copies and files of the model have no training data, so such a
+        model needs a fit before its next update. Kernels that are functions or precomputed, and
+        ``probability=True``, are not supported.
+
+        Examples
+        --------
+        >>> from pairstep.svm import SVC
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+        >>> model = SVC(kernel="linear").fit(X, y)
+        >>> model.update([[4.0], [5.0]], [1, 1], remove=[0]).shape_fit_
+        (5, 1)
+        >>> model.predict([[1.25], [1.75]])
+        array([0, 1])
+        """
+        from .update import updated
+
+        self.__dict__ = updated(self, X_new, y_new, sample_weight, remove).__dict__
         return self
 
     def _validate_params(self) -> None:  # the name that scikit-learn calls

@@ -92,7 +92,7 @@ def compressed(model: Any, X: Any, max_error: float) -> Any:
     compared.__dict__.pop("feature_names_in_", None)
     small, error = _Compressor(compared, points).smallest(float(max_error))
     result = shallow_copy(model)
-    for name in ("optimality_", "_last_duals"):  # of the solution before
+    for name in ("optimality_", "_last_duals", "_training"):  # of the solution before
         result.__dict__.pop(name, None)
     result.__dict__.update((name, vars(small)[name]) for name in CHANGED if name in vars(small))
     sizes = len(model.support_), len(small.support_)

@@ -89,9 +89,10 @@ PARAMETERS = {
         `fit`.
 """,
     "search": """\
-    cv : int, cross-validation generator or iterable, default=5
+    cv : int, "loo", cross-validation generator or iterable, default=5
         The splits: a number of folds, which are stratified for classifiers, or anything that
-        scikit-learn's `check_cv` accepts.
+        scikit-learn's `check_cv` accepts. "loo" scores the leave-one-out predictions of each
+        candidate on all samples together, as `leave_one_out` does, from one fit per candidate.
     scoring : str or callable, default=None
         A scorer of scikit-learn. None uses the `score` method of the estimator.
     n_jobs : int, default=None

@@ -224,7 +224,7 @@ def solve(
                 gradient[begin:end] = dual.gradient
             started.append((dual.starting_at(z[begin:end]), gradient[begin:end]))
         arrays = [
-            _native_dual(dual, own, known=dual.gradient is not None, closely=dual.closely)
+            native_dual(dual, own, known=dual.gradient is not None, closely=dual.closely)
             for dual, own in started
         ]
         began = time.perf_counter()
@@ -357,7 +357,7 @@ def solve_chains(
         gradient = gradient_buffer[begin:end].reshape(count, -1)
         if dual.gradient is not None:
             gradient[0] = dual.gradient
-        unit = _native_dual(dual, gradient[0], known=False, closely=dual.closely)
+        unit = native_dual(dual, gradient[0], known=False, closely=dual.closely)
         points.append((z, gradient))
         to = None if sums is None else sums[k]
         arrays.append(_core.DualChain(unit, C_before, Cs, columns, z, gradient, to))
@@ -376,7 +376,8 @@ def rule_code(rule: str) -> int:
     return RULES["libsvm" if rule == "auto" else rule].code
 
 
-def _native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> Any:
+def native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> Any:
+    """Return a dual as an object of native code, which changes z and the gradient in place."""
     point = dual.point()
     return _core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known, closely)
 
@@ -446,9 +447,17 @@ def verify(
     A gradient that is too far off is corrected in place if that is affordable. Otherwise the
     violation is increased by an allowance for the error, which is the second value returned.
     """
-    arrays = _native_dual(dual, gradient, known=True, closely=True)
-    error, extra = _core.examine(data, center, kernel.native, arrays, tol, threads)
+    error, extra = examined(data, center, kernel, dual, gradient, tol=tol, threads=threads)
     return judge(dual, gradient, stop, n_iter, extra=extra, error=error, tol=tol), extra
+
+
+def examined(
+    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, *, tol: float,
+    threads: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Correct a gradient as `verify` does; return its rounding error and the allowance for it."""
+    arrays = native_dual(dual, gradient, known=True, closely=True)
+    return _core.examine(data, center, kernel.native, arrays, tol, threads)
 
 
 def judge(
@@ -637,11 +646,29 @@ def prepared(
     differences if the rounding of squared norms would matter against `tol`.
     """
     (data,) = _narrowed(X)
+    return data, *_center_and_kernel(kernel, data, duals, tol)
+
+
+def prepared_sums(
+    kernel: Kernel, queries: Any, samples: Any, duals: Sequence[Dual], tol: float
+) -> tuple[Any, Any, Array | None, Kernel]:
+    """Return queries and samples in the form of native code, and what `prepared` returns.
+
+    The center of a linear kernel is None: sums with it belong to the data as they were given.
+    """
+    data, columns = _narrowed(queries, samples)
+    center, kernel = _center_and_kernel(kernel, data, duals, tol)
+    return data, columns, None if kernel.name == "linear" else center, kernel
+
+
+def _center_and_kernel(
+    kernel: Kernel, data: Any, duals: Sequence[Dual], tol: float
+) -> tuple[Array | None, Kernel]:
     center = _center(kernel, data, kernel.name == "linear" and cancel(duals))
     # The first test is cheaper than `_weight` and usually sufficient.
     if kernel.name == "rbf" and precise(kernel, data, center, math.inf, 0.0).differences:
         kernel = precise(kernel, data, center, _weight(duals), NORM_ROUNDING * tol)
-    return data, None if kernel.differences else center, kernel
+    return None if kernel.differences else center, kernel
 
 
 def precise(

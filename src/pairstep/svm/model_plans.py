@@ -262,7 +262,7 @@ class SVCPlan(ClassificationPlan):
     def pair_duals(self) -> list[Dual]:
         """Return the dual of each pair of classes."""
         limit = self.limits()
-        if len(np.unique(self.targets[limit > 0])) < 2:
+        if np.count_nonzero(np.bincount(self.targets[limit > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class."
             )

@@ -45,6 +45,7 @@ from .compatibility import (
 from .cross_validation import Candidate, CrossValidation, Evaluation
 from .documentation import documented
 from .kernels import gamma_of
+from .leave_one_out_validation import LeaveOneOutValidation
 from .parameters import CONSTRAINTS
 from .regression import SVR, QuantileSVR
 
@@ -61,7 +62,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "gammas": GRID,
     "epsilons": GRID,
     "quantile": [*CONSTRAINTS["quantile"], None],
-    "cv": ["cv_object"],
+    "cv": ["cv_object", StrOptions({"loo"})],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
     "halving": ["boolean"],
@@ -154,10 +155,13 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         params = check_method_params(X, params)
         routed = self._get_routed_params_for_fit(params)
         model = self.estimator
-        splits = self._splits(X, y, **routed.splitter.split)
-        validation = CrossValidation(
-            self._scored(scorer), X, y, splits, scorer, routed.estimator.fit, routed.scorer.score
-        )
+        routed_to = scorer, routed.estimator.fit, routed.scorer.score
+        validation: Any
+        if isinstance(self.cv, str):  # "loo"
+            validation = LeaveOneOutValidation(self._scored(scorer), X, y, *routed_to)
+        else:
+            splits = self._splits(X, y, **routed.splitter.split)
+            validation = CrossValidation(self._scored(scorer), X, y, splits, *routed_to)
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
         plan = halving.plan(len(candidates), len(validation.order), self.halving)

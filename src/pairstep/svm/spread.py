@@ -30,7 +30,8 @@ def evaluate(
         if pairs := [(k, split) for k in of_gamma for split in splits if (k, split) in wanted]:
             # joblib scatters large arguments once. It does not look into lists, so the data are
             # separate arguments.
-            tasks.append(delayed(_evaluate)(candidates, pairs, ends, *validation.given))
+            given = type(validation), *validation.given
+            tasks.append(delayed(_evaluate)(candidates, pairs, ends, *given))
     for found in Parallel(return_as="generator_unordered")(tasks):
         yield from found
 
@@ -42,8 +43,12 @@ def _joblib_has_a_cluster() -> bool:
 
 
 def _evaluate(
-    candidates: Sequence[Candidate], pairs: list[tuple[int, int]], ends: float, *given: Any
+    candidates: Sequence[Candidate],
+    pairs: list[tuple[int, int]],
+    ends: float,
+    Validation: Any,
+    *given: Any,
 ) -> list[Evaluation]:
     """Evaluate some pairs of candidate and split on a worker."""
     seconds = max(ends - time.time(), 0.0)
-    return list(CrossValidation(*given).evaluate(candidates, set(pairs), seconds, may_stop=False))
+    return list(Validation(*given).evaluate(candidates, set(pairs), seconds, may_stop=False))
