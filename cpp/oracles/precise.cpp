@@ -15,6 +15,9 @@ struct PreciseSettings {
   // Rows of free variables that are compared besides those that determine the violation. Each costs
   // one precise gradient; more of them would be more likely to find the largest error.
   static constexpr Index free_rows = 2;
+  // Rows with large norms that are compared in each group, for kernels whose values grow with the
+  // norm. More of them would find errors in data with more outliers.
+  static constexpr std::size_t large_rows = 8;
   // A difference from the precise value is ignored up to this fraction of the tolerance. A smaller
   // fraction replaces gradients more often; a larger one leaves more error in the violation.
   static constexpr double negligible = 1.0 / 16;
@@ -168,6 +171,28 @@ double extra_violation(const Point& point, const std::vector<double>& errors) {
 
 }  // namespace
 
+namespace {
+
+// The variables of a group whose rows have the largest norms. Where kernel values grow with the
+// norm, their gradients have the largest errors, and may even have the wrong sign.
+std::vector<Index> largest_rows(const KernelFunction& kernel, const DataMatrix& data,
+                                const Index* rows, const Point& point, Index group) {
+  if (kernel.name == KernelName::rbf || kernel.name == KernelName::precomputed) return {};
+  std::vector<std::pair<double, Index>> ranked;  // minus the squared norm, and the variable
+  for (Index i = point.starts[group]; i < point.starts[group + 1]; ++i) {
+    double square = 0.0;
+    data.each(rows[i], [&](Index, double value) { square += value * value; });
+    ranked.emplace_back(-square, i);
+  }
+  const std::size_t count = std::min<std::size_t>(PreciseSettings::large_rows, ranked.size());
+  std::partial_sort(ranked.begin(), ranked.begin() + std::ptrdiff_t(count), ranked.end());
+  std::vector<Index> largest;
+  for (std::size_t k = 0; k < count; ++k) largest.push_back(ranked[k].second);
+  return largest;
+}
+
+}  // namespace
+
 Rounding examine(const KernelFunction& kernel, const DataMatrix& data, const Index* rows,
                  const double* linear, Point& point, double tol, ThreadPool& pool) {
   const Support support(point);
@@ -190,6 +215,14 @@ Rounding examine(const KernelFunction& kernel, const DataMatrix& data, const Ind
     }
     if (max_left >= 0) chosen.push_back(max_left);
     if (min_right >= 0) chosen.push_back(min_right);
+    // Compare rows with large kernel values too if their true gradients add to the violation.
+    const double allowed = PreciseSettings::negligible * tol;
+    for (const Index i : largest_rows(kernel, data, rows, point, g)) {
+      const Position at = position_of(point, i);
+      const double truth = precise.at(rows[i], linear[i]).value;
+      if (truth + at.left_shift > most + allowed || truth + at.right_shift < least - allowed)
+        chosen.push_back(i);
+    }
   }
   // Also compare some free variables, whose gradients are near the extremes. The gradients of other
   // variables may have been left in float32 if they are far from the extremes.

@@ -12,6 +12,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 
 import pairstep.svm
+from pairstep import _core
+from pairstep.svm.engine import Dual, Kernel, verify
 
 RNG = np.random.default_rng(5)
 KERNELS = {
@@ -207,3 +209,29 @@ def test_weights_are_repetitions(name):
     np.testing.assert_allclose(
         getattr(weighted, decide)(X), getattr(repeated, decide)(X), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("name", ["linear", "poly"])
+def test_a_wrong_gradient_of_an_outlier_is_found(name):
+    """The row with the largest kernel values is compared even if it does not look extreme."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    X[7] *= 1e6
+    parameters = KERNELS[name]
+    kernel = Kernel(name, **parameters)
+    matrix = pairwise_kernels(X, metric=name, **parameters)
+    z = np.zeros(40)
+    z[[0, 1]] = 0.5, -0.5
+    dual = Dual(
+        np.arange(40), -np.ones(40), np.full(40, -1.0), np.ones(40), np.array([0, 40]), np.zeros(1),
+        z,
+    )  # fmt: skip
+    z[7], dual.upper[7] = 0.0, 0.0  # it can only decrease, which its true gradient favors
+    true = matrix @ z - 1.0
+    if true[7] < 0:
+        z *= -1
+        true = matrix @ z - 1.0
+    wrong = true.copy()
+    wrong[7] = -1e9
+    verify(X, None, kernel, dual, wrong, _core.StopReason.optimal, 1, tol=1e-3, threads=1)
+    np.testing.assert_allclose(wrong, true, rtol=1e-9, atol=1e-6)

@@ -84,7 +84,7 @@ class Points:
     def __init__(self, data: Data, rows: Indices, dtype: str):
         self.data, self.rows, self.dtype = data, rows, dtype
         features = data.X.shape[1] + SLAB
-        free = MEMORY_FRACTION * data.device.free_bytes()
+        free = max(MEMORY_FRACTION * data.device.free_bytes(), 1.0)
         whole = float(np.dtype(dtype).itemsize) * features * len(rows)
         stripes = max(int(np.ceil(whole / (STRIPE_FRACTION * free))), 1) if whole > free else 1
         ends = np.linspace(0, len(rows), stripes + 1).astype(np.int64)
