@@ -44,7 +44,7 @@ def python() -> Path:
          "ac_cv_file__dev_ptc=no",
          ZLIB_CFLAGS=f"-I{prefix}/include", ZLIB_LIBS=f"-L{prefix}/lib -lz",
          LIBFFI_CFLAGS=f"-I{prefix}/include", LIBFFI_LIBS=f"-L{prefix}/lib -lffi",
-         LDFLAGS=f"-Wl,--dynamic-linker={loader}")  # fmt: skip
+         LDFLAGS=f"-dynamic -Wl,--dynamic-linker={loader}")  # fmt: skip
     return python
 
 
