@@ -1,4 +1,7 @@
-"""A Python that is linked with musl instead of glibc, built from Debian's sources with Zig."""
+"""A Python that is linked with musl instead of glibc, built from Debian's sources with Zig.
+
+Besides Zig it needs make, and for libffi autoconf, automake, libtool and libltdl-dev.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,8 @@ def python() -> Path:
         shutil.rmtree(build, ignore_errors=True)
         shutil.copytree(folder, build, symlinks=True)
         log = WORK / f"log/musl-{name}.txt"
+        if not (build / "configure").exists():
+            run("autoreconf", "--install", cwd=build, log=log)
         run("./configure", f"--prefix={prefix}", *options, cwd=build, log=log, **compiler, **env)
         run("make", f"-j{JOBS}", cwd=build, log=log)
         run("make", "install", cwd=build, log=log)
