@@ -27,6 +27,7 @@ def python() -> Path:
         "AR": f"{zig()} ar",
         "RANLIB": f"{zig()} ranlib",
         "CFLAGS": "-O2 -fPIC -fno-sanitize=undefined",
+        "PKG_CONFIG": "/bin/false",  # it would find this computer's libraries, which need glibc
     }
 
     def make(name: str, folder: Path, *options: str, **env: str) -> None:
