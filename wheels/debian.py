@@ -1,4 +1,4 @@
-"""Debian packages of another release or architecture, and sources of Ubuntu, unpacked into a folder.
+"""Packages of other releases and architectures of Debian, and sources of Ubuntu, in a folder.
 
 No package is installed, and no root rights are needed. The mirror is that of this computer.
 """
@@ -70,7 +70,8 @@ class Archive:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "state/status").touch()
         (self.folder / "debian.sources").write_text(
-            f"Types: deb deb-src\nURIs: {self.url or mirror()}\nSuites: {self.suite}\nComponents: main\n"
+            f"Types: deb deb-src\nURIs: {self.url or mirror()}\n"
+            f"Suites: {self.suite}\nComponents: main\n"
             f"Architectures: {self.architecture}\nSigned-By: {self.keyring}\n"
         )
         settings = {

@@ -21,6 +21,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,20 +225,33 @@ def run_tests(name: str, python: list[str], tests: Iterable[str], **env: str) ->
 
 
 def run_native(tests: list[str], wanted: list[str]) -> None:
-    """Install each wheel for x86-64 with glibc into new environments, and run tests there."""
-    for tags, versions in TESTED.items():
-        for version in versions:
-            if wanted and version not in wanted:
-                continue
-            try:
-                interpreter = pythons.native(version)
-            except LookupError as error:
-                print(f"not tested: {error}", flush=True)
-                continue
-            wheel = find_wheel(tags, TARGETS["x86_64"].tag)
-            python = environment(f"test-{version}", interpreter, wheel, *TEST_PACKAGES, SKLEARN)
-            check_import_time(version, python)
-            run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
+    """Install each wheel for x86-64 with glibc into new environments, and run tests there.
+
+    Some versions run at the same time, because the tests of one use one CPU.
+    """
+    with ThreadPoolExecutor(int(pythons.JOBS)) as pool:
+        running = []
+        for tags, versions in TESTED.items():
+            for version in versions:
+                if wanted and version not in wanted:
+                    continue
+                try:
+                    interpreter = pythons.native(version)
+                except LookupError as error:
+                    print(f"not tested: {error}", flush=True)
+                    continue
+                wheel = find_wheel(tags, TARGETS["x86_64"].tag)
+                running.append(pool.submit(test_one, wheel, version, interpreter, tests))
+        for each in running:
+            each.result()
+
+
+def test_one(wheel: Path, version: str, interpreter: Path, tests: list[str]) -> None:
+    """Install a wheel into a new environment of an interpreter, and run tests there."""
+    packages = (wheel, *TEST_PACKAGES, SKLEARN)
+    python = environment(f"test-{version}", interpreter, *packages)
+    check_import_time(version, python)
+    run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
 
 
 IMPORTS = (
