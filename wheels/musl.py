@@ -23,6 +23,8 @@ def python() -> Path:
     loader = debian.unpack("musl") / "usr/lib/ld-musl-x86_64.so.1"
     compiler = {
         "CC": f"{zig()} cc -target {TARGET}",
+        # Python's configure recognizes musl by this name in its stdarg.h, which Zig replaces.
+        "CPP": f"{zig()} cc -target {TARGET} -E -D__DEFINED_va_list",
         "CXX": f"{zig()} c++ -target {TARGET}",
         "AR": f"{zig()} ar",
         "RANLIB": f"{zig()} ranlib",
