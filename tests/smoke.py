@@ -1,5 +1,6 @@
 """Check an installed wheel without pytest: `python tests/smoke.py`."""
 
+import importlib.util
 import math
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sysconfig
 import numpy as np
 
 import pairstep
-from pairstep import _core, svm
+from pairstep import _core
 
 
 def solves() -> None:
@@ -30,6 +31,8 @@ def solves() -> None:
 
 def fits() -> None:
     """Fit a model with more than one thread."""
+    from pairstep import svm
+
     X = np.random.default_rng(0).standard_normal((300, 5))
     y = X[:, 0] ** 2 + X[:, 1] > 0.5
     assert svm.SVC(C=10).fit(X, y).score(X, y) > 0.95
@@ -50,7 +53,10 @@ def answers() -> None:
 
 if __name__ == "__main__":
     solves()
-    fits()
+    if importlib.util.find_spec("sklearn"):  # there are no wheels of scikit-learn for musl
+        fits()
+    else:
+        print("no models were fitted, because scikit-learn is not installed")
     stays_free_threaded()
     answers()
     print(f"pairstep {pairstep.__version__} works here: {_core.__file__}")

@@ -124,6 +124,8 @@ def test_a_command_that_fails_shows_the_end_of_its_output(release, tmp_path, cap
     printed = capsys.readouterr().out
     assert "`make docs` failed" in printed
     assert "a warning in a page" in printed
+    log = tmp_path / "build/release/documentation.txt"
+    assert log.read_text().startswith("a warning in a page\n")
 
 
 def test_everything_runs_and_the_remaining_steps_are_printed(release, monkeypatch, capsys):

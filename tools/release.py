@@ -4,7 +4,8 @@
 
 Every check runs, also after one has failed, and nothing is published or tagged. The checks stand in
 the order of their duration. The last ones compile the native code and take most of an hour; choose
-some with `--checks` (in make: CHECKS="tree version"). `--list` prints their names.
+some with `--checks` (in make: CHECKS="tree version"). `--list` prints their names. The output of
+the commands is in build/release.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import reproducible
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")  # what we publish; pip ignores rc by default
 LAST_LINES = 15  # of the output of a command that failed
+LOGS = "build/release"  # the whole output of each command
 Problems = Iterator[str]
 
 
@@ -43,14 +45,17 @@ def git(*arguments: str) -> str:
     ).stdout.strip()
 
 
-def command(*words: str, hint: str = "") -> Problems:
-    """Run a command; on failure, yield the end of its output."""
+def command(*words: str, log: str) -> Problems:
+    """Run a command and keep its output as a log; on failure, yield the end of it."""
     # A make that started this script must not pass its options on to another make.
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    logs = ROOT / LOGS
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / f"{log}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
         end = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_LINES:])
-        yield f"`{' '.join(words)}` failed{hint}:\n{end}"
+        yield f"`{' '.join(words)}` failed:\n{end}"
 
 
 def order(version: str) -> tuple[int, ...]:
@@ -163,17 +168,17 @@ def check_recipe(version: str) -> Problems:
         "target_platform='linux-64', build_platform='linux-64', host_platform='linux-64')));"
         f"assert str(one.recipe.package.version) == '{version}', one.recipe.package.version"
     )
-    yield from command(sys.executable, "-c", script)
+    yield from command(sys.executable, "-c", script, log="recipe")
 
 
 def check_documentation(version: str) -> Problems:
     """Build the site; warnings are errors."""
-    yield from command("make", "docs")
+    yield from command("make", "docs", log="documentation")
 
 
 def check_tests(version: str) -> Problems:
     """Run what CI runs."""
-    yield from command("bash", ".ci/run")
+    yield from command("bash", ".ci/run", log="tests")
 
 
 def check_sdist(version: str) -> Problems:
@@ -194,7 +199,7 @@ def check_wheels(version: str) -> Problems:
     if not re.search(r"^wheels:", text_of("Makefile"), re.M):
         yield "the Makefile has no target `wheels`"
         return
-    for problem in command("make", "wheels"):
+    for problem in command("make", "wheels", log="wheels"):
         yield problem
         return
     folders = [ROOT / name for name in ("wheelhouse", "dist")]
@@ -207,7 +212,8 @@ def uploads(folder: Path, version: str) -> Problems:
     if not files:
         yield f"{folder.name}/ has no files"
         return
-    yield from command(sys.executable, "-m", "twine", "check", "--strict", *files)
+    twine = (sys.executable, "-m", "twine", "check", "--strict")
+    yield from command(*twine, *files, log=f"twine-{folder.name}")
     for file in map(Path, files):
         if not file.name.startswith(f"pairstep-{version}{'.tar' if file.suffix == '.gz' else '-'}"):
             yield f"{file.name} is not of version {version}"

@@ -1,4 +1,4 @@
-"""Debian packages of another release or architecture, unpacked into a folder.
+"""Packages of other releases and architectures of Debian, and sources of Ubuntu, in a folder.
 
 No package is installed, and no root rights are needed. The mirror is that of this computer.
 """
@@ -22,13 +22,35 @@ def mirror() -> str:
     raise SystemExit("no Debian mirror in /etc/apt/sources.list.d: run this on Debian")
 
 
+def ubuntu_archive(suite: str, folder: Path) -> Archive:
+    """Return a release of Ubuntu, which keeps sources that mirrors of Debian may lack.
+
+    Debian's packages have its URL (debootstrap) and the keys that sign it (ubuntu-keyring).
+    """
+    root = Archive("trixie", "amd64", folder).unpack("debootstrap", "ubuntu-keyring")
+    script = (root / "usr/share/debootstrap/scripts/gutsy").read_text()
+    found = re.search(r"default_mirror (http\S+/ubuntu)$", script, re.MULTILINE)
+    if not found:
+        raise SystemExit("debootstrap does not name the archive of Ubuntu")
+    keyring = root / "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+    return Archive(suite, "amd64", folder, found[1], keyring)
+
+
 class Archive:
     """The packages of one release for one architecture, with package lists of its own."""
 
-    def __init__(self, suite: str, architecture: str, folder: Path) -> None:
-        """Remember where the lists and the packages go."""
+    def __init__(
+        self,
+        suite: str,
+        architecture: str,
+        folder: Path,
+        url: str | None = None,
+        keyring: Path = KEYRING,
+    ) -> None:
+        """Remember where the packages come from, and where the lists and the packages go."""
         self.suite, self.architecture = suite, architecture
         self.folder = folder / f"{suite}-{architecture}"
+        self.url, self.keyring = url, keyring
 
     def _apt(self, *arguments: str, cwd: Path | None = None) -> None:
         environment = {**os.environ, "APT_CONFIG": str(self.folder / "apt.conf")}
@@ -48,8 +70,9 @@ class Archive:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "state/status").touch()
         (self.folder / "debian.sources").write_text(
-            f"Types: deb deb-src\nURIs: {mirror()}\nSuites: {self.suite}\nComponents: main\n"
-            f"Architectures: {self.architecture}\nSigned-By: {KEYRING}\n"
+            f"Types: deb deb-src\nURIs: {self.url or mirror()}\n"
+            f"Suites: {self.suite}\nComponents: main\n"
+            f"Architectures: {self.architecture}\nSigned-By: {self.keyring}\n"
         )
         settings = {
             "APT::Architecture": self.architecture,
@@ -82,11 +105,15 @@ class Archive:
         return root
 
     def source(self, package: str) -> Path:
-        """Unpack the source of a package, with Debian's patches, and return the folder."""
+        """Unpack the source of a package, without Debian's patches, and return the folder."""
         parent = self.folder / "sources" / package
-        if not parent.exists():
+        unpacked = parent / "unpacked"
+        if not unpacked.exists():
             self._update()
-            parent.mkdir(parents=True)
-            self._apt("source", package, cwd=parent)
-        (folder,) = (path for path in parent.iterdir() if path.is_dir())
-        return folder
+            parent.mkdir(parents=True, exist_ok=True)
+            self._apt("source", "--tar-only", package, cwd=parent)
+            (tar,) = parent.glob("*.orig.tar.*z")
+            unpacked.mkdir()
+            command = ["tar", "--extract", "--strip-components=1", "--file", tar]
+            subprocess.run(command, cwd=unpacked, check=True)
+        return unpacked

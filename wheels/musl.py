@@ -1,4 +1,7 @@
-"""A Python that is linked with musl instead of glibc, built from Debian's sources with Zig."""
+"""A Python that is linked with musl instead of glibc, built from Debian's sources with Zig.
+
+Besides Zig it needs make, and for libffi autoconf, automake, libtool and libltdl-dev.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,14 @@ def python() -> Path:
     loader = debian.unpack("musl") / "usr/lib/ld-musl-x86_64.so.1"
     compiler = {
         "CC": f"{zig()} cc -target {TARGET}",
+        # Python's configure recognizes musl by this name in its stdarg.h, which Zig replaces.
+        "CPP": f"{zig()} cc -target {TARGET} -E -D__DEFINED_va_list",
         "CXX": f"{zig()} c++ -target {TARGET}",
         "AR": f"{zig()} ar",
         "RANLIB": f"{zig()} ranlib",
-        "CFLAGS": "-O2 -fPIC -fno-sanitize=undefined",
+        # Zig makes an error of __DATE__, which Python prints at its start.
+        "CFLAGS": "-O2 -fPIC -fno-sanitize=undefined -Wno-date-time",
+        "PKG_CONFIG": "/bin/false",  # it would find this computer's libraries, which need glibc
     }
 
     def make(name: str, folder: Path, *options: str, **env: str) -> None:
@@ -31,6 +38,8 @@ def python() -> Path:
         shutil.rmtree(build, ignore_errors=True)
         shutil.copytree(folder, build, symlinks=True)
         log = WORK / f"log/musl-{name}.txt"
+        if not (build / "configure").exists():
+            run("autoreconf", "--install", cwd=build, log=log)
         run("./configure", f"--prefix={prefix}", *options, cwd=build, log=log, **compiler, **env)
         run("make", f"-j{JOBS}", cwd=build, log=log)
         run("make", "install", cwd=build, log=log)
@@ -44,7 +53,7 @@ def python() -> Path:
          "ac_cv_file__dev_ptc=no",
          ZLIB_CFLAGS=f"-I{prefix}/include", ZLIB_LIBS=f"-L{prefix}/lib -lz",
          LIBFFI_CFLAGS=f"-I{prefix}/include", LIBFFI_LIBS=f"-L{prefix}/lib -lffi",
-         LDFLAGS=f"-Wl,--dynamic-linker={loader}")  # fmt: skip
+         LDFLAGS=f"-dynamic -Wl,--dynamic-linker={loader}")  # fmt: skip
     return python
 
 

@@ -1,7 +1,8 @@
 """Interpreters and headers of other Python versions and platforms, from Debian's packages.
 
 Nothing here is installed: packages are unpacked into `build/wheels`, and what Debian has no package
-for (free-threaded Python, Python with musl, the headers of Windows) is made from its sources.
+for (free-threaded Python, Python with musl, the headers of Windows) is made from sources of Debian
+and Ubuntu.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debian import Archive
+from debian import Archive, ubuntu_archive
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "wheels"
@@ -21,9 +22,12 @@ JOBS = os.environ.get("JOBS", "2")
 
 # The Debian release that has each version.
 SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "testing", "3.15": "sid"}
-# The version whose source is used for builds of Python that Debian has no package of. Mirrors may
-# lack the sources of `testing` and `sid`.
+# The version whose source is used for Python with musl and for the headers of Windows.
 FROM_SOURCE = "3.13"
+# Free-threaded versions are built from source. Mirrors may lack Debian's source of 3.14, so that of
+# Ubuntu is used. Add a version here when a stable release of either has it.
+FREE_THREADED = ("3.13t", "3.14t")
+UBUNTU_SUITES = {"3.14": "resolute"}
 
 
 def run(*command: object, cwd: Path | None = None, log: Path | None = None, **env: str) -> None:
@@ -85,18 +89,33 @@ def runnable(version: str, architecture: str) -> Path:
 
 
 def native(version: str) -> Path:
-    """Return an interpreter of this version that runs on this computer."""
+    """Return an interpreter of this version that runs on this computer.
+
+    Raises LookupError if there is none, as may be the case for 3.12.
+    """
     if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return Path(sys.executable)
-    if version == f"{FROM_SOURCE}t":
-        return free_threaded()
-    return runnable(version, "amd64")
+    if version in FREE_THREADED:
+        return free_threaded(version)
+    return runnable(version, "amd64") if version in SUITES else installed(version)
+
+
+def installed(version: str) -> Path:
+    """Return an interpreter from the PATH, or from pyenv, whose commands need a version to work."""
+    for variables in ({}, {"PYENV_VERSION": version}):
+        done = subprocess.run(
+            ["/usr/bin/env", f"python{version}", "-c", "import sys; print(sys.executable)"],
+            env={**os.environ, **variables}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode == 0:
+            return Path(done.stdout.strip())
+    raise LookupError(f"Debian has no package of Python {version}, and it is not installed")
 
 
 def include_folder(version: str, architecture: str) -> Path:
     """Return the folder with Python.h of a version for Linux."""
-    if version == f"{FROM_SOURCE}t":
-        return free_threaded().parents[1] / f"include/python{version}"
+    if version in FREE_THREADED:
+        return free_threaded(version).parents[1] / f"include/python{version}"
     folder = WORK / f"headers-{version}-{architecture}"
     if not folder.exists():
         include = unpacked(version, architecture) / "usr/include"
@@ -118,24 +137,29 @@ def include_stdio(folder: Path) -> None:
         file.write("#include <stdio.h>\n")
 
 
-def source() -> Path:
+def source(version: str = FROM_SOURCE) -> Path:
     """Return the source of Python."""
-    return archive(FROM_SOURCE, "amd64").source(f"python{FROM_SOURCE}")
+    if version in UBUNTU_SUITES:
+        suite = ubuntu_archive(UBUNTU_SUITES[version], WORK / "debian")
+    else:
+        suite = archive(version, "amd64")
+    return suite.source(f"python{version}")
 
 
-def free_threaded() -> Path:
-    """Build free-threaded Python for this computer, and return its executable."""
-    prefix = WORK / f"python-{FROM_SOURCE}t"
-    python = prefix / f"bin/python{FROM_SOURCE}t"
+def free_threaded(version: str) -> Path:
+    """Build a free-threaded Python for this computer, and return its executable."""
+    prefix = WORK / f"python-{version}"
+    python = prefix / f"bin/python{version}"
     if not python.exists():
-        folder = WORK / f"build-{FROM_SOURCE}t"
+        folder = WORK / f"build-{version}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         options = ("--disable-gil", "--disable-test-modules", "--without-ensurepip")
-        run(source() / "configure", f"--prefix={prefix}", *options, cwd=folder,
-            log=WORK / "log/configure-free-threaded.txt")  # fmt: skip
-        run("make", f"-j{JOBS}", cwd=folder, log=WORK / "log/make-free-threaded.txt")
-        run("make", "install", cwd=folder, log=WORK / "log/install-free-threaded.txt")
+        log = str(WORK / f"log/python-{version}")
+        run(source(version.rstrip("t")) / "configure", f"--prefix={prefix}", *options, cwd=folder,
+            log=Path(f"{log}-configure.txt"))  # fmt: skip
+        run("make", f"-j{JOBS}", cwd=folder, log=Path(f"{log}-make.txt"))
+        run("make", "install", cwd=folder, log=Path(f"{log}-install.txt"))
     return python
 
 

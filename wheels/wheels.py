@@ -21,6 +21,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,6 @@ from pythons import ROOT, WORK, run
 DIST = ROOT / "dist"
 MAX_WHEEL_BYTES = 5_000_000
 MAX_IMPORT_SECONDS = 0.1  # CPU time of `import pairstep` after `import numpy`
-FREE_THREADED = f"{pythons.FROM_SOURCE}t"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Target:
 TARGETS = {
     "x86_64": Target(
         "x86_64-linux-gnu.2.28", "manylinux_2_28_x86_64", "x86_64-linux-gnu", "amd64",
-        ("3.11", "3.13", FREE_THREADED),
+        ("3.11", "3.13", *pythons.FREE_THREADED),
     ),
     "aarch64": Target(
         "aarch64-linux-gnu.2.28", "manylinux_2_28_aarch64", "aarch64-linux-gnu", "arm64",
@@ -63,10 +63,12 @@ TARGETS = {
 # Versions of Python in which a wheel is tested, by its tags.
 TESTED = {
     "cp311-cp311": ("3.11",),
-    "cp312-abi3": ("3.13", "3.14", "3.15"),
-    "cp313-cp313t": (FREE_THREADED,),
+    "cp312-abi3": ("3.12", "3.13", "3.14", "3.15"),
+    "cp313-cp313t": ("3.13t",),
+    "cp314-cp314t": ("3.14t",),
 }
-TEST_PACKAGES = ("numpy", "scipy", "scikit-learn", "pytest", "hypothesis", "pandas", "sybil")
+TEST_PACKAGES = ("numpy", "scipy", "pytest", "hypothesis", "pandas", "sybil")
+SKLEARN = "scikit-learn"  # has no wheels for musl
 
 
 def cpython_tag(version: str) -> str:
@@ -223,15 +225,33 @@ def run_tests(name: str, python: list[str], tests: Iterable[str], **env: str) ->
 
 
 def run_native(tests: list[str], wanted: list[str]) -> None:
-    """Install each wheel for x86-64 with glibc into new environments, and run tests there."""
-    for tags, versions in TESTED.items():
-        for version in versions:
-            if wanted and version not in wanted:
-                continue
-            wheel = find_wheel(tags, TARGETS["x86_64"].tag)
-            python = environment(f"test-{version}", pythons.native(version), wheel, *TEST_PACKAGES)
-            check_import_time(version, python)
-            run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
+    """Install each wheel for x86-64 with glibc into new environments, and run tests there.
+
+    Some versions run at the same time, because the tests of one use one CPU.
+    """
+    with ThreadPoolExecutor(int(pythons.JOBS)) as pool:
+        running = []
+        for tags, versions in TESTED.items():
+            for version in versions:
+                if wanted and version not in wanted:
+                    continue
+                try:
+                    interpreter = pythons.native(version)
+                except LookupError as error:
+                    print(f"not tested: {error}", flush=True)
+                    continue
+                wheel = find_wheel(tags, TARGETS["x86_64"].tag)
+                running.append(pool.submit(test_one, wheel, version, interpreter, tests))
+        for each in running:
+            each.result()
+
+
+def test_one(wheel: Path, version: str, interpreter: Path, tests: list[str]) -> None:
+    """Install a wheel into a new environment of an interpreter, and run tests there."""
+    packages = (wheel, *TEST_PACKAGES, SKLEARN)
+    python = environment(f"test-{version}", interpreter, *packages)
+    check_import_time(version, python)
+    run_tests(f"{wheel.name} in Python {version}", [str(python)], tests)
 
 
 IMPORTS = (
@@ -258,14 +278,14 @@ def check_import_time(version: str, python: Path) -> None:
         raise SystemExit(f"more than {MAX_IMPORT_SECONDS} s")
 
 
-def foreign_packages(name: str, version: str, platforms: list[str], wheel: Path) -> Path:
-    """Install a wheel and the packages of the tests for another platform into a folder."""
+def foreign_packages(name: str, version: str, platforms: list[str], *packages: object) -> Path:
+    """Install packages for another platform into a folder."""
     folder = WORK / "environments" / name
     shutil.rmtree(folder, ignore_errors=True)
     run(
         sys.executable, "-m", "pip", "install", "--quiet", "--target", folder,
         *(f"--platform={platform}" for platform in platforms), f"--python-version={version}",
-        "--implementation=cp", "--only-binary=:all:", wheel, *TEST_PACKAGES,
+        "--implementation=cp", "--only-binary=:all:", *packages,
     )  # fmt: skip
     return folder
 
@@ -278,7 +298,8 @@ def run_aarch64(tests: list[str], wanted: list[str]) -> None:
         wheel = find_wheel(tags, TARGETS["aarch64"].tag)
         name = f"aarch64-{version}"
         platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(28, 16, -1)]
-        site = foreign_packages(name, version, [*platforms, "manylinux2014_aarch64"], wheel)
+        platforms.append("manylinux2014_aarch64")
+        site = foreign_packages(name, version, platforms, wheel, *TEST_PACKAGES, SKLEARN)
         python = pythons.runnable(version, "arm64")
         run_tests(f"{wheel.name} under QEMU", [str(python)], tests, PYTHONPATH=str(site))
 
@@ -288,7 +309,7 @@ def run_musl(tests: list[str], _wanted: list[str]) -> None:
     python = musl.python()
     wheel = find_wheel("cp312-abi3", TARGETS["musl"].tag)
     platforms = ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64"]
-    site = foreign_packages("musl", pythons.FROM_SOURCE, platforms, wheel)
+    site = foreign_packages("musl", pythons.FROM_SOURCE, platforms, wheel, *TEST_PACKAGES)
     run_tests(f"{wheel.name} with musl", [str(python)], tests, PYTHONPATH=str(site))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -177,6 +176,8 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
     """Return `value` if it is one of the options; otherwise raise and suggest the nearest."""
     if isinstance(value, str) and value in options:
         return value
+    import difflib  # takes 4 ms, and is only needed after an error
+
     near = difflib.get_close_matches(str(value), list(options), n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(f"unknown {name} {value!r}; {hint}The options are {', '.join(options)}")
