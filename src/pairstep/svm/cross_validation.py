@@ -30,7 +30,7 @@ from .base import BaseSVM, with_known_decisions
 from .compatibility import check_method_params, is_builtin_scorer, num_samples, take_split
 from .compatibility import score as score_model
 from .duals import biases
-from .engine import Kernel, KernelName, Solution
+from .engine import Dual, Kernel, KernelName, Solution, SolvedChains
 from .kernels import gamma_of, require_finite
 from .plan import FitPlan
 from .shared_kernel import SharedKernel, SharedKernels
@@ -282,9 +282,8 @@ class Chain:
     candidates: list[int]  # those that are left
     shared: SharedKernel
     gamma: float
-    last: tuple[float, list[tuple[Array, Array]]] | None = (
-        None  # C, and z and gradient of its duals
-    )
+    # The last C, and z and gradient of each dual for it.
+    last: tuple[float, list[tuple[Array, Array]]] | None = None
 
     def __lt__(self, other: Chain) -> bool:
         return self.rank < other.rank
@@ -364,22 +363,29 @@ class Training:
         if chain.candidates:
             last = [(z[-1].copy(), gradient[-1].copy()) for z, gradient in found.points]
             chain.last = float(Cs[-1]), last
-        # A scorer of scikit-learn needs decisions only, and probabilities if the model has them.
-        decides = is_builtin_scorer(self.validation.scorer) and not unit.has_probabilities
         for c, plan in enumerate(plans[: found.reached]):
             plan.state.update(unit.state)
-            if found.sums is not None and decides:
-                decisions = plan.decisions(biases(*found.multipliers(c)), found.sums[:, c])
-                failed = found.unfinished(c, whole.max_iterations())
-                plan.model.__dict__.update(plan.state, intercept_=plan.intercept)
-                model = with_known_decisions(plan.model, decisions)
-            else:
-                solutions = found.solutions(c)
-                plan.conclude(duals, solutions)
-                failed = plan.report(solutions)
-                model = plan.fitted()
+            model, failed = self._fitted(plan, duals, found, c)
             trials.append(Trial(possible[c], fold, model, seconds, failed))
         return trials
+
+    def _fitted(
+        self, plan: FitPlan, duals: list[Dual], found: SolvedChains, c: int
+    ) -> tuple[BaseSVM, list[Solution]]:
+        """Return the model for the c-th C, and the solutions that are not optimal.
+
+        A scorer of scikit-learn needs only decisions, unless the model has probabilities.
+        """
+        decides = is_builtin_scorer(self.validation.scorer) and not plan.has_probabilities
+        if found.sums is None or not decides:
+            solutions = found.solutions(c)
+            plan.conclude(duals, solutions)
+            failed = plan.report(solutions)
+            return plan.fitted(), failed
+        decisions = plan.decisions(biases(*found.multipliers(c)), found.sums[:, c])
+        plan.model.__dict__.update(plan.state, intercept_=plan.intercept)
+        failed = found.unfinished(c, plan.max_iterations())
+        return with_known_decisions(plan.model, decisions), failed
 
 
 def _chains(

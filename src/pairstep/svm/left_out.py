@@ -83,7 +83,7 @@ def leave_one_out(
     """Return the decisions of a model on its training samples, each without that sample.
 
     The results are those of fits to all samples but one, up to the tolerance. They are repaired
-    from the fitted model, which takes about as long as a few fits.
+    from the fitted model, which takes as long as several to several dozen fits.
 
     Parameters
     ----------
