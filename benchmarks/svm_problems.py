@@ -237,6 +237,7 @@ PROBLEMS = [
     rbf("usps", usps, 10, 1 / 128),
     rbf("reuters", reuters, 10, 0.5),
     rbf("pendigits-like", pendigits_like, 10, 4),
+    rbf("satimage", satimage, 10, 1 / 36),
     rbf("isolet-like", isolet_like, 10, 1 / 617),
     rbf("isolet-synthetic", isolet_synthetic, 10, 1 / 617),
     other("a9a-linear", "SVC", a9a, kernel="linear", C=1.0),

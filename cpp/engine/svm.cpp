@@ -24,10 +24,11 @@ struct SvmSettings {
   static constexpr Index max_small_variables = 128;
   static constexpr double extra_accuracy = 1e4;
 
-  // A dual of a precomputed kernel with at most this many variables is solved in one working set,
-  // on a contiguous copy of its part of the matrix. The copy takes as long as a few hundred steps.
-  // With more variables, steps that read whole rows cost more than rounds over smaller sets.
-  static constexpr Index max_whole_variables = 1024;
+  // A dual of a precomputed kernel is solved in one working set, on a contiguous copy of its part
+  // of the matrix, if a row of the copy takes at most this many bytes: 1024 variables in float32
+  // and 512 in float64. The copy takes as long as a few hundred steps. With more variables, the
+  // copy and steps that read whole rows cost more than rounds over smaller sets.
+  static constexpr Index max_whole_row_bytes = 4096;
 
   // A variable counts as being at its bound if its relative distance to it is at most this: bounds
   // are multiplied and divided by ratios of C, which rounds them.
@@ -54,14 +55,19 @@ struct SvmSettings {
   static constexpr std::size_t cache_per_block = 4;
 };
 
+// Whether a dual with a stored kernel matrix, in float32 or not, is solved in one working set.
+bool fits_one_set(const Dual& dual, bool single) {
+  return dual.point.n * Index(single ? sizeof(float) : sizeof(double)) <=
+         SvmSettings::max_whole_row_bytes;
+}
+
 template <class SomeOracle>
 void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
          SvmProgress& progress) {
   DualOutcome& outcome = dual.outcome;
   const bool is_polished = dual.closely && dual.point.n <= SvmSettings::max_small_variables;
   const StoredHessian stored = oracle.stored();
-  const bool is_whole =
-      dual.point.n <= SvmSettings::max_whole_variables && (stored.wide || stored.single);
+  const bool is_whole = (stored.wide || stored.single) && fits_one_set(dual, stored.single);
   BlockSolver solver(
       oracle, dual.point,
       {.totals = dual.totals,
@@ -151,7 +157,7 @@ void certify_dual(const SvmTask& task, const Index* rows, Dual& dual, ThreadPool
 // Whether to solve a dual on a contiguous copy of its part of the kernel matrix.
 bool should_copy(const SvmTask& task, const Dual& dual) {
   return task.kernel.name == KernelName::precomputed && dual.rows &&
-         dual.point.n <= SvmSettings::max_whole_variables;
+         fits_one_set(dual, task.data.dense32 != nullptr);
 }
 
 // Copy the part of a precomputed kernel that belongs to some rows.

@@ -55,8 +55,8 @@ def objective(dual, solution):
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-# Below and above the limits for small duals (128) and for duals in one working set (1024).
-@pytest.mark.parametrize("n", [6, 190, 194, 700, 1530, 1545])
+# Below and above the limits for small duals (128) and for duals in one working set (512 and 1024).
+@pytest.mark.parametrize("n", [6, 190, 194, 765, 774, 1530, 1545])
 def test_chains_solve_what_separate_solves_solve(kind, dtype, n):
     K, dual = problem(n, kind)
     found = chains(K, [dual(1.0)], dtype=dtype)
