@@ -33,6 +33,9 @@ TUNING = Tuning(
     sample_growth=4,
     sample_tolerance_factor=100,
 )
+# Rows with large kernel values whose gradients are checked in each group, as in
+# cpp/oracles/precise.cpp.
+MAX_LARGE_ROWS = 8
 
 
 class ClusterBackEnd:
@@ -94,11 +97,12 @@ class ClusterBackEnd:
     ) -> Outcome:
         """Check the gradient of the support vectors and of the rows that determine the violation.
 
-        The other rows are only on the workers. The oracle has recomputed the gradient of those that
+        Rows with large kernel values are checked too, because their errors are the largest. The
+        other rows are only on the workers. The oracle has recomputed the gradient of those that
         come close to determining it, so their error is about as large as that of the rows checked.
         """
         deciding = _deciding(dual, gradient)
-        known = (dual.z != 0) | deciding
+        known = (dual.z != 0) | deciding | _with_large_terms(dual, gradient)
         part = _restricted(dual, np.flatnonzero(known))
         data, center = self.matrix.local(dual.rows[known]), self.matrix.center
         before = gradient[deciding]
@@ -144,6 +148,16 @@ def _restricted(dual: Dual, some: Indices) -> Dual:
         starts=np.searchsorted(some, dual.starts).astype(np.int64),
         l1=None if dual.l1 is None else dual.l1[some],
     )  # fmt: skip
+
+
+def _with_large_terms(dual: Dual, gradient: Array) -> NDArray[np.bool_]:
+    """Return which variables have the largest sums of kernel values in their gradients."""
+    sizes = np.abs(gradient - dual.linear)
+    large = np.zeros(len(sizes), bool)
+    for group in dual.groups:
+        order = np.argsort(-sizes[group], kind="stable")[:MAX_LARGE_ROWS]
+        large[group.start + order] = True
+    return large
 
 
 def _deciding(dual: Dual, gradient: Array) -> NDArray[np.bool_]:
