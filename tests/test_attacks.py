@@ -1,5 +1,6 @@
 """The random checks of tests/attacks run, pass on a few cases, and detect planted defects."""
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.attacks import fits, optima, problems, rows, solvers, svms
 from tests.attacks.exact import Exact
 from tests.attacks.problems import Problem, Sums
+
+ROOT = Path(__file__).parent.parent
 
 
 def kinds(defects):
@@ -161,3 +164,18 @@ def test_planted_defects_of_rows_are_detected(changes, kind):
     assert attack.check(case, right) == ("optimal", [])
     _, defects = attack.check(case, replace(right, **changes))
     assert kind in {defect.kind for defect in defects}
+
+
+@pytest.mark.parametrize(
+    ("backend", "seed", "number"),
+    [("stand-in", 901, 998), ("stand-in", 901, 1819), ("dask", 911, 1669)],
+)
+def test_outliers_were_called_optimal(backend, seed, number):
+    """Fits whose gradients had the wrong sign at an outlier, which the certificate overlooked."""
+    command = ["-m", "tests.attacks.svms", "--backend", backend, "--seed", str(seed)]
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", *command, "--only", str(number)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr[-500:]
+    assert "imprecise" in ran.stdout
