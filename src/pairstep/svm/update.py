@@ -47,7 +47,7 @@ from .parameters import validate_parameters
 from .plan import MULTIPLICATIONS_PER_PAIR, FitPlan
 from .training_data import SolvedDual, TrainingData
 
-# The gradient is computed anew when the rounding errors of earlier updates may have reached this
+# The gradient is recomputed when the rounding errors of earlier updates may have reached this
 # fraction of the tolerance. A larger one would leave less of the tolerance to the solver; a smaller
 # one would compute it more often than needed.
 MAX_DRIFT = 1.0 / 16
