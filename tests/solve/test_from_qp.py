@@ -33,7 +33,7 @@ def optimum(P, q, G=None, h=None, A=None, b=None, lb=None, ub=None):
         np.broadcast_to(np.inf if ub is None else ub, n),
     )
     start = np.full(n, 1.0 / n)
-    options = {"maxiter": 1000, "ftol": 1e-14}
+    options = {"maxiter": 1000, "ftol": 1e-12}  # a smaller one fails in line searches by rounding
     found = scipy.optimize.minimize(
         lambda x: x @ P @ x / 2 + q @ x, start, jac=lambda x: P @ x + q, bounds=bounds,
         constraints=constraints, method="SLSQP", options=options,
