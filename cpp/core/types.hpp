@@ -49,6 +49,18 @@ struct Rule {
   constexpr bool guided() const { return !(draws || in_turn); }
 };
 
+// The rows of a Hessian in float32, for single_steps (isa/single_steps.hpp). A row may be computed
+// when it is first needed; it then stays valid as long as this object.
+class HessianRows {
+ public:
+  virtual ~HessianRows() = default;
+  virtual float diagonal(Index i) const = 0;
+  // Set rows[i] for every i in `wanted`.
+  virtual void compute(const std::vector<Index>& wanted, const float** rows) = 0;
+  // Number of rows that take little longer to compute than one.
+  virtual Index rows_at_once() const { return 1; }
+};
+
 // A change of a few coordinates that leaves their sum unchanged.
 struct Step {
   std::vector<Index> index;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -38,15 +37,28 @@ double two_coordinate_constant(const float* hessian, Index q) {
   return isa().two_coordinate_constant(wide.data(), q);
 }
 
-constexpr std::string_view LIBSVM = "libsvm";  // the rule that single_steps follows
-
 // Largest block that is copied to float32 for its first steps. The copy takes as long as a few
 // steps per member; the blocks of larger working sets are solved by Newton's method anyway.
 constexpr Index MAX_CONVERTED_MEMBERS = 1024;
 
+// A Hessian that is stored in float32.
+class StoredRows final : public HessianRows {
+ public:
+  StoredRows(const float* hessian, Index n) : hessian_(hessian), n_(n) {}
+  float diagonal(Index i) const override { return hessian_[i * (n_ + 1)]; }
+  void compute(const std::vector<Index>& wanted, const float** rows) override {
+    for (const Index i : wanted) rows[i] = hessian_ + i * n_;
+  }
+
+ private:
+  const float* hessian_;
+  const Index n_;
+};
+
 Index steps_in_float32(const Point& point, const float* hessian, const Effort& effort,
                        InterruptCheck& interrupt) {
-  return isa().single_steps(point, hessian, effort.threshold, effort.max_iter, interrupt);
+  StoredRows rows(hessian, point.n);
+  return isa().single_steps(point, rows, effort.threshold, effort.max_iter, interrupt);
 }
 Index steps_in_float32(const Point& point, const double* hessian, const Effort& effort,
                        InterruptCheck& interrupt) {
@@ -152,8 +164,8 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
   task.force_extreme_pair = rule.curved;
-  const bool begins_in_float32 =
-      effort.single_steps && !effort.newton_phase && point.n_groups == 1 && rule.name == LIBSVM;
+  const bool begins_in_float32 = effort.single_steps && !effort.newton_phase &&
+                                 point.n_groups == 1 && rule.name == SINGLE_STEPS_RULE;
   double first_decrease = 0.0;
   if (begins_in_float32)
     std::tie(task.steps_before, first_decrease) =

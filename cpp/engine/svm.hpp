@@ -58,8 +58,9 @@ struct SvmTask {
   // Whether the kernel is positive semidefinite. The duals of an indefinite kernel are not solved
   // more accurately than tol.
   bool convex = true;
-  Arenas* arenas = nullptr;  // memory that is reused by later calls, or null
-  Arena* memory = nullptr;   // reused for the Hessian of a working set, or null
+  Arenas* arenas = nullptr;     // memory that is reused by later calls, or null
+  Arena* memory = nullptr;      // reused for the Hessian of a working set, or null
+  Arena* row_memory = nullptr;  // reused for kernel rows, or null
 };
 
 // Progress that other threads may read while duals are being solved.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -54,6 +55,9 @@ struct BlockProduct {
 // transposed copy of a block of doubles takes 32 KiB, the size of a typical first-level cache.
 constexpr Index SYMMETRY_BLOCK = 64;
 
+// The rule that single_steps follows.
+constexpr std::string_view SINGLE_STEPS_RULE = "libsvm";
+
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
@@ -63,7 +67,7 @@ struct InstructionSet {
   // A solver with the default options of `minimize`.
   std::unique_ptr<GreedyRun> (*automatic)(const double* hessian, Index n);
   // Take steps in float32, see single_steps.hpp; x changes in place, the gradient does not.
-  Index (*single_steps)(const Point&, const float* hessian, double threshold, Index max_iter,
+  Index (*single_steps)(const Point&, HessianRows& hessian, double threshold, Index max_iter,
                         InterruptCheck&);
   void (*solve_chunk)(const Batch&, Index begin, Index end, InterruptCheck&);
   void (*solve_few_columns)(const FewColumns&, Index begin, Index end);

@@ -381,9 +381,10 @@ void dense_tiles(const Tiles<Real>& job, Index first_panel, Index last_panel) {
   const Index count = std::min(job.queries->count(), job.last_query),
               features = job.columns->features();
   alignas(64) Real values[BLOCK * PANEL];
-  for (Index first = job.first_query; first < count; first += BLOCK) {
-    const Index here = std::min(BLOCK, count - first);
-    const Real* block = job.blocks + first * features;
+  Index here = 0;
+  for (Index first = job.first_query; first < count; first += here) {
+    here = std::min(BLOCK - first % BLOCK, count - first);
+    const Real* block = job.blocks + (first - first % BLOCK) * features + first % BLOCK;
     for (Index panel = first_panel; panel < last_panel; ++panel) {
       const Real* columns = job.columns->panel(panel);
       const Index wide = std::min(PANEL, job.columns->count() - panel * PANEL);

@@ -19,6 +19,61 @@ struct KernelOracleSettings {
   static constexpr double error_margin = 8;
 };
 
+struct KernelRowsSettings {
+  // Dense rows with at least this many features are computed in blocks. The kernel values of a
+  // block read each feature of the columns once. With fewer features, that saves less than choosing
+  // rows that may not be needed costs (measured with 60 to 256 features).
+  static constexpr Index min_features_in_blocks = 96;
+};
+
+// Kernel rows that are computed when they are needed and kept in the cache of a level.
+class KernelRows final : public HessianRows {
+ public:
+  using Level = ShrinkableGradient<float>::Level;
+
+  KernelRows(const KernelFunction& kernel, Level& level)
+      : level_(level),
+        blocks_(level.points.blocks()),
+        job_{kernel, &level.points, &level.points, blocks_.data()},
+        rows_(std::size_t(level.points.count()), nullptr) {
+    job_.rows = rows_.data();
+    level.cache.resize(level.points.count());
+  }
+
+  float diagonal(Index i) const override {
+    return float(kernel_of_itself(job_.kernel, double(level_.points.squares()[i])));
+  }
+
+  void compute(const std::vector<Index>& wanted, const float** rows) override {
+    std::vector<float*> to = level_.cache.claim(wanted, [](Index) { return true; });
+    for (std::size_t k = 0; k < wanted.size(); ++k) rows[wanted[k]] = to[k];
+    if (wanted.size() == 1) {  // without a copy of the point
+      const Index i = wanted.front();
+      rows_[i] = to.front();
+      job_.first_query = i;
+      job_.last_query = i + 1;
+      return isa().for_float.tiles(job_, 0, level_.points.panels());
+    }
+    const Points<float> queries = level_.points.take(wanted);
+    const std::vector<float> blocks = queries.blocks();
+    Tiles<float> job{job_.kernel, &level_.points, &queries, blocks.data()};
+    job.rows = to.data();
+    isa().for_float.tiles(job, 0, level_.points.panels());
+  }
+
+  Index rows_at_once() const override {
+    if (level_.points.sparse()) return Lines<float>::WIDTH;
+    const bool is_long = level_.points.features() >= KernelRowsSettings::min_features_in_blocks;
+    return is_long ? Points<float>::BLOCK : 1;
+  }
+
+ private:
+  Level& level_;
+  const std::vector<float> blocks_;
+  Tiles<float> job_;
+  std::vector<float*> rows_;
+};
+
 }  // namespace
 
 template <class Real>
@@ -27,9 +82,9 @@ KernelOracle<Real>::KernelOracle(const KernelDual& dual, const Point& point, Thr
     : LocalOracle(pool),
       dual_(dual),
       whole_(point),
-      gradient_(
-          {dual_.kernel, dual_.data, dual_.rows, nullptr, dual_.linear, dual_.cache_bytes, point.n},
-          point) {
+      gradient_({dual_.kernel, dual_.data, dual_.rows, nullptr, dual_.linear, dual_.cache_bytes,
+                 point.n, dual_.memory},
+                point) {
   const Index n = point.n;
   const Real* squares = gradient_.first().points.squares();
   rounding_ =
@@ -146,6 +201,25 @@ void KernelOracle<Real>::unshrink() {
       }
     gradient_.template add_sums<Real>(dual_.data, moved, change, rows, sums, pool());
   });
+}
+
+template <>
+Index KernelOracle<float>::take_single_steps(double threshold, Index max_iter) {
+  const Index n = whole_.n;
+  const std::vector<double> before(whole_.x, whole_.x + n);
+  Point point = whole_;
+  point.gradient = gradient_.level().derivatives.gradient();
+  KernelRows rows(dual_.kernel, gradient_.level());
+  const Index steps = isa().single_steps(point, rows, threshold, max_iter, pool().interrupt());
+  std::vector<Index> moved;
+  std::vector<double> delta;
+  for (Index i = 0; i < n; ++i) {
+    if (whole_.x[i] == before[i]) continue;
+    moved.push_back(i);
+    delta.push_back(whole_.x[i] - before[i]);
+  }
+  if (!moved.empty()) update_gradient(moved, delta);
+  return steps;
 }
 
 template class KernelOracle<float>;

@@ -18,6 +18,7 @@ struct KernelDual {
   const double* linear;
   double tol;
   std::size_t cache_bytes;  // for kernel rows
+  Arena* memory = nullptr;  // reused for kernel rows; may be null
 };
 
 // Real is the type of kernel values and cached rows; the gradient is always in float64.
@@ -34,6 +35,12 @@ class KernelOracle final : public LocalOracle {
   void recompute_gradient() override;
   Index shrink(const std::vector<MultiplierInterval>& intervals) override;
   void unshrink() override;
+
+  // Take pair steps on all variables at once, in float32, until the violation is at most
+  // `threshold` or its rounding error (isa/single_steps.hpp). Kernel rows are computed when they
+  // are first needed, and kept. There must be one group, and the cache must have room for all rows.
+  // Returns the number of steps. Only for float32.
+  Index take_single_steps(double threshold, Index max_iter);
 
   const double* gradient() { return gradient_.first().derivatives.gradient(); }
 

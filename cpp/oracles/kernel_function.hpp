@@ -18,6 +18,16 @@ struct KernelFunction {
   bool differences = false;
 };
 
+// k(x, x) for a point with this squared norm.
+inline double kernel_of_itself(const KernelFunction& kernel, double square) {
+  switch (kernel.name) {
+    case KernelName::rbf: return 1.0;
+    case KernelName::sigmoid: return std::tanh(kernel.gamma * square + kernel.coef0);
+    case KernelName::poly: return std::pow(kernel.gamma * square + kernel.coef0, kernel.degree);
+    default: return square;
+  }
+}
+
 // Bounds on the rounding error of a kernel value in Real arithmetic and on its absolute value, for
 // points with squared norms of at most `square`.
 struct KernelBounds {

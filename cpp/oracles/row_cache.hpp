@@ -14,8 +14,9 @@ template <class Real>
 class RowCache {
  public:
   // A cache for `count` positions, each with a row of `length` values, which must be a whole number
-  // of panels. The rows lie in the arena, whose size limits their number.
-  RowCache(const Arena& arena, Index length, Index count) : arena_(&arena), length_(length) {
+  // of panels. The rows lie in the first `bytes` of the arena, which limits their number.
+  RowCache(const Arena& arena, std::size_t bytes, Index length, Index count)
+      : arena_(&arena), bytes_(bytes), length_(length) {
     resize(count);
   }
 
@@ -23,7 +24,7 @@ class RowCache {
   void resize(Index count) {
     const std::size_t bytes = std::size_t(std::max<Index>(length_, 1)) * sizeof(Real);
     slot_of_.resize(std::size_t(count), -1);
-    capacity_ = std::min(count, Index(arena_->bytes() / bytes));
+    capacity_ = std::min(count, Index(bytes_ / bytes));
     owner_.reserve(capacity_);
     used_.reserve(capacity_);
   }
@@ -76,6 +77,7 @@ class RowCache {
   Real* at(Index slot) const { return static_cast<Real*>(arena_->data()) + slot * length_; }
 
   const Arena* arena_;
+  std::size_t bytes_;
   Index length_, capacity_, age_ = 0;
   std::vector<Index> slot_of_;  // of each position, -1 if its row is not in the cache
   std::vector<Index> owner_;    // position of each slot

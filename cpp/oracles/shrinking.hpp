@@ -29,6 +29,7 @@ struct GradientTask {
   const double* linear;      // the gradient at x = 0
   std::size_t cache_bytes;   // for kernel rows
   Index max_rows;            // number of kernel rows that may ever be cached
+  Arena* memory = nullptr;   // reused for the cache; may be null
 };
 
 template <class Real>
@@ -53,7 +54,14 @@ class ShrinkableGradient {
   // The gradient starts as `task.linear`, and the owner adds the terms that depend on x. The data,
   // kernel and arrays of the task must outlive this object.
   ShrinkableGradient(const GradientTask& task, const Point& point)
-      : task_(task), arena_(std::min(task.cache_bytes, bytes_of_rows(task.max_rows, point.n))) {
+      : task_(task),
+        cache_bytes_(std::min(task.cache_bytes, bytes_of_rows(task.max_rows, point.n))) {
+    if (task.memory) {
+      task.memory->fit(cache_bytes_);
+    } else {
+      own_ = std::make_unique<Arena>(cache_bytes_);
+      cache_bytes_ = own_->bytes();
+    }
     std::vector<Index> coordinates(std::size_t(point.n));
     if (task.coordinates) std::copy_n(task.coordinates, point.n, coordinates.begin());
     else std::iota(coordinates.begin(), coordinates.end(), 0);
@@ -63,7 +71,7 @@ class ShrinkableGradient {
                                                        {},
                                                        std::move(points),
                                                        Derivatives(point, length - point.n),
-                                                       RowCache<Real>(arena_, length, 0),
+                                                       empty_cache(length),
                                                        {}}));
     std::copy_n(task.linear, point.n, first().derivatives.gradient());
   }
@@ -196,10 +204,9 @@ class ShrinkableGradient {
     for (const Index p : active) coordinates.push_back(here.coordinates[p]);
     Points<Real> points = here.points.take(active);
     const Index left = Index(active.size()), length = points.padded();
-    levels_.push_back(
-        std::unique_ptr<Level>(new Level{std::move(coordinates), active, std::move(points),
-                                         Derivatives(here.derivatives, active, length - left),
-                                         RowCache<Real>(arena_, length, 0), std::move(x)}));
+    levels_.push_back(std::unique_ptr<Level>(new Level{
+        std::move(coordinates), active, std::move(points),
+        Derivatives(here.derivatives, active, length - left), empty_cache(length), std::move(x)}));
   }
 
   // Remove the last level and update the gradient of the variables that it left out.
@@ -226,7 +233,7 @@ class ShrinkableGradient {
     add_change(*part, rows, sums.data());
     for (std::size_t k = 0; k < restored.size(); ++k) gradient[restored[k]] += sums[k];
     // The removed level has overwritten the rows of this one, which shared its memory.
-    here.cache = RowCache<Real>(arena_, here.points.padded(), 0);
+    here.cache = empty_cache(here.points.padded());
   }
 
  private:
@@ -237,8 +244,15 @@ class ShrinkableGradient {
     return std::size_t(rows) * std::size_t(panels * PANEL) * sizeof(Real);
   }
 
+  // A cache without rows. The caches of all levels share their memory, because only the last one is
+  // in use.
+  RowCache<Real> empty_cache(Index length) const {
+    return RowCache<Real>(task_.memory ? *task_.memory : *own_, cache_bytes_, length, 0);
+  }
+
   const GradientTask task_;
-  Arena arena_;  // shared by the caches of all levels, because only the last one is in use
+  std::size_t cache_bytes_;
+  std::unique_ptr<Arena> own_;  // if the task has no memory
   std::vector<std::unique_ptr<Level>> levels_;
   std::vector<char> recomputed_;  // variables that recompute_near has recomputed
 };

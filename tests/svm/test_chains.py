@@ -102,8 +102,9 @@ def test_weights_of_zero_and_an_infinite_C():
 
 def test_a_stopped_chain_says_what_it_reached():
     K, dual = problem(1500, "classification")
-    stopped = chains(K, [dual(1.0)], keep_going=lambda *_: False, tol=1e-9)
-    assert stopped.reached < len(CS)
+    many = np.geomspace(0.03, 900.0, 300)  # take longer than the first call of the callback
+    stopped = chains(K, [dual(1.0)], Cs=many, keep_going=lambda *_: False, tol=1e-9)
+    assert stopped.reached < len(many)
     limited = chains(K, [dual(1.0)], time_limit=0.0)
     assert limited.reached == 0
 

@@ -71,7 +71,7 @@ def test_a_callback_stops_the_fit():
 
 def test_progress_is_reported():
     recorder = Recorder()
-    model = SVC(C=10.0, gamma=0.05, tol=1e-6).set_callbacks(recorder).fit(*ENDLESS)
+    model = SVC(C=100.0, gamma=0.05, tol=1e-6).set_callbacks(recorder).fit(*ENDLESS)
     assert model.fit_status_ == 0
     assert 0 < recorder.events.count("end percent") <= STEPS
 

@@ -157,6 +157,41 @@ def test_same_value_as_libsvm(C, n, dtype):
         assert value(dual, own, solution.z) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("features", [3, 95, 96])
+@pytest.mark.parametrize("n", [129, 143, 145, 1000])
+def test_first_steps_on_all_variables(n, features, form, instruction_set):
+    """Kernel rows are computed one at a time, in blocks from 96 features on, or 32 at a time."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, features)) * (
+        rng.random((n, features)) < 0.2 if form == "sparse" else 1
+    )
+    kernel = Kernel("rbf", 1.0 / features)
+    y = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    given = (
+        random_dual("c classification", n, rng, 3.0, y),
+        random_dual("regression", n, rng, 3.0, y),
+    )
+    found = run(scipy.sparse.csr_array(X) if form == "sparse" else X, kernel, *given, tol=1e-4)
+    exact = run(X, kernel, *given, tol=1e-4, dtype=np.float64)
+    for dual, solution, other in zip(given, found, exact, strict=True):
+        K = matrix_of(dual, X, kernel)
+        assert solution.status == "optimal"
+        check_honest(dual, K, solution, 1e-4)
+        gap = solution.duality_gap + other.duality_gap + 1e-12
+        assert abs(value(dual, K, solution.z) - value(dual, K, other.z)) <= gap
+
+
+def test_first_steps_need_room_for_all_rows():
+    n = 1000
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    dual = random_dual("c classification", n, rng, y=X[:, 0] + rng.normal(size=n))
+    for cache_bytes in (2**16, 5_400_000, 2**26):  # three quarters of it are for 1000 rows of 1008
+        (solution,) = run(X, RBF, dual, cache_bytes=cache_bytes)
+        check_honest(dual, matrix_of(dual, X, RBF), solution)
+
+
 @st.composite
 def odd_duals(draw):
     """Random bounds: some equal, infinite or of one sign; groups; starts at either bound."""
@@ -385,7 +420,7 @@ def test_violation_is_true_when_stopped_early(limit):
     rng = np.random.default_rng(9)
     X = rng.normal(size=(1500, 5))
     dual = random_dual("c classification", 1500, rng, 1e4)
-    how = {"max_iter": 20_000} if limit == "max_iter" else {"time_limit": 0.5}
+    how = {"max_iter": 20_000} if limit == "max_iter" else {"time_limit": 0.05}
     (solution,) = run(X, Kernel("rbf", 0.1), dual, tol=1e-6, **how)
     assert solution.status == limit
     check_honest(dual, matrix_of(dual, X, Kernel("rbf", 0.1)), solution, 1e-6)
