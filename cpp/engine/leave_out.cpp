@@ -79,6 +79,10 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
       place_(std::size_t(n_), -1),
       group_(std::size_t(n_)),
       slope_(std::size_t(m_)),
+      low_(std::size_t(m_)),
+      high_(std::size_t(m_)),
+      left_shift_(std::size_t(n_)),
+      right_shift_(std::size_t(n_)),
       reduced_(std::size_t(n_)),
       newton_step_(std::size_t(size_), 0.0),
       newton_change_(std::size_t(n_), 0.0),
@@ -93,13 +97,23 @@ LeaveOut::LeaveOut(const LeaveOutTask& task)
     for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
       group_[i] = g;
       reduced_[i] = point.gradient[i] - task_.multiplier[g];
+      const Position at = position_of(point, i);
+      left_shift_[i] = at.left_shift;
+      right_shift_[i] = at.right_shift;
     }
+  double largest = 0.0;
+  for (Index i = 0; i < n_; ++i) largest = std::max(largest, std::abs(point.x[i]));
+  slack_ = LeaveOutSettings::relative_rounding * largest;
   std::vector<double> residual(m_, 0.0);
   std::vector<const double*> lines;
   for (Index f = 0; f < m_; ++f) {
     const Index i = task_.free[f];
     place_[i] = f;
-    slope_[f] = position_of(point, i).left_shift;
+    slope_[f] = left_shift_[i];
+    left_shift_[i] = -INFINITY;
+    right_shift_[i] = INFINITY;
+    low_[f] = floor_at(point, i, point.x[i]);
+    high_[f] = ceiling_at(point, i, point.x[i]);
     residual[f] = -(reduced_[i] + slope_[f]);
     lines.push_back(task_.transform + f * n_);
     for (Index r = 0; r < size_; ++r) newton_step_[r] += task_.inverse[f * size_ + r] * residual[f];
@@ -149,11 +163,7 @@ class Repair {
         left_out_(left_out),
         change_of_(std::size_t(base.n_), -1),
         reduced_(std::size_t(base.n_)),
-        step_(std::size_t(base.size_)) {
-    double largest = 0.0;
-    for (Index i = 0; i < base.n_; ++i) largest = std::max(largest, std::abs(task_.point.x[i]));
-    slack_ = LeaveOutSettings::relative_rounding * largest;
-  }
+        step_(std::size_t(base.size_)) {}
 
   WithoutSample run() {
     if (pivot_blocks() || follow_path()) return conclude();
@@ -237,8 +247,8 @@ class Repair {
         if (is_free(i)) {
           double low, high;
           limits_of(i, low, high);
-          if (z_end[i] < low - slack_) limit(i, z, z_end[i], low, false);
-          if (z_end[i] > high + slack_) limit(i, z, z_end[i], high, true);
+          if (z_end[i] < low - base_.slack_) limit(i, z, z_end[i], low, false);
+          if (z_end[i] > high + base_.slack_) limit(i, z, z_end[i], high, true);
           continue;
         }
         const Position at = position_at(task_.point, i, z);
@@ -264,6 +274,8 @@ class Repair {
     return std::find(left_out_.variables, left_out_.variables + left_out_.count, i) !=
            left_out_.variables + left_out_.count;
   }
+  // Whether a variable stays in the dual in the state that it had at the optimum.
+  bool is_unchanged(Index i) const { return change_of_[i] < 0 && !is_left_out(i); }
   double z_before(Index i) const { return task_.point.x[i]; }
 
   Change& change_of(Index i) {
@@ -430,28 +442,41 @@ class Repair {
       low = changes_[change_of_[i]].low;
       high = changes_[change_of_[i]].high;
     } else {
-      low = floor_at(task_.point, i, z_before(i));
-      high = ceiling_at(task_.point, i, z_before(i));
+      low = base_.low_[base_.place_[i]];
+      high = base_.high_[base_.place_[i]];
     }
   }
 
+  bool is_outside(double z, double low, double high) const {
+    return z < low - base_.slack_ || z > high + base_.slack_;
+  }
+
+  // Most variables keep their state, so the first loop is kept short.
   void find_violating() {
     violating_.clear();
     const double ignored = LeaveOutSettings::ignored_violation * task_.tol;
-    for (Index i = 0; i < base_.n_; ++i) {
-      if (is_free(i)) {
-        double low, high;
-        limits_of(i, low, high);
-        const double z = value_of(i);
-        if (z < low - slack_ || z > high + slack_) violating_.push_back(i);
-        continue;
-      }
-      if (is_left_out(i)) continue;
-      const double z = value_of(i), derivative = reduced_of(i);
-      const Position at = position_at(task_.point, i, z);
-      if (derivative + at.left_shift > ignored || derivative + at.right_shift < -ignored)
+    const auto violates = [&](double derivative, double left_shift, double right_shift) {
+      return derivative + left_shift > ignored || derivative + right_shift < -ignored;
+    };
+    for (Index i = 0; i < base_.n_; ++i)
+      if (violates(reduced_[i], base_.left_shift_[i], base_.right_shift_[i]) && is_unchanged(i))
+        violating_.push_back(i);
+    for (Index f = 0; f < base_.m_; ++f) {
+      const Index i = task_.free[f];
+      if (change_of_[i] < 0 && is_outside(z_before(i) + step_[f], base_.low_[f], base_.high_[f]))
         violating_.push_back(i);
     }
+    for (const Change& change : changes_) {
+      const Index i = change.variable;
+      const double z = value_of(i);
+      if (change.free) {
+        if (is_outside(z, change.low, change.high)) violating_.push_back(i);
+      } else if (!is_left_out(i)) {
+        const Position at = position_at(task_.point, i, z);
+        if (violates(reduced_of(i), at.left_shift, at.right_shift)) violating_.push_back(i);
+      }
+    }
+    std::sort(violating_.begin(), violating_.end());
   }
 
   void change_state(Index i) {
@@ -496,21 +521,32 @@ class Repair {
       double max_left = -INFINITY, min_right = INFINITY;
       Index left = -1, right = -1, free = 0;
       const double multiplier = task_.multiplier[g] - step_[base_.m_ + g];
+      const auto include_left = [&](Index i, double derivative) {
+        max_left = derivative;
+        left = i;
+      };
+      const auto include_right = [&](Index i, double derivative) {
+        min_right = derivative;
+        right = i;
+      };
       for (Index i = point.starts[g]; i < point.starts[g + 1]; ++i) {
-        if (is_left_out(i)) continue;
+        const double at_left = reduced_[i] + multiplier + base_.left_shift_[i];
+        const double at_right = reduced_[i] + multiplier + base_.right_shift_[i];
+        if (at_left > max_left && is_unchanged(i)) include_left(i, at_left);
+        if (at_right < min_right && is_unchanged(i)) include_right(i, at_right);
+      }
+      const auto include = [&](Index i) {
+        if (base_.group_[i] != g || is_left_out(i)) return;
         const Position at =
             position_at(point, i, std::clamp(value_of(i), point.lower[i], point.upper[i]));
         const double derivative = reduced_of(i) + multiplier;
-        if (derivative + at.left_shift > max_left) {
-          max_left = derivative + at.left_shift;
-          left = i;
-        }
-        if (derivative + at.right_shift < min_right) {
-          min_right = derivative + at.right_shift;
-          right = i;
-        }
+        if (derivative + at.left_shift > max_left) include_left(i, derivative + at.left_shift);
+        if (derivative + at.right_shift < min_right) include_right(i, derivative + at.right_shift);
         if (is_free(i) && ++free <= LeaveOutSettings::verified_free) verified.push_back(i);
-      }
+      };
+      for (const Index i : task_.free) include(i);
+      for (const Change& change : changes_)
+        if (base_.place_[change.variable] < 0) include(change.variable);
       if (left >= 0) verified.push_back(left);
       if (right >= 0) verified.push_back(right);
       found.violation = std::max(found.violation, max_left - min_right);
@@ -536,7 +572,6 @@ class Repair {
   const LeaveOut& base_;
   const LeaveOutTask& task_;
   const LeftOut& left_out_;
-  double slack_;
   double fraction_ = 1.0;
   std::vector<Index> change_of_;  // index into changes_, or -1
   std::vector<Change> changes_;

@@ -69,10 +69,14 @@ class LeaveOut {
   const double* column(Index variable, std::vector<double>& own) const;
 
   const LeaveOutTask task_;
-  const Index n_, m_, size_;           // variables, free ones, rows of B
-  std::vector<Index> place_;           // of each variable in `free`, or -1
-  std::vector<Index> group_;           // of each variable
-  std::vector<double> slope_;          // of the L1 term at each free variable
+  const Index n_, m_, size_;        // variables, free ones, rows of B
+  std::vector<Index> place_;        // of each variable in `free`, or -1
+  std::vector<Index> group_;        // of each variable
+  std::vector<double> slope_;       // of the L1 term at each free variable
+  std::vector<double> low_, high_;  // range of each free variable in which it stays free
+  // Of the derivatives at each other variable; infinite for the free ones, which do not limit them.
+  std::vector<double> left_shift_, right_shift_;
+  double slack_;                       // distance beyond a bound that counts as a rounding error
   std::vector<double> reduced_;        // derivatives minus multipliers
   std::vector<double> newton_step_;    // Newton step on F: changes of the free z, then minus those
                                        // of the multipliers
