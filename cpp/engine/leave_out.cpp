@@ -133,7 +133,7 @@ void LeaveOut::compute_column(Index variable, double* column) const {
   }
   InterruptCheck none;
   ThreadPool alone(1, none);
-  runs_.add(task_.matrix, terms, weights.data(), 1, alone, column);
+  runs_.add(task_.matrix, terms, weights.data(), alone, column);
   for (Index i = 0; i < n_; ++i) column[i] -= own[m_ + group_[i]];
 }
 

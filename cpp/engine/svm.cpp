@@ -11,6 +11,7 @@
 #include "../oracles/kernel_matrix.hpp"
 #include "../oracles/matrix.hpp"
 #include "../oracles/precise.hpp"
+#include "chain_sums.hpp"
 #include "sample.hpp"
 
 namespace pairstep {
@@ -241,23 +242,6 @@ void scale_bounds(const double* unit, Index n, double C, std::vector<double>& bo
   for (Index i = 0; i < n; ++i) bounds[i] = unit[i] == 0 ? 0.0 : C * unit[i];
 }
 
-// Compute the sums over the columns for every C. Each row of the matrix is read once for all C.
-void add_sums(const SvmTask& task, const DualChain& chain, ThreadPool& pool) {
-  const Index n = chain.unit.point.n, count = Index(chain.outcomes.size());
-  std::vector<Index> rows;
-  std::vector<double> weights;  // one per row and C
-  for (Index i = 0; i < n; ++i) {
-    bool is_used = false;
-    for (Index k = 0; k < count; ++k) is_used |= chain.z[k * n + i] != 0;
-    if (!is_used) continue;
-    rows.push_back(chain.unit.rows[i]);
-    for (Index k = 0; k < count; ++k) weights.push_back(chain.z[k * n + i]);
-  }
-  std::fill_n(chain.sums, count * chain.n_columns, 0.0);
-  Runs(chain.columns, chain.n_columns)
-      .add(task.data, rows, weights.data(), count, pool, chain.sums);
-}
-
 void solve_chain(const SvmTask& task, DualChain& chain, ThreadPool& pool, SvmProgress& progress) {
   const Dual& unit = chain.unit;
   const Index n = unit.point.n;
@@ -289,7 +273,6 @@ void solve_chain(const SvmTask& task, DualChain& chain, ThreadPool& pool, SvmPro
     if (pool.interrupt().stopped()) return;
     chain.outcomes.push_back(std::move(dual.outcome));
   }
-  if (chain.sums) add_sums(task, chain, pool);
 }
 
 }  // namespace
@@ -386,14 +369,20 @@ void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
   solve_and_certify(of_matrix, duals, task, rows, threads, interrupt, progress);
 }
 
-void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains, int threads,
-                      InterruptCheck& interrupt, SvmProgress& progress) {
+void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains,
+                      std::span<const Index> columns, int threads, InterruptCheck& interrupt,
+                      SvmProgress& progress) {
   std::vector<Index> sizes;
   for (const DualChain& chain : chains) sizes.push_back(chain.unit.point.n);
   run_in_parallel(task, sizes, threads, interrupt, progress,
                   [&](Index k, const SvmTask& own, ThreadPool& pool) {
                     solve_chain(own, chains[k], pool, progress);
                   });
+  if (chains.empty() || !chains.front().sums) return;
+  ThreadPool pool(threads, interrupt);
+  compute_sums(task.data, columns, chains, pool);
+  if (interrupt.stopped())
+    for (DualChain& chain : chains) chain.outcomes.clear();
 }
 
 }  // namespace pairstep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 #include <vector>
 
 #include "../core/certify.hpp"
@@ -37,13 +38,11 @@ struct DualChain {
   // The C that the start is the solution for, with its gradient; 0 if it is no solution.
   double C_before;
   const double* Cs;
-  Index count;           // number of C
-  const Index* columns;  // rows of the data to decide on
-  Index n_columns;
-  // Outputs, one row per C: z, the gradient, and sum_i z_i K(column, row i) for each column. The
-  // sums need a precomputed kernel; they are null if they are not wanted.
+  Index count;  // number of C
+  // Outputs, one row per C: z, the gradient, and sum_i z_i K(row i, column) for each column to
+  // decide on. The sums need a precomputed kernel; they are null if they are not wanted.
   double *z, *gradient, *sums;
-  std::vector<DualOutcome> outcomes = {};  // one per C; fewer, and no sums, if it was stopped
+  std::vector<DualOutcome> outcomes = {};  // one per C; fewer if it was stopped
 };
 
 struct SvmTask {
@@ -83,8 +82,10 @@ void start_scaled(Point& point, const double* linear, double ratio);
 void solve_svm_duals(const SvmTask& task, std::vector<Dual>& duals, int threads,
                      InterruptCheck& interrupt, SvmProgress& progress);
 
-// The same for chains. Each C starts from the solution for the one before it.
-void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains, int threads,
-                      InterruptCheck& interrupt, SvmProgress& progress);
+// The same for chains. Each C starts from the solution for the one before it. `columns` are the
+// rows of the data to decide on, the same for all chains.
+void solve_svm_chains(const SvmTask& task, std::vector<DualChain>& chains,
+                      std::span<const Index> columns, int threads, InterruptCheck& interrupt,
+                      SvmProgress& progress);
 
 }  // namespace pairstep

@@ -45,57 +45,39 @@ class Runs {
     for (const Run& run : runs_) std::copy_n(from + run.row, run.count, to + run.at);
   }
 
-  // sums[o * count + i] += sum_k weights[k * outputs + o] matrix(terms[k], row i)
+  // sums[i] += sum_k weights[k] matrix(terms[k], row i)
   void add(const DataMatrix& matrix, const std::vector<Index>& terms, const double* weights,
-           Index outputs, ThreadPool& pool, double* sums) const {
+           ThreadPool& pool, double* sums) const {
     if (runs_.size() > 1 && scattered() && closely_spaced()) {
       // Compute the sums for all rows up to the last one, and then keep only those of these rows.
       const Runs all(nullptr, last_ + 1);
-      std::vector<double> every(std::size_t(outputs * all.count_), 0.0);
-      all.add(matrix, terms, weights, outputs, pool, every.data());
-      for (Index o = 0; o < outputs; ++o)
-        for (const Run& run : runs_)
-          for (Index i = 0; i < run.count; ++i)
-            sums[o * count_ + run.at + i] += every[o * all.count_ + run.row + i];
+      std::vector<double> every(std::size_t(all.count_), 0.0);
+      all.add(matrix, terms, weights, pool, every.data());
+      for (const Run& run : runs_)
+        for (Index i = 0; i < run.count; ++i) sums[run.at + i] += every[run.row + i];
       return;
     }
     matrix.for_dense([&](const auto* entries) {
       using Real = std::remove_cvref_t<decltype(*entries)>;
-      const double work = double(terms.size()) * double(count_ * outputs);
+      std::vector<const Real*> lines;
+      for (const Index term : terms) lines.push_back(entries + term * matrix.features);
+      const double work = double(terms.size()) * double(count_);
       run_if_worth(pool, work, (count_ + SUMS_PER_JOB - 1) / SUMS_PER_JOB, [&](Index part) {
         const auto before = [](const Run& run, Index at) { return run.at < at; };
         const auto begin =
                        std::lower_bound(runs_.begin(), runs_.end(), part * SUMS_PER_JOB, before),
                    end = std::lower_bound(begin, runs_.end(), (part + 1) * SUMS_PER_JOB, before);
         if (scattered()) {
-          for (std::size_t k = 0; k < terms.size(); ++k) {
-            const Real* line = entries + terms[k] * matrix.features;
-            for (Index o = 0; o < outputs; ++o)
-              for (auto run = begin; run != end; ++run)
-                for (Index i = 0; i < run->count; ++i)
-                  sums[o * count_ + run->at + i] +=
-                      weights[k * outputs + o] * double(line[run->row + i]);
-          }
+          for (std::size_t k = 0; k < terms.size(); ++k)
+            for (auto run = begin; run != end; ++run)
+              for (Index i = 0; i < run->count; ++i)
+                sums[run->at + i] += weights[k] * double(lines[k][run->row + i]);
           return;
         }
-        // With several outputs, add a few terms at a time, which stay in the cache for all outputs.
-        const Index all = Index(terms.size()), at_once = outputs == 1 ? all : TERMS_AT_ONCE;
-        std::vector<const Real*> from;
-        std::vector<double> nonzero;
+        // add_rows adds entry p of a line to entry p of the sums.
         for (auto run = begin; run != end; ++run)
-          for (Index first = 0; first < all; first += at_once)
-            for (Index o = 0; o < outputs; ++o) {
-              from.clear();
-              nonzero.clear();
-              for (Index k = first; k < std::min(first + at_once, all); ++k) {
-                const double weight = weights[k * outputs + o];
-                if (weight == 0) continue;
-                from.push_back(entries + terms[k] * matrix.features + run->row);
-                nonzero.push_back(weight);
-              }
-              isa().of<Real>().add_rows(from.data(), nonzero.data(), Index(nonzero.size()), 0,
-                                        run->count, sums + o * count_ + run->at);
-            }
+          isa().of<Real>().add_rows(lines.data(), weights, Index(lines.size()), run->row,
+                                    run->row + run->count, sums + run->at - run->row);
       });
     });
   }
@@ -104,8 +86,6 @@ class Runs {
   // Sums that one thread updates at a time. They stay in the first-level cache (4 KiB); fewer would
   // give shorter runs.
   static constexpr Index SUMS_PER_JOB = 512;
-  // Terms that are added to all outputs while they are in the cache: at most 256 KiB.
-  static constexpr Index TERMS_AT_ONCE = 64;
   // Mean number of rows per run below which entries are read one at a time, because a call for each
   // run would cost more than it saves.
   static constexpr Index MIN_MEAN_RUN = 8;
@@ -185,7 +165,7 @@ class MatrixOracle final : public LocalOracle {
     }
     std::vector<Index> rows;
     for (const Index i : columns) rows.push_back(row(i));
-    runs_.add(matrix_, rows, weights.data(), 1, pool(), gradient);
+    runs_.add(matrix_, rows, weights.data(), pool(), gradient);
   }
 
   template <class Real>

@@ -70,32 +70,28 @@ struct ChainArrays {
   DualArrays unit;
   double C_before;
   In Cs;
-  Indices columns;
   InOutMatrix z, gradient;
   std::optional<InOutMatrix> sums;
 
-  ChainArrays(DualArrays unit, double C_before, In Cs, Indices columns, InOutMatrix z,
-              InOutMatrix gradient, std::optional<InOutMatrix> sums)
-      : unit(unit),
-        C_before(C_before),
-        Cs(Cs),
-        columns(columns),
-        z(z),
-        gradient(gradient),
-        sums(sums) {
+  ChainArrays(DualArrays unit, double C_before, In Cs, InOutMatrix z, InOutMatrix gradient,
+              std::optional<InOutMatrix> sums)
+      : unit(unit), C_before(C_before), Cs(Cs), z(z), gradient(gradient), sums(sums) {
     const std::size_t count = Cs.shape(0), n = std::size_t(unit.point.n());
     require(z.shape(0) == count && z.shape(1) == n && gradient.shape(0) == count &&
                 gradient.shape(1) == n,
             "z and gradient must be C x variables");
-    require(!sums || (sums->shape(0) == count && sums->shape(1) == columns.shape(0)),
-            "sums must be C x columns");
   }
 
-  DualChain over(const DataMatrix& data) const {
-    indices_within(columns, data.rows);
-    return DualChain{unit.over(data),    C_before,        Cs.data(),
-                     Index(Cs.shape(0)), columns.data(),  Index(columns.shape(0)),
-                     z.data(),           gradient.data(), sums ? sums->data() : nullptr};
+  DualChain over(const DataMatrix& data, std::size_t columns) const {
+    require(!sums || (sums->shape(0) == Cs.shape(0) && sums->shape(1) == columns),
+            "sums must be C x columns");
+    return DualChain{unit.over(data),
+                     C_before,
+                     Cs.data(),
+                     Index(Cs.shape(0)),
+                     z.data(),
+                     gradient.data(),
+                     sums ? sums->data() : nullptr};
   }
 };
 
@@ -160,22 +156,25 @@ nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
 
 nb::object solve_chains(const nb::object& X, const std::optional<In>& center,
                         const KernelFunction& kernel, const std::vector<ChainArrays>& arrays,
-                        double tol, Index max_iter, double seconds, std::size_t cache_bytes,
-                        int threads, bool single, int rule, bool cold, const nb::object& keep_going,
-                        Arenas* arenas) {
+                        const Indices& columns, double tol, Index max_iter, double seconds,
+                        std::size_t cache_bytes, int threads, bool single, int rule, bool cold,
+                        const nb::object& keep_going, Arenas* arenas) {
   const SvmTask task =
       svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
+  const std::vector<Index> decided = indices_within(columns, task.data.rows);
   std::vector<DualChain> chains;
   for (const ChainArrays& chain : arrays) {
     require(!chain.sums || kernel.name == KernelName::precomputed,
             "sums need a precomputed kernel");
+    require(!chain.sums == !arrays[0].sums, "either all chains or none must have sums");
     require(chain.Cs.shape(0) == arrays[0].Cs.shape(0),
             "all chains must have the same number of C");
     require(chain.unit.totals.shape(0) == 1, "the dual of a chain must have one group");
-    chains.push_back(chain.over(task.data));
+    chains.push_back(chain.over(task.data, decided.size()));
   }
-  run_svm_task(task, seconds, threads, keep_going,
-               [&](const SvmTask& task, auto&&... how) { solve_svm_chains(task, chains, how...); });
+  run_svm_task(task, seconds, threads, keep_going, [&](const SvmTask& task, auto&&... how) {
+    solve_svm_chains(task, chains, decided, how...);
+  });
   constexpr std::size_t NUMBERS = 7;
   const std::size_t count = arrays.empty() ? 0 : arrays[0].Cs.shape(0);
   std::vector<double> outcomes(chains.size() * count * NUMBERS,
@@ -529,12 +528,11 @@ void register_svm(nb::module_& m) {
         "from its optimum. Return for each sample the violation, which is infinite if another "
         "solver is needed, (K z) at its first variable, and the multipliers.");
   nb::class_<ChainArrays>(m, "DualChain", "One dual for several C; its bounds are those for C = 1.")
-      .def(nb::init<DualArrays, double, In, Indices, InOutMatrix, InOutMatrix,
-                    std::optional<InOutMatrix>>(),
-           "unit"_a, "C_before"_a, "Cs"_a, "columns"_a, "z"_a.noconvert(), "gradient"_a.noconvert(),
+      .def(nb::init<DualArrays, double, In, InOutMatrix, InOutMatrix, std::optional<InOutMatrix>>(),
+           "unit"_a, "C_before"_a, "Cs"_a, "z"_a.noconvert(), "gradient"_a.noconvert(),
            "sums"_a.none());
   m.def(
-      "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "chains"_a,
+      "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "chains"_a, "columns"_a,
       nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a,
       "rule"_a, "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
       "Solve chains of duals over the rows of one matrix. Each C starts from the solution for the "

@@ -148,3 +148,19 @@ def test_a_scaled_start_keeps_variables_at_their_bounds(steps):
         gradient = dual.linear + 1e-6 * dual.z  # little curvature: the full ratio is best
         _core.start_scaled(dual.point(), gradient, dual.linear, ratio)
         np.testing.assert_array_equal(dual.z, np.where(dual.upper > 0, later, -later))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 7, 9, 97])  # of C; 96 of them are multiplied at a time
+@pytest.mark.parametrize("n_columns", [1, 95, 97, 700])
+def test_sums_of_chains_that_share_rows(n_columns, count, dtype, instruction_set):
+    """More rows than a packed block has (256), in chains that use some of them."""
+    K, dual = problem(700, "classification")
+    whole = dual(1.0)
+    halves = [duals.c_classification(*np.array_split(whole.rows, 2), np.ones(700)), whole]
+    columns = np.random.default_rng(2).permutation(700)[:n_columns]
+    found = chains(K, halves, Cs=np.geomspace(0.1, 10.0, count), dtype=dtype, columns=columns)
+    assert found.reached == count
+    for k, one in enumerate(halves):
+        expected = found.points[k][0] @ K.astype(dtype).astype(np.float64)[one.rows][:, columns]
+        np.testing.assert_allclose(found.sums[k], expected, atol=1e-11)

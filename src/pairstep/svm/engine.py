@@ -360,12 +360,13 @@ def solve_chains(
         unit = native_dual(dual, gradient[0], known=False, closely=dual.closely)
         points.append((z, gradient))
         to = None if sums is None else sums[k]
-        arrays.append(_core.DualChain(unit, C_before, Cs, columns, z, gradient, to))
+        arrays.append(_core.DualChain(unit, C_before, Cs, z, gradient, to))
     began = time.perf_counter()
     found = _core.solve_chains(
-        data, center, kernel.native, arrays, tol=tol, max_iter=max_iter, seconds=time_limit,
-        cache_bytes=cache_bytes, threads=threads, single=np.dtype(dtype) == np.float32,
-        rule=rule_code(rule), cold=cold, keep_going=keep_going, arenas=arenas,
+        data, center, kernel.native, arrays, columns, tol=tol, max_iter=max_iter,
+        seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
+        single=np.dtype(dtype) == np.float32, rule=rule_code(rule), cold=cold,
+        keep_going=keep_going, arenas=arenas,
     )  # fmt: skip
     timed_out = time.perf_counter() - began >= time_limit
     return SolvedChains((data, center, kernel), duals, points, found, sums, tol, timed_out)
