@@ -40,9 +40,11 @@ struct DualChain {
   Index count;           // number of C
   const Index* columns;  // rows of the data to decide on
   Index n_columns;
-  // Outputs, one row per C: z, the gradient, and sum_i z_i K(column, row i) for each column. The
-  // sums need a precomputed kernel; they are null if they are not wanted.
+  // Outputs for the first C: z, the gradient, and sum_i z_i K(column, row i) for each column. Those
+  // for the next C begin `stride` further on in z and the gradient, and `n_columns` further on in
+  // the sums. The sums need a precomputed kernel; they are null if they are not wanted.
   double *z, *gradient, *sums;
+  Index stride;
   std::vector<DualOutcome> outcomes = {};  // one per C; fewer, and no sums, if it was stopped
 };
 
