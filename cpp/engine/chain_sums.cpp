@@ -28,7 +28,7 @@ std::vector<Term> terms_of(const DualChain& chain) {
   for (Index i = 0; i < n; ++i) {
     bool is_used = false;
     for (std::size_t c = 0; c < chain.outcomes.size(); ++c)
-      is_used |= chain.z[Index(c) * n + i] != 0;
+      is_used |= chain.z[Index(c) * chain.stride + i] != 0;
     if (is_used) terms.push_back({chain.unit.rows[i], i});
   }
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.row < b.row; });
@@ -81,14 +81,15 @@ void compute_sums(const DataMatrix& matrix, std::span<const Index> columns,
         const std::size_t from = next[k];
         while (next[k] < own.size() && own[next[k]].line < begin + depth) ++next[k];
         if (next[k] == from) continue;
-        const Index n = chain.unit.point.n, count = Index(chain.outcomes.size());
+        const Index count = Index(chain.outcomes.size());
         for (Index c = 0; c < count; c += BLOCK_COLUMNS) {
           const Index outputs = std::min(BLOCK_COLUMNS, count - c);
           const Index padded = (outputs + PADDING - 1) / PADDING * PADDING;
           std::fill_n(blocks.z.data(), depth * padded, 0.0);
           for (std::size_t t = from; t < next[k]; ++t)
             for (Index o = 0; o < outputs; ++o)
-              blocks.z[(own[t].line - begin) * padded + o] = chain.z[(c + o) * n + own[t].variable];
+              blocks.z[(own[t].line - begin) * padded + o] =
+                  chain.z[(c + o) * chain.stride + own[t].variable];
           set.pack({blocks.z.data(), depth, padded, padded, 1}, 0, padded, 0, depth,
                    blocks.packed_z.data());
           set.multiply({blocks.packed_z.data(), blocks.packed_values.data(), outputs, width, depth,

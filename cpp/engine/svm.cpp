@@ -258,12 +258,12 @@ void solve_chain(const SvmTask& task, DualChain& chain, ThreadPool& pool, SvmPro
     scale_bounds(unit.point.upper, n, chain.Cs[k], upper);
     point.lower = lower.data();
     point.upper = upper.data();
-    point.x = chain.z + k * n;
-    point.gradient = chain.gradient + k * n;
+    point.x = chain.z + k * chain.stride;
+    point.gradient = chain.gradient + k * chain.stride;
     const double C_before = k > 0 ? chain.Cs[k - 1] : chain.C_before;
-    std::copy_n(k > 0 ? point.x - n : unit.point.x, n, point.x);
+    std::copy_n(k > 0 ? point.x - chain.stride : unit.point.x, n, point.x);
     if (C_before > 0) {
-      if (k > 0) std::copy_n(point.gradient - n, n, point.gradient);
+      if (k > 0) std::copy_n(point.gradient - chain.stride, n, point.gradient);
       start_scaled(point, dual.linear, chain.Cs[k] / C_before);
       dual.gradient_known = true;
     }

@@ -39,9 +39,12 @@ struct DualChain {
   double C_before;
   const double* Cs;
   Index count;  // number of C
-  // Outputs, one row per C: z, the gradient, and sum_i z_i K(row i, column) for each column to
-  // decide on. The sums need a precomputed kernel; they are null if they are not wanted.
+  // Outputs for the first C: z, the gradient, and sum_i z_i K(row i, column) for each column to
+  // decide on. Those for the next C begin `stride` further on in z and the gradient, and as many
+  // further on in the sums as there are columns. The sums need a precomputed kernel; they are null
+  // if they are not wanted.
   double *z, *gradient, *sums;
+  Index stride;
   std::vector<DualOutcome> outcomes = {};  // one per C; fewer if it was stopped
 };
 

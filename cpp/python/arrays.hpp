@@ -22,7 +22,9 @@ using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::
 using MatrixByColumns = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using Matrix32 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using InOutMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using InOutCube = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IndexMatrix = nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Indices32 = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool condition, const char* message) {

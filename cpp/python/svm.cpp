@@ -32,74 +32,97 @@ std::vector<Index> indices_within(const Indices& indices, Index limit) {
   return {indices.data(), indices.data() + indices.shape(0)};
 }
 
-// A dual problem as Python holds it. x of the point changes in place and the gradient is written.
-// If `known`, the gradient of the starting point is read from the same array first.
-struct DualArrays {
+// Dual problems as Python holds them: one after the other in the same arrays, with a row of
+// `starts` and of `totals` for each. z changes in place and the gradient is written. If `known`,
+// the gradient of the starting point is read from the same array first.
+struct DualsArrays {
   Indices rows;
-  In linear;
-  PointArrays point;
-  In totals;
-  InOut gradient;
-  bool known, closely;  // closely: whether to solve a small dual more accurately than tol
+  In linear, lower, upper;
+  std::optional<In> l1;
+  IndexMatrix starts;
+  Matrix totals;
+  InOut z, gradient;
+  bool known, closely;  // closely: whether to solve small duals more accurately than tol
+  std::vector<double> breakpoint;
 
-  DualArrays(Indices rows, In linear, PointArrays point, In totals, InOut gradient, bool known,
-             bool closely)
+  DualsArrays(Indices rows, In linear, In lower, In upper, std::optional<In> l1, IndexMatrix starts,
+              Matrix totals, InOut z, InOut gradient, bool known, bool closely)
       : rows(rows),
         linear(linear),
-        point(point),
+        lower(lower),
+        upper(upper),
+        l1(l1),
+        starts(starts),
         totals(totals),
+        z(z),
         gradient(gradient),
         known(known),
-        closely(closely) {
-    const std::size_t n = std::size_t(point.n());
-    require(n > 0, "a dual must have at least one variable");
-    require(rows.shape(0) == n && linear.shape(0) == n && gradient.shape(0) == n,
-            "rows, linear and gradient must have the length of x");
-    require(point.starts.shape(0) == totals.shape(0) + 1, "totals must have one entry per group");
+        closely(closely),
+        breakpoint(l1 ? z.shape(0) : 0) {
+    const std::size_t n = z.shape(0);
+    require(rows.shape(0) == n && linear.shape(0) == n && lower.shape(0) == n &&
+                upper.shape(0) == n && gradient.shape(0) == n && (!l1 || l1->shape(0) == n),
+            "rows, linear, lower, upper, l1 and gradient must have the length of z");
+    require(starts.shape(0) == totals.shape(0) && starts.shape(1) == groups() + 1 && groups() > 0,
+            "totals must have one entry per group");
+    Index total = 0;
+    for (std::size_t k = 0; k < count(); ++k) {
+      const Index* own = starts.data() + k * starts.shape(1);
+      require(own[0] == 0 && own[groups()] > 0 && own[groups()] <= Index(n) - total,
+              "starts must go from 0 to the number of variables of a dual, which is at least one");
+      require(std::is_sorted(own, own + starts.shape(1)), "starts must be ascending");
+      total += own[groups()];
+    }
+    require(total == Index(n), "starts must go from 0 to n");
   }
 
-  Dual over(const DataMatrix& data) const {
+  std::size_t count() const { return starts.shape(0); }
+  std::size_t groups() const { return totals.shape(1); }
+
+  std::vector<Dual> over(const DataMatrix& data) const {
     indices_within(rows, data.rows);
-    return Dual{
-        point.with(gradient.data()), rows.data(), linear.data(), totals.data(), known, closely};
+    std::vector<Dual> duals;
+    duals.reserve(count());
+    Index first = 0;
+    for (std::size_t k = 0; k < count(); ++k) {
+      const Index* own = starts.data() + k * starts.shape(1);
+      const Index n = own[groups()];
+      const Point point{n,
+                        Index(groups()),
+                        own,
+                        gradient.data() + first,
+                        z.data() + first,
+                        lower.data() + first,
+                        upper.data() + first,
+                        l1 ? l1->data() + first : nullptr,
+                        l1 ? breakpoint.data() + first : nullptr,
+                        nullptr,
+                        nullptr};
+      duals.push_back({point, rows.data() + first, linear.data() + first,
+                       totals.data() + k * groups(), known, closely});
+      first += n;
+    }
+    return duals;
+  }
+
+  Dual only(const DataMatrix& data) const {
+    require(count() == 1, "there must be one dual");
+    return over(data).front();
   }
 };
 
-// A chain of duals as Python holds it. z, gradient and sums have one row per C.
-struct ChainArrays {
-  DualArrays unit;
-  double C_before;
-  In Cs;
-  InOutMatrix z, gradient;
-  std::optional<InOutMatrix> sums;
-
-  ChainArrays(DualArrays unit, double C_before, In Cs, InOutMatrix z, InOutMatrix gradient,
-              std::optional<InOutMatrix> sums)
-      : unit(unit), C_before(C_before), Cs(Cs), z(z), gradient(gradient), sums(sums) {
-    const std::size_t count = Cs.shape(0), n = std::size_t(unit.point.n());
-    require(z.shape(0) == count && z.shape(1) == n && gradient.shape(0) == count &&
-                gradient.shape(1) == n,
-            "z and gradient must be C x variables");
-  }
-
-  DualChain over(const DataMatrix& data, std::size_t columns) const {
-    require(!sums || (sums->shape(0) == Cs.shape(0) && sums->shape(1) == columns),
-            "sums must be C x columns");
-    return DualChain{unit.over(data),
-                     C_before,
-                     Cs.data(),
-                     Index(Cs.shape(0)),
-                     z.data(),
-                     gradient.data(),
-                     sums ? sums->data() : nullptr};
-  }
-};
-
-nb::tuple outcome_of(const DualOutcome& outcome) {
-  return nb::make_tuple(outcome.status, outcome.iterations, outcome.certificate.violation,
-                        outcome.certificate.bound, outcome.scale, outcome.rounding,
-                        nb::cast(outcome.certificate.multiplier));
+// Write how a solve ended; see `Outcome` in svm/engine.py. Return the end of the row.
+double* write_outcome(const DualOutcome& outcome, double* to) {
+  for (const double number :
+       {double(outcome.status), double(outcome.iterations), outcome.certificate.violation,
+        outcome.certificate.bound, outcome.scale, outcome.rounding})
+    *to++ = number;
+  return std::copy(outcome.certificate.multiplier.begin(), outcome.certificate.multiplier.end(),
+                   to);
 }
+
+// Numbers of an outcome before the multipliers of its groups.
+constexpr std::size_t OUTCOME_NUMBERS = 6;
 
 // Call solve(task, threads, interrupt, progress) without the GIL. The callback `keep_going` is
 // called regularly and returns whether to continue.
@@ -138,66 +161,69 @@ SvmTask svm_task(const nb::object& X, const std::optional<In>& center, const Ker
   return task;
 }
 
-nb::list solve_duals(const nb::object& X, const std::optional<In>& center,
-                     const KernelFunction& kernel, const std::vector<DualArrays>& arrays,
-                     double tol, Index max_iter, double seconds, std::size_t cache_bytes,
-                     int threads, bool single, int rule, bool cold, const nb::object& keep_going,
-                     Arenas* arenas) {
+nb::object solve_duals(const nb::object& X, const std::optional<In>& center,
+                       const KernelFunction& kernel, const DualsArrays& arrays, double tol,
+                       Index max_iter, double seconds, std::size_t cache_bytes, int threads,
+                       bool single, int rule, bool cold, const nb::object& keep_going,
+                       Arenas* arenas) {
   const SvmTask task =
       svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
-  std::vector<Dual> duals;
-  for (const DualArrays& dual : arrays) duals.push_back(dual.over(task.data));
+  std::vector<Dual> duals = arrays.over(task.data);
   run_svm_task(task, seconds, threads, keep_going,
                [&](const SvmTask& task, auto&&... how) { solve_svm_duals(task, duals, how...); });
-  nb::list results;
-  for (const Dual& dual : duals) results.append(outcome_of(dual.outcome));
-  return results;
+  const std::size_t width = OUTCOME_NUMBERS + arrays.groups();
+  std::vector<double> outcomes(duals.size() * width);
+  for (std::size_t k = 0; k < duals.size(); ++k)
+    write_outcome(duals[k].outcome, outcomes.data() + k * width);
+  return to_numpy(std::move(outcomes), {duals.size(), width});
 }
 
 nb::object solve_chains(const nb::object& X, const std::optional<In>& center,
-                        const KernelFunction& kernel, const std::vector<ChainArrays>& arrays,
-                        const Indices& columns, double tol, Index max_iter, double seconds,
-                        std::size_t cache_bytes, int threads, bool single, int rule, bool cold,
-                        const nb::object& keep_going, Arenas* arenas) {
+                        const KernelFunction& kernel, const DualsArrays& arrays, double C_before,
+                        const In& Cs, const Indices& columns, const InOutMatrix& z,
+                        const InOutMatrix& gradient, const std::optional<InOutCube>& sums,
+                        double tol, Index max_iter, double seconds, std::size_t cache_bytes,
+                        int threads, bool single, int rule, bool cold, const nb::object& keep_going,
+                        Arenas* arenas) {
   const SvmTask task =
       svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
+  const std::size_t count = Cs.shape(0), n = arrays.z.shape(0);
+  require(arrays.groups() == 1, "the dual of a chain must have one group");
+  require(z.shape(0) == count && z.shape(1) == n && gradient.shape(0) == count &&
+              gradient.shape(1) == n,
+          "z and gradient must be C x variables");
+  require(!sums || kernel.name == KernelName::precomputed, "sums need a precomputed kernel");
+  require(!sums || (sums->shape(0) == arrays.count() && sums->shape(1) == count &&
+                    sums->shape(2) == columns.shape(0)),
+          "sums must be duals x C x columns");
   const std::vector<Index> decided = indices_within(columns, task.data.rows);
   std::vector<DualChain> chains;
-  for (const ChainArrays& chain : arrays) {
-    require(!chain.sums || kernel.name == KernelName::precomputed,
-            "sums need a precomputed kernel");
-    require(!chain.sums == !arrays[0].sums, "either all chains or none must have sums");
-    require(chain.Cs.shape(0) == arrays[0].Cs.shape(0),
-            "all chains must have the same number of C");
-    require(chain.unit.totals.shape(0) == 1, "the dual of a chain must have one group");
-    chains.push_back(chain.over(task.data, decided.size()));
+  Index first = 0;
+  for (const Dual& unit : arrays.over(task.data)) {
+    const std::size_t sums_before = chains.size() * count * columns.shape(0);
+    chains.push_back({unit, C_before, Cs.data(), Index(count), z.data() + first,
+                      gradient.data() + first, sums ? sums->data() + sums_before : nullptr,
+                      Index(n)});
+    first += unit.point.n;
   }
   run_svm_task(task, seconds, threads, keep_going, [&](const SvmTask& task, auto&&... how) {
     solve_svm_chains(task, chains, decided, how...);
   });
-  constexpr std::size_t NUMBERS = 7;
-  const std::size_t count = arrays.empty() ? 0 : arrays[0].Cs.shape(0);
-  std::vector<double> outcomes(chains.size() * count * NUMBERS,
+  constexpr std::size_t WIDTH = OUTCOME_NUMBERS + 1;
+  std::vector<double> outcomes(chains.size() * count * WIDTH,
                                std::numeric_limits<double>::quiet_NaN());
-  double* to = outcomes.data();
-  for (const DualChain& chain : chains) {
-    double* own = to;
-    for (const DualOutcome& outcome : chain.outcomes)
-      for (const double number :
-           {double(outcome.status), double(outcome.iterations), outcome.certificate.violation,
-            outcome.certificate.bound, outcome.scale, outcome.rounding,
-            outcome.certificate.multiplier[0]})
-        *own++ = number;
-    to += count * NUMBERS;
+  for (std::size_t k = 0; k < chains.size(); ++k) {
+    double* to = outcomes.data() + k * count * WIDTH;
+    for (const DualOutcome& outcome : chains[k].outcomes) to = write_outcome(outcome, to);
   }
-  return to_numpy(std::move(outcomes), {chains.size(), count, NUMBERS});
+  return to_numpy(std::move(outcomes), {chains.size(), count, WIDTH});
 }
 
 nb::tuple examine_(const nb::object& X, const std::optional<In>& center,
-                   const KernelFunction& kernel, const DualArrays& arrays, double tol,
+                   const KernelFunction& kernel, const DualsArrays& arrays, double tol,
                    int threads) {
   const DataMatrix data = data_for(kernel, X, center);
-  Dual dual = arrays.over(data);
+  Dual dual = arrays.only(data);
   Rounding found;
   run_native([&](InterruptCheck& interrupt, WithoutGil&) {
     ThreadPool pool(std::max(threads, 1), interrupt);
@@ -366,17 +392,16 @@ struct SupportVectorsOf {
 };
 
 // Solve a dual without each of some samples, from its optimum and the transform of its matrix.
-nb::tuple leave_out(const nb::object& matrix, const DualArrays& arrays, const In& multiplier,
+nb::tuple leave_out(const nb::object& matrix, const DualsArrays& arrays, const In& multiplier,
                     const Indices& free, const Matrix& inverse, const Matrix& transform,
                     const Matrix& transposed, const Indices& known, const Matrix& columns,
-                    double tol, std::size_t cache_bytes,
-                    const nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+                    double tol, std::size_t cache_bytes, const IndexMatrix& out,
                     const Matrix& total_changes, int threads, const nb::object& keep_going) {
   LeaveOutTask task;
   task.matrix = data_of(matrix);
   require(!task.matrix.starts && task.matrix.rows <= task.matrix.features,
           "matrix must be dense and square");
-  const Dual dual = arrays.over(task.matrix);
+  const Dual dual = arrays.only(task.matrix);
   const Index n = dual.point.n, groups = dual.point.n_groups;
   task.point = dual.point;
   task.rows = dual.rows;
@@ -492,10 +517,12 @@ void register_svm(nb::module_& m) {
   nb::class_<KernelFunction>(m, "Kernel", "A kernel function and its parameters.")
       .def(nb::init<KernelName, double, double, int, bool>(), "name"_a, "gamma"_a, "coef0"_a,
            "degree"_a, "differences"_a = false);
-  nb::class_<DualArrays>(m, "Dual",
-                         "The problem min z'Kz/2 + linear'z + L1 terms over some rows of the data.")
-      .def(nb::init<Indices, In, PointArrays, In, InOut, bool, bool>(), "rows"_a, "linear"_a,
-           "point"_a, "totals"_a, "gradient"_a.noconvert(), "known"_a = false, "closely"_a = true);
+  nb::class_<DualsArrays>(
+      m, "Duals", "Problems min z'Kz/2 + linear'z + L1 terms, each over some rows of the data.")
+      .def(nb::init<Indices, In, In, In, std::optional<In>, IndexMatrix, Matrix, InOut, InOut, bool,
+                    bool>(),
+           "rows"_a, "linear"_a, "lower"_a, "upper"_a, "l1"_a.none(), "starts"_a, "totals"_a,
+           "z"_a.noconvert(), "gradient"_a.noconvert(), "known"_a = false, "closely"_a = true);
   nb::class_<SupportVectorsOf>(m, "SupportVectors",
                                "Support vectors, prepared for computing decisions.")
       .def(nb::init<const KernelFunction&, const nb::object&, const std::optional<In>&>(),
@@ -517,9 +544,9 @@ void register_svm(nb::module_& m) {
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
         "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
         "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
-        "Solve duals over the rows of one matrix in place. Return for each dual (stop reason, "
-        "iterations, violation, duality gap, size of the terms of the gradient, rounding error of "
-        "the gradient, multipliers).");
+        "Solve duals over the rows of one matrix in place. Return an array with a row per dual: "
+        "stop reason, iterations, violation, duality gap, size of the terms of the gradient, "
+        "rounding error of the gradient, multipliers.");
   m.def("leave_out", &leave_out, "matrix"_a, "dual"_a, "multiplier"_a, "free"_a, "inverse"_a,
         "transform"_a, "transposed"_a, "known"_a, "columns"_a, nb::kw_only(), "tol"_a,
         "cache_bytes"_a, "left_out"_a, "total_changes"_a, "threads"_a,
@@ -527,17 +554,15 @@ void register_svm(nb::module_& m) {
         "Solve a dual without each of some samples, whose variables are the rows of `left_out`, "
         "from its optimum. Return for each sample the violation, which is infinite if another "
         "solver is needed, (K z) at its first variable, and the multipliers.");
-  nb::class_<ChainArrays>(m, "DualChain", "One dual for several C; its bounds are those for C = 1.")
-      .def(nb::init<DualArrays, double, In, InOutMatrix, InOutMatrix, std::optional<InOutMatrix>>(),
-           "unit"_a, "C_before"_a, "Cs"_a, "z"_a.noconvert(), "gradient"_a.noconvert(),
-           "sums"_a.none());
   m.def(
-      "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "chains"_a, "columns"_a,
+      "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, "C_before"_a,
+      "Cs"_a, "columns"_a, "z"_a.noconvert(), "gradient"_a.noconvert(), "sums"_a.noconvert().none(),
       nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a,
       "rule"_a, "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
-      "Solve chains of duals over the rows of one matrix. Each C starts from the solution for the "
-      "one before it. Return an array with the numbers that `solve_duals` returns, for each chain "
-      "and C; NaN where the solve was stopped before.");
+      "Solve duals over the rows of one matrix for several C; their bounds are those for C = 1. "
+      "Each C starts from the solution for the one before it. Write z and the gradient for each C. "
+      "Return an array with the numbers that `solve_duals` returns, for each dual and C; NaN where "
+      "the solve was stopped before.");
   m.def(
       "start_scaled", &start_scaled_, "point"_a, "gradient"_a.noconvert(), "linear"_a, "ratio"_a,
       "Move a solution and its gradient, in place, to a starting point for bounds that are `ratio` "

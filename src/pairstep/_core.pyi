@@ -134,13 +134,17 @@ class Kernel:
         self, name: KernelName, gamma: float, coef0: float, degree: int, differences: bool = False
     ) -> None: ...
 
-class Dual:
+class Duals:
     def __init__(
         self,
         rows: Indices,
         linear: Array,
-        point: Point,
+        lower: Array,
+        upper: Array,
+        l1: Array | None,
+        starts: Indices,
         totals: Array,
+        z: Array,
         gradient: Array,
         known: bool = False,
         closely: bool = True,
@@ -429,7 +433,7 @@ def solve_duals(
     X: object,
     center: Array | None,
     kernel: Kernel,
-    duals: Sequence[Dual],
+    duals: Duals,
     *,
     tol: float,
     max_iter: int,
@@ -441,25 +445,18 @@ def solve_duals(
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: Arenas | None = None,
-) -> list[tuple[StopReason, int, float, float, float, float, list[float]]]: ...
-
-class DualChain:
-    def __init__(
-        self,
-        unit: Dual,
-        C_before: float,
-        Cs: Array,
-        z: Array,
-        gradient: Array,
-        sums: Array | None,
-    ) -> None: ...
-
+) -> Array: ...
 def solve_chains(
     X: object,
     center: Array | None,
     kernel: Kernel,
-    chains: Sequence[DualChain],
+    duals: Duals,
+    C_before: float,
+    Cs: Array,
     columns: Indices,
+    z: Array,
+    gradient: Array,
+    sums: Array | None,
     *,
     tol: float,
     max_iter: int,
@@ -505,7 +502,7 @@ def kernel_matrix(
 ) -> NDArray[np.floating[Any]] | None: ...
 def leave_out(
     matrix: object,
-    dual: Dual,
+    dual: Duals,
     multiplier: Array,
     free: Indices,
     inverse: Array,
@@ -527,7 +524,7 @@ def examine(
     X: object,
     center: Array | None,
     kernel: Kernel,
-    dual: Dual,
+    dual: Duals,
     tol: float,
     threads: int,
 ) -> tuple[float, float]: ...

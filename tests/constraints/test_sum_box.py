@@ -496,9 +496,9 @@ def test_output_arrays_are_never_copies(kind):
         _core.add_kernel(kernel, X, None, rows, np.ones((4, 1)), X, rows, bad[None], 1, 0.0)
     with pytest.raises(TypeError, match="incompatible"):
         _core.Point(bad, -ones, ones, None, None, starts)
-    point = _core.Point(np.zeros(4), -ones, ones, None, None, starts)
-    with pytest.raises(TypeError, match="incompatible"):
-        _core.Dual(rows, ones, point, np.zeros(1), bad)
+    for z, gradient in ((bad, np.zeros(4)), (np.zeros(4), bad)):
+        with pytest.raises(TypeError, match="incompatible"):
+            _core.Duals(rows, ones, -ones, ones, None, starts[None], np.zeros((1, 1)), z, gradient)
 
 
 # ------------------------------------------------------------------ number of iterations

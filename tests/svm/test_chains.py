@@ -63,7 +63,7 @@ def test_chains_solve_what_separate_solves_solve(kind, dtype, n):
     assert found.reached == len(CS)
     for c, C in enumerate(CS):
         one = dual(C)
-        solution = found.solution(0, c)
+        solution = found.solutions(c)[0]
         z = np.zeros(n)
         z[one.rows] = solution.z
         exact = K.astype(dtype).astype(np.float64) @ z
@@ -84,10 +84,10 @@ def test_a_chain_may_be_continued():
     K, dual = problem(500, "classification")
     whole, first = chains(K, [dual(1.0)]), chains(K, [dual(1.0)], Cs=CS[:2])
     later = dual(1.0)
-    later.z, later.gradient = (array[-1] for array in first.points[0])
+    later.z, later.gradient = first.last
     rest = chains(K, [later], Cs=CS[2:], C_before=CS[1])
     for c in range(2, len(CS)):
-        np.testing.assert_array_equal(whole.points[0][0][c], rest.points[0][0][c - 2])
+        np.testing.assert_array_equal(whole.z[c], rest.z[c - 2])
 
 
 def test_weights_of_zero_and_an_infinite_C():
@@ -96,8 +96,8 @@ def test_weights_of_zero_and_an_infinite_C():
     K, dual = problem(300, "classification", weights=weights)
     found = chains(K + 0.1 * np.eye(300), [dual(1.0)], Cs=np.array([1.0, math.inf]))
     assert found.reached == 2
-    assert not np.isnan(found.points[0][0]).any()
-    assert found.solution(0, 1).status == Status.OPTIMAL
+    assert not np.isnan(found.z).any()
+    assert found.solutions(1)[0].status == Status.OPTIMAL
 
 
 def test_a_stopped_chain_says_what_it_reached():
@@ -114,7 +114,7 @@ def test_every_instruction_set(instruction_set):
     for n in (7, 24, 25, 47, 48, 49, 400):
         K, dual = problem(n, "regression", seed=n)
         found = chains(K, [dual(1.0)])
-        assert all(found.solution(0, c).status == Status.OPTIMAL for c in range(len(CS)))
+        assert all(found.solutions(c)[0].status == Status.OPTIMAL for c in range(len(CS)))
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
@@ -124,8 +124,8 @@ def test_kernels_of_any_scale(scale):
     found = chains(scale * K, [dual(1.0)], Cs=CS / scale, dtype=np.float64)
     single = chains(scale * K, [dual(1.0)], Cs=CS / scale)
     for c in range(len(CS)):
-        assert found.solution(0, c).status == Status.OPTIMAL
-        assert single.solution(0, c).status == Status.OPTIMAL
+        assert found.solutions(c)[0].status == Status.OPTIMAL
+        assert single.solutions(c)[0].status == Status.OPTIMAL
 
 
 def test_invalid_chains_raise():
@@ -161,6 +161,7 @@ def test_sums_of_chains_that_share_rows(n_columns, count, dtype, instruction_set
     columns = np.random.default_rng(2).permutation(700)[:n_columns]
     found = chains(K, halves, Cs=np.geomspace(0.1, 10.0, count), dtype=dtype, columns=columns)
     assert found.reached == count
+    z = np.split(found.z, [len(halves[0].z)], axis=1)
     for k, one in enumerate(halves):
-        expected = found.points[k][0] @ K.astype(dtype).astype(np.float64)[one.rows][:, columns]
+        expected = z[k] @ K.astype(dtype).astype(np.float64)[one.rows][:, columns]
         np.testing.assert_allclose(found.sums[k], expected, atol=1e-11)

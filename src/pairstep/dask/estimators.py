@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import svm
 from ..memory import MIN_CACHE_BYTES
 from ..svm.base import BaseSVM
-from ..svm.engine import Dual, Solution
+from ..svm.engine import Duals, Solutions
 from ..svm.plan import FitPlan
 from .cluster import Partitions
 from .matrix import ClusterMatrix
@@ -73,7 +73,7 @@ class ClusterPlan(FitPlan):
         """
         return MIN_CACHE_BYTES if self.model.cache_size == "auto" else super().cache_bytes()
 
-    def run_solver(self, duals: list[Dual], **options: Any) -> list[Solution]:
+    def run_solver(self, duals: Duals, **options: Any) -> Solutions:
         """Solve the duals over the workers."""
         return solve(self.matrix, self.kernel, duals, **options)
 

@@ -7,7 +7,6 @@ the rows whose variables have changed, all in the same order.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ import scipy
 from .. import _core
 from .._validation import Array
 from ..constraints import Indices
-from ..svm.engine import Dual, Kernel, cancel, needs_differences
+from ..svm.engine import Duals, Kernel, cancel, needs_differences
 from .cluster import Connection, Partitions
 from .partition import MIXED, Calls, Summary
 
@@ -74,7 +73,7 @@ class ClusterMatrix:
         """Return the variance of all entries, and the largest squared norm of a row."""
         return self.variance, self.largest_square
 
-    def open(self, kernel: Kernel, duals: Sequence[Dual] = (), tol: float = math.inf) -> Kernel:
+    def open(self, kernel: Kernel, duals: Duals | None = None, tol: float = math.inf) -> Kernel:
         """Prepare the partitions for these duals.
 
         Returns the kernel, which computes distances by differences if the tolerance requires it.

@@ -16,7 +16,7 @@ from .._validation import Array
 from ..constraints import Indices
 from ..svm import driver, engine
 from ..svm.driver import Tuning
-from ..svm.engine import Dual, Kernel, Outcome, Solution
+from ..svm.engine import Dual, Duals, Kernel, Outcome, Solution, Solutions
 from .matrix import ClusterMatrix
 from .oracle import ClusterOracle
 
@@ -59,7 +59,7 @@ class ClusterBackEnd:
 
     def solve_locally(self, duals: Sequence[Dual], **options: Any) -> list[Solution]:
         """Fetch the rows of each dual in turn, and solve it on the coordinator."""
-        solutions = []
+        solutions: list[Solution] = []
         for dual in duals:
             rows, places = np.unique(dual.rows, return_inverse=True)
             solutions += engine.solve(
@@ -122,7 +122,7 @@ class ClusterBackEnd:
         gradient += offset
         return outcome._replace(multiplier=[value + offset for value in outcome.multiplier])
 
-    def rounding(self, dual: Dual, gradient: Array, multiplier: Sequence[float]) -> list[float]:
+    def rounding(self, dual: Dual, gradient: Array, multiplier: Array) -> list[float]:
         """Return a bound on the rounding error of each group's multiplier.
 
         Only needs the support vectors and, of each group, the variable whose derivative is closest
@@ -176,7 +176,7 @@ def _deciding(dual: Dual, gradient: Array) -> NDArray[np.bool_]:
 def solve(
     matrix: ClusterMatrix,
     kernel: Kernel,
-    duals: Sequence[Dual],
+    duals: Duals,
     *,
     tol: float,
     max_iter: int,
@@ -184,7 +184,7 @@ def solve(
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     **options: Any,
-) -> list[Solution]:
+) -> Solutions:
     """Solve duals as `engine.solve` does, one after the other.
 
     The other options are those of `engine.solve`; `cache_bytes` is for each partition and `threads`

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import _core
 from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
-from ..svm.engine import Dual, Kernel, Solution, largest_value, precise, prepared, solve
-from ..svm.shared_kernel import MAX_NORM_ERROR
+from ..svm.engine import Dual, Duals, Kernel, Solutions, largest_value, precise, prepared, solve
+from ..svm.shared_kernel import MAX_NORM_ERROR, start_scaled
 from .device import Device
 from .gram import Gram, Stored
 from .memory import reporting
@@ -74,34 +73,18 @@ class StoredMatrix:
 class DeviceChains:
     """Duals that were solved for several C, like `engine.SolvedChains`."""
 
-    found: list[list[Solution]]  # of all duals, for each C that was tried
+    found: list[Solutions]  # of all duals, for each C that was tried
     reached: int  # the number of C for which all duals were solved
     sums: Array | None  # by dual, C and column
 
     @property
-    def points(self) -> list[tuple[list[Array], list[Array]]]:
-        """The z and the gradient of each dual, for each C that was tried."""
-        return [
-            ([solution.z for solution in chain], [solution.gradient for solution in chain])
-            for chain in zip(*self.found, strict=True)
-        ]
+    def last(self) -> tuple[Array, Array]:
+        """The z and the gradient of all duals for the last C that was tried."""
+        return self.found[-1].z, self.found[-1].gradient
 
-    def solutions(self, c: int) -> list[Solution]:
+    def solutions(self, c: int) -> Solutions:
         """Return the solutions of all duals for the c-th C."""
         return self.found[c]
-
-    def unfinished(self, c: int, max_iter: int) -> list[Solution]:
-        """Return the solutions that miss the tolerance or took `max_iter` iterations."""
-        return [
-            solution
-            for solution in self.found[c]
-            if solution.status != Status.OPTIMAL or solution.n_iter >= max_iter
-        ]
-
-    def multipliers(self, c: int) -> tuple[Array, Array]:
-        """Return the multiplier of each dual's sum, and its rounding error where it matters."""
-        multiplier = np.array([solution.multiplier[0] for solution in self.found[c]])
-        return multiplier, np.array([max(solution.rounding) for solution in self.found[c]])
 
 
 @dataclass(frozen=True)
@@ -135,17 +118,14 @@ class DeviceKernel:
         """
         ends = time.perf_counter() + time_limit
         place = self.place[rows]
-        last: list[tuple[Array, Any]] | None = None
-        if C_before > 0:
-            last = [(dual.z, dual.gradient) for dual in duals]
-        found: list[list[Solution]] = []
+        duals = Duals.of(duals)
+        last: tuple[Array, Any] | None = (duals.z, duals.gradient) if C_before > 0 else None
+        found: list[Solutions] = []
         sums = None if self.stored is None else np.empty((len(duals), len(Cs), len(columns)))
         for c, C in enumerate(Cs.tolist()):
-            scaled = [_scaled(dual, C, place) for dual in duals]
+            scaled = _scaled(duals, C, place)
             if last is not None:
-                for dual, (z, gradient) in zip(scaled, last, strict=True):
-                    dual.z, dual.gradient = z.copy(), gradient.copy()
-                    _core.start_scaled(dual.point(), dual.gradient, dual.linear, C / C_before)
+                scaled = start_scaled(*last, scaled, C / C_before)
             found.append(
                 solve(
                     self.X, self.kernel, scaled, cold=cold and last is None, dtype=self.dtype,
@@ -153,16 +133,15 @@ class DeviceKernel:
                     stored=self.stored, time_limit=ends - time.perf_counter(), **options,
                 )
             )  # fmt: skip
-            if any(s.status in (Status.TIME_LIMIT, Status.STOPPED) for s in found[-1]):
+            if not {Status.TIME_LIMIT, Status.STOPPED}.isdisjoint(found[-1].status):
                 return DeviceChains(found, c, sums)
             if self.stored is not None and sums is not None:
                 self._add_sums(self.stored.matrix, scaled, found[-1], columns, sums[:, c])
-            C_before, last = C, [(solution.z, solution.gradient) for solution in found[-1]]
+            C_before, last = C, (found[-1].z, found[-1].gradient)
         return DeviceChains(found, len(Cs), sums)
 
     def _add_sums(
-        self, matrix: Any, duals: list[Dual], solutions: list[Solution], columns: Indices,
-        sums: Array,
+        self, matrix: Any, duals: Duals, solutions: Solutions, columns: Indices, sums: Array
     ) -> None:  # fmt: skip
         """Set sums[k, p] to the sum of z_i times the kernel of its row with column p, in dual k."""
         with self.device.at_work():
@@ -176,14 +155,14 @@ class DeviceKernel:
                 out[:] = self.device.fetch(total)[0]
 
 
-def _scaled(dual: Dual, C: float, place: Indices) -> Dual:
-    """Return a dual whose bounds are C times as large, with rows of the matrix."""
+def _scaled(duals: Duals, C: float, place: Indices) -> Duals:
+    """Return duals whose bounds are C times as large, with rows of the matrix."""
 
     def times_C(bounds: Array) -> Array:
         return np.where(bounds == 0, 0.0, bounds * C) if math.isinf(C) else bounds * C
 
     return replace(
-        dual, rows=place[dual.rows], lower=times_C(dual.lower), upper=times_C(dual.upper),
+        duals, rows=place[duals.rows], lower=times_C(duals.lower), upper=times_C(duals.upper),
         gradient=None,
     )  # fmt: skip
 
@@ -229,7 +208,7 @@ class DeviceKernels:
         return self.make(kernel=kernel, stored=stored)
 
     def _stored(self, kernel: Kernel, in_use: Iterable[DeviceKernel]) -> StoredMatrix | None:
-        data, center, kernel = prepared(kernel, self.X, [], math.inf)
+        data, center, kernel = prepared(kernel, self.X, None, math.inf)
         kernel = precise(kernel, data, center, 1.0, MAX_NORM_ERROR)
         # A shift of the origin would change the intercepts of models that are fitted to the matrix.
         if kernel.differences or kernel.name == "linear":

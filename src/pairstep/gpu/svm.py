@@ -15,7 +15,7 @@ from .._validation import Array
 from ..constraints import Indices
 from ..svm import driver, engine
 from ..svm.driver import KeepGoing, Tuning, local_limit
-from ..svm.engine import DECISION_ROUNDING, Dual, Kernel, Outcome, Solution, precise
+from ..svm.engine import DECISION_ROUNDING, Dual, Kernel, Outcome, Solutions, precise
 from .device import Device
 from .gram import Computed, Given, Gram
 from .memory import least_for_decisions, least_for_duals, reporting, shape_of
@@ -65,7 +65,7 @@ class CudaBackEnd:
 
     def __init__(
         self, gram: Gram, data: Any, center: Array | None, kernel: Kernel,
-        solve_on_cpu: Callable[..., list[Solution]], rule: int, threads: int,
+        solve_on_cpu: Callable[..., Solutions], rule: int, threads: int,
     ):  # fmt: skip
         self.tuning, self.rule, self.threads = TUNING, rule, threads
         self.gram, self.data, self.center, self.kernel = gram, data, center, kernel
@@ -106,7 +106,7 @@ class CudaBackEnd:
         )  # fmt: skip
         return engine.uncentered(self.data, self.center, self.kernel, dual, gradient, outcome)
 
-    def rounding(self, dual: Dual, gradient: Array, multiplier: Sequence[float]) -> list[float]:
+    def rounding(self, dual: Dual, gradient: Array, multiplier: Array) -> list[float]:
         """Return a bound on the rounding error of each group's multiplier."""
         return engine.rounding_of_multipliers(
             self.data, self.center, self.kernel, dual, gradient, multiplier
@@ -119,7 +119,7 @@ def solve_duals(
     center: Array | None,
     kernel: Kernel,
     duals: Sequence[Dual],
-    solve_on_cpu: Callable[..., list[Solution]],
+    solve_on_cpu: Callable[..., Solutions],
     *,
     tol: float,
     max_iter: int,
@@ -130,7 +130,7 @@ def solve_duals(
     cold: bool,
     keep_going: KeepGoing | None,
     stored: StoredMatrix | None = None,
-) -> list[Solution]:
+) -> Solutions:
     """Solve duals over the rows of one matrix as `engine.solve` does; the CPU solves small ones.
 
     X has the form that native code takes. ``solve_on_cpu(duals, threads=..., ...)`` solves duals

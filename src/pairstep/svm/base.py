@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import ABC
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, wraps
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -147,9 +148,7 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if failed:
             warnings.warn(plan.warning(failed), ConvergenceWarning, stacklevel=4)
         if self.warm_start:
-            for dual, solution in zip(duals, solutions, strict=True):
-                dual.z = solution.z
-            fitted.__dict__["_last_duals"] = duals
+            fitted.__dict__["_last_duals"] = replace(duals, z=solutions.z)
         fitted.__dict__["_training"] = TrainingData.of(plan)
         # One assignment replaces all attributes, so that a fit that fails or is interrupted leaves
         # the estimator unchanged, and another thread sees either the old fit or the new one.

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -29,8 +29,8 @@ from .arrays import device_of_search
 from .base import BaseSVM, with_known_decisions
 from .compatibility import check_method_params, is_builtin_scorer, num_samples, take_split
 from .compatibility import score as score_model
-from .duals import biases
-from .engine import Dual, Kernel, KernelName, Solution, SolvedChains
+from .duals import bias
+from .engine import Duals, Kernel, KernelName, Solution, SolvedChains
 from .kernels import gamma_of, require_finite
 from .plan import FitPlan
 from .shared_kernel import SharedKernel, SharedKernels
@@ -98,7 +98,7 @@ class CrossValidation:
         else:
             whole.prepare_kernel()
         # This raises errors that concern all samples before any split is tried.
-        self.largest_dual = max(len(dual.z) for dual in whole.duals())
+        self.largest_dual = int(whole.duals().sizes.max())
         self.folds: list[Fold] = []
         self.errors: dict[int, str] = {}  # tracebacks of splits on which no fit is possible
         every = np.arange(num_samples(X))
@@ -282,8 +282,8 @@ class Chain:
     candidates: list[int]  # those that are left
     shared: SharedKernel
     gamma: float
-    # The last C, and z and gradient of each dual for it.
-    last: tuple[float, list[tuple[Array, Array]]] | None = None
+    # The last C, and z and gradient of all duals for it.
+    last: tuple[float, Array, Array] | None = None
 
     def __lt__(self, other: Chain) -> bool:
         return self.rank < other.rank
@@ -347,9 +347,8 @@ class Training:
             ]
         C_before = 0.0
         if chain.last is not None:
-            C_before, points = chain.last
-            for dual, (z, gradient) in zip(duals, points, strict=True):
-                dual.z, dual.gradient = z, gradient
+            C_before, z, gradient = chain.last
+            duals = replace(duals, z=z, gradient=gradient)
         # Each C starts from the last one, not from another fold with the same C. The other start
         # took more iterations or more time in most long fits (with large C) that were measured,
         # because the rows that the other fold has left out affect all other variables.
@@ -361,8 +360,8 @@ class Training:
         )  # fmt: skip
         seconds = (time.perf_counter() - began) / max(found.reached, 1)
         if chain.candidates:
-            last = [(z[-1].copy(), gradient[-1].copy()) for z, gradient in found.points]
-            chain.last = float(Cs[-1]), last
+            z, gradient = found.last
+            chain.last = float(Cs[-1]), z.copy(), gradient.copy()
         for c, plan in enumerate(plans[: found.reached]):
             plan.state.update(unit.state)
             model, failed = self._fitted(plan, duals, found, c)
@@ -370,21 +369,21 @@ class Training:
         return trials
 
     def _fitted(
-        self, plan: FitPlan, duals: list[Dual], found: SolvedChains, c: int
+        self, plan: FitPlan, duals: Duals, found: SolvedChains, c: int
     ) -> tuple[BaseSVM, list[Solution]]:
         """Return the model for the c-th C, and the solutions that are not optimal.
 
         A scorer of scikit-learn needs only decisions, unless the model has probabilities.
         """
         decides = is_builtin_scorer(self.validation.scorer) and not plan.has_probabilities
+        solutions = found.solutions(c)
         if found.sums is None or not decides:
-            solutions = found.solutions(c)
             plan.conclude(duals, solutions)
             failed = plan.report(solutions)
             return plan.fitted(), failed
-        decisions = plan.decisions(biases(*found.multipliers(c)), found.sums[:, c])
+        decisions = plan.decisions(bias(solutions), found.sums[:, c])
         plan.model.__dict__.update(plan.state, intercept_=plan.intercept)
-        failed = found.unfinished(c, plan.max_iterations())
+        failed = solutions.unfinished(plan.max_iterations())
         return with_known_decisions(plan.model, decisions), failed
 
 

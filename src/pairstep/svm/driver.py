@@ -21,14 +21,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from .. import _core
 from .._validation import Array
-from .engine import Dual, Outcome, Solution, conclude
+from .engine import Dual, Duals, Outcome, Solution, Solutions, conclude
 from .sample import start_from_samples
 
 KeepGoing = Callable[[float, int, int], bool]
@@ -102,7 +101,7 @@ class BackEnd(Protocol):
     def at_work(self) -> AbstractContextManager[None]:
         """Return a context in which a thread may use the back end."""
 
-    def solve_locally(self, duals: Sequence[Dual], **options: Any) -> list[Solution]:
+    def solve_locally(self, duals: Sequence[Dual], **options: Any) -> Sequence[Solution]:
         """Solve duals on the CPU.
 
         The options are `tol`, `max_iter`, `time_limit`, `cold`, `keep_going` and `threads`, as in
@@ -127,7 +126,7 @@ class BackEnd(Protocol):
         were given, not to the centered data that the oracle may use.
         """
 
-    def rounding(self, dual: Dual, gradient: Array, multiplier: Sequence[float]) -> list[float]:
+    def rounding(self, dual: Dual, gradient: Array, multiplier: Array) -> list[float]:
         """Return a bound on the rounding error of each group's multiplier."""
 
 
@@ -145,7 +144,7 @@ def solve_duals(
     time_limit: float,
     cold: bool,
     keep_going: KeepGoing | None,
-) -> list[Solution]:
+) -> Solutions:
     """Solve duals as `engine.solve` does, the large ones with the oracle of a back end."""
     return _Driver(back_end, tol, max_iter, time_limit, cold, keep_going).solve(duals)
 
@@ -193,7 +192,7 @@ class _Driver:
         if not self.keep_going(self.violation, self.iterations, self.solved + solved):
             self.stop_requested.set()
 
-    def solve(self, duals: Sequence[Dual]) -> list[Solution]:
+    def solve(self, duals: Sequence[Dual]) -> Solutions:
         """Solve all duals."""
         duals = [replace(dual, z=np.array(dual.z, np.float64)) for dual in duals]
         limit = local_limit(self.tuning, len(duals), self.back_end.threads)
@@ -201,7 +200,7 @@ class _Driver:
         local = [dual for dual, here in zip(duals, is_local, strict=True) if here]
         remote = [dual for dual, here in zip(duals, is_local, strict=True) if not here]
         found_here, found_there = iter(self._solve_local(local)), iter(self._solve_remote(remote))
-        return [next(found_here if here else found_there) for here in is_local]
+        return Solutions.of([next(found_here if here else found_there) for here in is_local])
 
     def _solve_local(self, duals: list[Dual]) -> list[Solution]:
         solutions: list[Solution] = []
@@ -340,7 +339,8 @@ class _Driver:
         self, dual: Dual, stop: _core.StopReason, n_iter: int, gradient: Array
     ) -> Solution:
         outcome = self.back_end.verify(dual, gradient, stop, n_iter, self.tol)
-        return conclude(
-            dual, gradient, outcome, tol=self.tol, timed_out=not self.stop_requested.is_set(),
-            rounding=partial(self.back_end.rounding, dual, gradient, outcome.multiplier),
+        (solution,) = conclude(
+            Duals.of([dual]), gradient, outcome.numbers, tol=self.tol,
+            timed_out=not self.stop_requested.is_set(), rounding=self.back_end.rounding,
         )  # fmt: skip
+        return solution

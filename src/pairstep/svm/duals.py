@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 
 from .._validation import Array
 from ..constraints import Indices
-from .engine import Dual, Solution
+from .engine import Dual, Duals, Solution, Solutions
 
 # Small duals are solved more precisely than `tol`, so that results are repeatable, if there are at
 # most this many pairs of classes. With more pairs it would slow the fit noticeably.
@@ -47,14 +47,12 @@ def c_classification(positive: Indices, negative: Indices, limit: Array) -> Dual
     It minimizes ``z'Kz/2 - y'z`` with z in [0, limit] where y = 1, z in [-limit, 0] where y = -1,
     and a sum of 0.
     """
-    return c_classifications([(positive, negative)], limit)[0]
+    (dual,) = c_classifications([(positive, negative)], limit)
+    return dual
 
 
-def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) -> list[Dual]:
-    """Return the duals of many pairs of classes, as slices of a few long arrays.
-
-    A few NumPy calls then suffice for hundreds of pairs.
-    """
+def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) -> Duals:
+    """Return the duals of many pairs of classes."""
     rows = np.concatenate([side for pair in pairs for side in pair])
     if not limit[rows].all():
         pairs = [_pair_with_limit(*pair, limit) for pair in pairs]
@@ -64,23 +62,13 @@ def c_classifications(pairs: Sequence[tuple[Indices, Indices]], limit: Array) ->
     bound = limit[rows]
     linear = np.where(is_positive, -1.0, 1.0)
     lower, upper = np.where(is_positive, 0.0, -bound), np.where(is_positive, bound, 0.0)
-    z, totals = np.zeros(len(rows)), np.zeros((len(pairs), 1))
-    sizes = sides.reshape(-1, 2).sum(axis=1)
-    starts = np.stack([np.zeros_like(sizes), sizes], axis=1)
-    parts = [slice(*ends) for ends in pairwise([0, *np.cumsum(sizes).tolist()])]
-    return [
-        Dual(
-            rows[part],
-            linear[part],
-            lower[part],
-            upper[part],
-            start,
-            total,
-            z[part],
-            closely=len(pairs) <= MAX_PAIRS_POLISHED,
-        )
-        for part, start, total in zip(parts, starts, totals, strict=True)
-    ]
+    starts = np.zeros((len(pairs), 2), np.int64)
+    starts[:, 1] = sides[::2] + sides[1::2]
+    return Duals(
+        rows=rows, linear=linear, lower=lower, upper=upper,
+        starts=starts, totals=np.zeros((len(pairs), 1)), z=np.zeros(len(rows)),
+        closely=len(pairs) <= MAX_PAIRS_POLISHED,
+    )  # fmt: skip
 
 
 def nu_classification(positive: Indices, negative: Indices, limit: Array, nu: float) -> Dual:
@@ -146,29 +134,28 @@ def one_class(limit: Array, nu: float) -> Dual:
     )  # fmt: skip
 
 
-def bias(solution: Solution) -> float:
-    """Return the intercept: minus the multiplier of the sum, or minus the mean of two.
+def bias(solution: Solution | Solutions) -> Array:
+    """Return the intercept, or those of many solutions.
+
+    It is minus the multiplier of the sum, or minus the mean of two.
 
     It is 0 if rounding errors could explain its value, so that the intercept of a symmetric problem
     is exactly 0.
     """
-    value = -math.fsum(solution.multiplier) / len(solution.multiplier)
-    return value if abs(value) > max(solution.rounding) else 0.0
+    multiplier, rounding = np.asarray(solution.multiplier), np.asarray(solution.rounding)
+    value = -multiplier.sum(axis=-1) / multiplier.shape[-1]
+    return np.where(np.abs(value) > rounding.max(axis=-1), value, 0.0)
 
 
-def biases(multipliers: Array, rounding: Array) -> Array:
-    """Return the intercepts of many duals with one group each, as `bias` does."""
-    return np.where(np.abs(multipliers) > rounding, -multipliers, 0.0)
+def margin(solution: Solution | Solutions) -> Array:
+    """Return the margin of nu-classification, or those of many solutions.
 
-
-def margin(solution: Solution) -> float:
-    """Return the margin of nu-classification: half the difference of the two multipliers.
-
-    It is 1 if the difference is 0 up to rounding, so that a degenerate solution is not scaled.
+    It is half the difference of the two multipliers, or 1 if the difference is 0 up to rounding, so
+    that a degenerate solution is not scaled.
     """
-    up, down = solution.multiplier
-    half = float(up - down) / 2
-    return half if half > RELATIVE_ROUNDING * (abs(up) + abs(down)) else 1.0
+    up, down = np.asarray(solution.multiplier).T
+    half = (up - down) / 2
+    return np.where(half > RELATIVE_ROUNDING * (np.abs(up) + np.abs(down)), half, 1.0)
 
 
 def hold_out(dual: Dual, held: Indices) -> Dual:

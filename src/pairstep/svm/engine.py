@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -59,9 +59,9 @@ SMALL_MULTIPLIER = 1e-6
 RELATIVE_ROUNDING = 1e-12
 # The status of a dual that misses the tolerance, by how its solver stopped.
 STATUSES = {
-    _core.StopReason.max_iter: Status.MAX_ITER,
-    _core.StopReason.stopped: Status.STOPPED,
-    _core.StopReason.unbounded: Status.UNBOUNDED,
+    _core.StopReason.max_iter.value: Status.MAX_ITER,
+    _core.StopReason.stopped.value: Status.STOPPED,
+    _core.StopReason.unbounded.value: Status.UNBOUNDED,
 }
 
 
@@ -106,20 +106,82 @@ class Dual:
         """The range of variables of each group."""
         return [slice(*ends) for ends in pairwise(self.starts.tolist())]
 
-    def starting_at(self, z: Array) -> Dual:
-        """Return the same dual with another starting point.
-
-        `dataclasses.replace` would take a noticeable part of a fit with hundreds of small duals.
-        """
-        return Dual(
-            self.rows, self.linear, self.lower, self.upper, self.starts, self.totals, z, self.l1,
-            self.gradient, self.closely,
-        )  # fmt: skip
-
     def point(self) -> Any:
         """Return the point as an object of native code, which changes z in place."""
         breakpoint = None if self.l1 is None else np.zeros(len(self.z))
         return _core.Point(self.z, self.lower, self.upper, self.l1, breakpoint, self.starts)
+
+
+@dataclass(slots=True, eq=False)
+class Duals(Sequence[Dual]):
+    """Several duals, one after the other in a few arrays, as native code reads them.
+
+    A fit may have thousands of small duals. Arrays of all of them take a few NumPy calls, and
+    `Dual` objects, which are views, are only made where they are needed. The duals have the same
+    number of groups, and either all or none have L1 terms.
+    """
+
+    rows: Indices
+    linear: Array
+    lower: Array
+    upper: Array
+    starts: Indices  # one row per dual: the first variable of each group, and their number
+    totals: Array  # one row per dual
+    z: Array
+    l1: Array | None = None
+    gradient: Array | None = None
+    closely: bool = True
+
+    @staticmethod
+    def of(duals: Sequence[Dual]) -> Duals:
+        """Return the duals in this form."""
+        if isinstance(duals, Duals):
+            return duals
+        if len({(dual.l1 is None, dual.closely, len(dual.totals)) for dual in duals}) != 1:
+            raise ValueError("the duals of one call must have the same form")
+        known = all(dual.gradient is not None for dual in duals)
+        return Duals(
+            rows=_joined([dual.rows for dual in duals]),
+            linear=_joined([dual.linear for dual in duals]),
+            lower=_joined([dual.lower for dual in duals]),
+            upper=_joined([dual.upper for dual in duals]),
+            starts=np.stack([dual.starts for dual in duals]),
+            totals=np.stack([dual.totals for dual in duals]),
+            z=_joined([dual.z for dual in duals]),
+            l1=_joined([dual.l1 for dual in duals if dual.l1 is not None]),
+            gradient=_joined([dual.gradient for dual in duals]) if known else None,
+            closely=duals[0].closely,
+        )
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of variables of each dual."""
+        sizes: Indices = self.starts[:, -1]
+        return sizes
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[Dual]:
+        for part, starts, totals in zip(_parts(self.sizes), self.starts, self.totals, strict=True):
+            yield Dual(
+                self.rows[part], self.linear[part], self.lower[part], self.upper[part], starts,
+                totals, self.z[part], None if self.l1 is None else self.l1[part],
+                None if self.gradient is None else self.gradient[part], self.closely,
+            )  # fmt: skip
+
+    def __getitem__(self, k: Any) -> Any:
+        return list(self)[k]
+
+    def native(self, z: Array, gradient: Array, *, known: bool) -> Any:
+        """Return the duals as an object of native code, which changes z and gradient in place.
+
+        `known` says whether the gradient belongs to z.
+        """
+        return _core.Duals(
+            self.rows, self.linear, self.lower, self.upper, self.l1, self.starts, self.totals, z,
+            gradient, known, self.closely,
+        )  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -132,6 +194,15 @@ class Outcome(NamedTuple):
     scale: float  # size of the terms that cancel in the gradient
     error: float  # rounding error of the gradient
     multiplier: Sequence[float]
+
+    @property
+    def numbers(self) -> Array:
+        """The numbers as a row of the array that native code returns."""
+        return np.array([[self.stop.value, *self[1:-1], *self.multiplier]], np.float64)
+
+
+# Number of columns of an array of outcomes before those of the multipliers.
+BEFORE_MULTIPLIERS = len(Outcome._fields) - 1
 
 
 class Solution(NamedTuple):
@@ -146,6 +217,58 @@ class Solution(NamedTuple):
     n_iter: int
     status: Status
     error: float = 0.0  # rounding error of the gradient
+
+
+@dataclass(slots=True, eq=False)
+class Solutions(Sequence[Solution]):
+    """The solutions of `Duals`, in arrays of the same layout."""
+
+    sizes: Indices  # the number of variables of each dual
+    z: Array
+    gradient: Array
+    # The others have one entry or row per dual.
+    kkt_violation: Array
+    duality_gap: Array
+    multiplier: Array
+    rounding: Array
+    n_iter: Indices
+    status: list[Status]
+    error: Array
+
+    @staticmethod
+    def of(solutions: Sequence[Solution]) -> Solutions:
+        """Return the solutions in this form."""
+        if isinstance(solutions, Solutions):
+            return solutions
+        z, gradient, violation, gap, multiplier, rounding, n_iter, status, error = zip(
+            *solutions, strict=True
+        )
+        return Solutions(
+            np.array([len(part) for part in z]), _joined(z), _joined(gradient),
+            np.array(violation), np.array(gap), np.array(multiplier), np.array(rounding),
+            np.array(n_iter), list(status), np.array(error),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def __iter__(self) -> Iterator[Solution]:
+        columns = (
+            self.kkt_violation.tolist(), self.duality_gap.tolist(), self.multiplier.tolist(),
+            self.rounding.tolist(), self.n_iter.tolist(), self.status, self.error.tolist(),
+        )  # fmt: skip
+        for part, *numbers in zip(_parts(self.sizes), *columns, strict=True):
+            yield Solution(self.z[part], self.gradient[part], *numbers)
+
+    def __getitem__(self, k: Any) -> Any:
+        return list(self)[k]
+
+    def unfinished(self, max_iter: int) -> list[Solution]:
+        """Return the solutions that miss the tolerance or took `max_iter` iterations."""
+        optimal = all(status == Status.OPTIMAL for status in self.status)
+        if optimal and self.n_iter.max(initial=0) < max_iter:
+            return []
+        return [s for s in self if s.status != Status.OPTIMAL or s.n_iter >= max_iter]
 
 
 def solve(
@@ -165,7 +288,7 @@ def solve(
     device: Device | None = None,
     stored: StoredMatrix | None = None,
     arenas: _core.Arenas | None = None,
-) -> list[Solution]:
+) -> Solutions:
     """Solve duals over the rows of X until the KKT violation of each is at most `tol`.
 
     Parameters
@@ -175,7 +298,7 @@ def solve(
     kernel : Kernel
         The kernel.
     duals : sequence of Dual
-        The duals; they are not changed.
+        The duals; they are not changed. All have the same form (`Duals`).
     tol : float
         Tolerance of the KKT violation.
     max_iter : int
@@ -204,39 +327,30 @@ def solve(
 
     Returns
     -------
-    list of Solution
+    Solutions
         One per dual.
     """
+    duals = Duals.of(duals)
     data, center, kernel = prepared(kernel, X, duals, tol)
     native_rule = rule_code(rule)
     single = np.dtype(dtype) == np.float32
 
     def solve_on_cpu(
         duals: Sequence[Dual], *, tol: float, threads: int, time_limit: float, **options: Any
-    ) -> list[Solution]:
-        z = np.concatenate([dual.z for dual in duals], dtype=np.float64)
-        gradient = np.empty_like(z)
-        started: list[tuple[Dual, Array]] = []  # each dual at a copy of its z, and its gradient
-        end = 0
-        for dual in duals:
-            begin, end = end, end + len(dual.z)
-            if dual.gradient is not None:
-                gradient[begin:end] = dual.gradient
-            started.append((dual.starting_at(z[begin:end]), gradient[begin:end]))
-        arrays = [
-            native_dual(dual, own, known=dual.gradient is not None, closely=dual.closely)
-            for dual, own in started
-        ]
+    ) -> Solutions:
+        duals = Duals.of(duals)
+        z = np.array(duals.z, np.float64)
+        known = duals.gradient is not None
+        gradient = np.array(duals.gradient, np.float64) if known else np.empty_like(z)
         began = time.perf_counter()
-        found = _core.solve_duals(
-            data, center, kernel.native, arrays, tol=tol, cache_bytes=cache_bytes, threads=threads,
-            single=single, rule=native_rule, arenas=arenas, seconds=time_limit, **options,
+        outcomes = _core.solve_duals(
+            data, center, kernel.native, duals.native(z, gradient, known=known), tol=tol,
+            cache_bytes=cache_bytes, threads=threads, single=single, rule=native_rule,
+            arenas=arenas, seconds=time_limit, **options,
         )  # fmt: skip
         timed_out = time.perf_counter() - began >= time_limit
-        return [
-            _concluded(data, center, kernel, dual, own, Outcome(*values), tol, timed_out)
-            for (dual, own), values in zip(started, found, strict=True)
-        ]
+        found = replace(duals, z=z)
+        return _concluded(data, center, kernel, found, gradient, outcomes, tol, timed_out)
 
     options: dict[str, Any] = {
         "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "cold": cold,
@@ -254,14 +368,12 @@ def solve(
 
 @dataclass
 class SolvedChains:
-    """Duals with one group that were solved for several C.
-
-    A search solves thousands of duals, so `Solution` objects are only made where they are needed.
-    """
+    """Duals with one group that were solved for several C."""
 
     problem: tuple[Any, Array | None, Kernel]  # the data, their center and the kernel
-    duals: Sequence[Dual]
-    points: list[tuple[Array, Array]]  # z and gradient of each dual, one row per C
+    duals: Duals
+    z: Array  # of all duals, one row per C
+    gradient: Array
     outcomes: Array  # for each dual and C, the numbers of an `Outcome`
     # For each dual and C, the sums of z_i times the kernel of row i with each column. None if the
     # kernel is not precomputed.
@@ -275,34 +387,17 @@ class SolvedChains:
         solved = ~np.isnan(self.outcomes).any(axis=(0, 2))
         return int(solved.sum())
 
-    def solution(self, k: int, c: int) -> Solution:
-        """Return the solution of dual k for the c-th C."""
-        stop, n_iter, violation, gap, scale, error, multiplier = self.outcomes[k, c].tolist()
-        outcome = Outcome(
-            _core.StopReason(int(stop)), int(n_iter), violation, gap, scale, error, [multiplier]
-        )
-        z, gradient = (array[c] for array in self.points[k])
-        return _concluded(
-            *self.problem, self.duals[k].starting_at(z), gradient, outcome, self.tol, self.timed_out
-        )
+    @property
+    def last(self) -> tuple[Array, Array]:
+        """The z and the gradient of all duals for the last C, from which others can continue."""
+        return self.z[-1], self.gradient[-1]
 
-    def solutions(self, c: int) -> list[Solution]:
+    def solutions(self, c: int) -> Solutions:
         """Return the solutions of all duals for the c-th C."""
-        return [self.solution(k, c) for k in range(len(self.duals))]
-
-    def unfinished(self, c: int, max_iter: int) -> list[Solution]:
-        """Return the solutions that miss the tolerance or took `max_iter` iterations."""
-        _, n_iter, violation, *_ = self.outcomes[:, c].T
-        missed = ~(violation <= self.tol) | (n_iter >= max_iter)
-        return [self.solution(int(k), c) for k in np.flatnonzero(missed)]
-
-    def multipliers(self, c: int) -> tuple[Array, Array]:
-        """Return the multiplier of each dual's sum, and its rounding error where it matters."""
-        *_, scale, _, multiplier = self.outcomes[:, c].T
-        errors = np.zeros(len(self.duals))
-        for k in np.flatnonzero(np.abs(multiplier) <= SMALL_MULTIPLIER * scale):
-            errors[k] = max(self.solution(int(k), c).rounding)
-        return multiplier, errors
+        return _concluded(
+            *self.problem, replace(self.duals, z=self.z[c]), self.gradient[c], self.outcomes[:, c],
+            self.tol, self.timed_out,
+        )  # fmt: skip
 
 
 def solve_chains(
@@ -344,32 +439,25 @@ def solve_chains(
     SolvedChains
         The solutions.
     """
+    duals = Duals.of(duals)
     # Bounds that are C times as large make errors of the kernel matter C times as much.
     data, center, kernel = prepared(kernel, X, duals, tol / float(Cs[-1]))
     precomputed = kernel.name == "precomputed"
-    count, total = len(Cs), sum(len(dual.z) for dual in duals)
-    z_buffer, gradient_buffer = np.empty(count * total), np.empty(count * total)
-    sums = np.empty((len(duals), count, len(columns))) if precomputed else None
-    points, arrays, end = [], [], 0
-    for k, dual in enumerate(duals):
-        begin, end = end, end + count * len(dual.z)
-        z = z_buffer[begin:end].reshape(count, -1)
-        gradient = gradient_buffer[begin:end].reshape(count, -1)
-        if dual.gradient is not None:
-            gradient[0] = dual.gradient
-        unit = native_dual(dual, gradient[0], known=False, closely=dual.closely)
-        points.append((z, gradient))
-        to = None if sums is None else sums[k]
-        arrays.append(_core.DualChain(unit, C_before, Cs, z, gradient, to))
+    shape = len(Cs), len(duals.z)
+    z, gradient = np.empty(shape), np.empty(shape)
+    if duals.gradient is not None:
+        gradient[0] = duals.gradient
+    sums = np.empty((len(duals), len(Cs), len(columns))) if precomputed else None
     began = time.perf_counter()
-    found = _core.solve_chains(
-        data, center, kernel.native, arrays, columns, tol=tol, max_iter=max_iter,
-        seconds=time_limit, cache_bytes=cache_bytes, threads=threads,
-        single=np.dtype(dtype) == np.float32, rule=rule_code(rule), cold=cold,
-        keep_going=keep_going, arenas=arenas,
+    outcomes = _core.solve_chains(
+        data, center, kernel.native, duals.native(duals.z, gradient[0], known=False), C_before, Cs,
+        columns, z, gradient, sums, tol=tol, max_iter=max_iter, seconds=time_limit,
+        cache_bytes=cache_bytes, threads=threads, single=np.dtype(dtype) == np.float32,
+        rule=rule_code(rule), cold=cold, keep_going=keep_going, arenas=arenas,
     )  # fmt: skip
     timed_out = time.perf_counter() - began >= time_limit
-    return SolvedChains((data, center, kernel), duals, points, found, sums, tol, timed_out)
+    problem = data, center, kernel
+    return SolvedChains(problem, duals, z, gradient, outcomes, sums, tol, timed_out)
 
 
 def rule_code(rule: str) -> int:
@@ -377,66 +465,82 @@ def rule_code(rule: str) -> int:
     return RULES["libsvm" if rule == "auto" else rule].code
 
 
-def native_dual(dual: Dual, gradient: Array, *, known: bool, closely: bool) -> Any:
-    """Return a dual as an object of native code, which changes z and the gradient in place."""
-    point = dual.point()
-    return _core.Dual(dual.rows, dual.linear, point, dual.totals, gradient, known, closely)
-
-
 def _concluded(
-    data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array, outcome: Outcome,
-    tol: float, timed_out: bool,
-) -> Solution:  # fmt: skip
-    """Return the solution of a dual that was solved on this computer."""
-    outcome = uncentered(data, center, kernel, dual, gradient, outcome)
-    rounding = partial(
-        rounding_of_multipliers, data, center, kernel, dual, gradient, outcome.multiplier
-    )
-    return conclude(dual, gradient, outcome, tol=tol, timed_out=timed_out, rounding=rounding)
+    data: Any, center: Array | None, kernel: Kernel, duals: Duals, gradient: Array,
+    outcomes: Array, tol: float, timed_out: bool,
+) -> Solutions:  # fmt: skip
+    """Return the solutions of duals that were solved on this computer."""
+    if kernel.name == "linear" and center is not None:
+        offsets = np.array([_offset(data, center, kernel, dual) for dual in duals])
+        gradient = gradient + np.repeat(offsets, duals.sizes)
+        outcomes = outcomes.copy()
+        outcomes[:, BEFORE_MULTIPLIERS:] += offsets[:, None]
+    return conclude(
+        duals, gradient, outcomes, tol=tol, timed_out=timed_out,
+        rounding=partial(rounding_of_multipliers, data, center, kernel),
+    )  # fmt: skip
 
 
 def conclude(
-    dual: Dual,
+    duals: Duals,
     gradient: Array,
-    outcome: Outcome,
+    outcomes: Array,
     *,
     tol: float,
     timed_out: bool,
-    rounding: Callable[[], Sequence[float]],
-) -> Solution:
-    """Turn the outcome of a solve into a solution with its final status.
+    rounding: Callable[[Dual, Array, Array], Sequence[float]],
+) -> Solutions:
+    """Turn the outcomes of solves into solutions with their final status.
 
     Parameters
     ----------
-    dual : Dual
-        The dual at its final z.
+    duals : Duals
+        The duals at their final z.
     gradient : ndarray
-        The gradient at z.
-    outcome : Outcome
-        How the solve ended.
+        The gradients at z.
+    outcomes : ndarray
+        How each solve ended: a row with the numbers of an `Outcome`.
     tol : float
         Tolerance of the KKT violation.
     timed_out : bool
         Whether a solve that was stopped was stopped by the time limit, not by a callback.
     rounding : callable
-        Returns the rounding error of each group's multiplier. It is only called where that error
-        can matter.
+        ``rounding(dual, gradient, multiplier)`` returns the rounding error of each group's
+        multiplier. It is only called where that error can matter.
 
     Returns
     -------
-    Solution
-        The solution.
+    Solutions
+        The solutions.
     """
-    stop, n_iter, violation, gap, scale, error, multiplier = outcome
-    status = Status.OPTIMAL if violation <= tol else STATUSES.get(stop, Status.STALLED)
-    if status == Status.STALLED and violation <= MAX_ROUNDING_ERRORS * error:
-        status = Status.IMPRECISE
-    if status == Status.STOPPED and timed_out:
-        status = Status.TIME_LIMIT
+    stop, n_iter, violation, gap, scale, error = outcomes[:, :BEFORE_MULTIPLIERS].T
+    multiplier = outcomes[:, BEFORE_MULTIPLIERS:]
+    numbers = zip(stop.tolist(), violation.tolist(), error.tolist(), strict=True)
+    status = [
+        Status.OPTIMAL if violation <= tol else _missed(int(stop), violation, error, timed_out)
+        for stop, violation, error in numbers
+    ]
     # Rounding errors of its terms only matter if a multiplier is small compared with them.
-    is_small = abs(math.fsum(multiplier)) <= SMALL_MULTIPLIER * scale * len(multiplier)
-    errors = rounding() if is_small else [0.0] * len(multiplier)
-    return Solution(dual.z, gradient, violation, gap, multiplier, errors, n_iter, status, error)
+    is_small = np.abs(multiplier.sum(axis=1)) <= SMALL_MULTIPLIER * scale * multiplier.shape[1]
+    errors = np.zeros_like(multiplier)
+    if is_small.any():
+        for k, (dual, part) in enumerate(zip(duals, _parts(duals.sizes), strict=True)):
+            if is_small[k]:
+                errors[k] = rounding(dual, gradient[part], multiplier[k])
+    return Solutions(
+        duals.sizes, duals.z, gradient, violation, gap, multiplier, errors,
+        n_iter.astype(np.int64), status, error,
+    )  # fmt: skip
+
+
+def _missed(stop: int, violation: float, error: float, timed_out: bool) -> Status:
+    """Return the status of a dual that misses the tolerance."""
+    status = STATUSES.get(stop, Status.STALLED)
+    if status == Status.STALLED and violation <= MAX_ROUNDING_ERRORS * error:
+        return Status.IMPRECISE
+    if status == Status.STOPPED and timed_out:
+        return Status.TIME_LIMIT
+    return status
 
 
 def verify(
@@ -457,7 +561,7 @@ def examined(
     threads: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Correct a gradient as `verify` does; return its rounding error and the allowance for it."""
-    arrays = native_dual(dual, gradient, known=True, closely=True)
+    arrays = Duals.of([dual]).native(dual.z, gradient, known=True)
     return _core.examine(data, center, kernel.native, arrays, tol, threads)
 
 
@@ -486,14 +590,19 @@ def uncentered(
     """
     if kernel.name != "linear" or center is None:
         return outcome
-    offset = _core.center_offset(kernel.native, data, center, dual.rows, dual.z)
+    offset = _offset(data, center, kernel, dual)
     gradient += offset
     return outcome._replace(multiplier=[value + offset for value in outcome.multiplier])
 
 
+def _offset(data: Any, center: Array, kernel: Kernel, dual: Dual) -> float:
+    """Return what centering the data subtracts from the gradient of a dual."""
+    return _core.center_offset(kernel.native, data, center, dual.rows, dual.z)
+
+
 def rounding_of_multipliers(
     data: Any, center: Array | None, kernel: Kernel, dual: Dual, gradient: Array,
-    multiplier: Sequence[float],
+    multiplier: Array | Sequence[float],
 ) -> list[float]:  # fmt: skip
     """Return how far rounding may have changed the multiplier of each group.
 
@@ -639,7 +748,7 @@ def _refuse_infinite(sums: Array, X: Any, first: int) -> None:
 
 
 def prepared(
-    kernel: Kernel, X: Any, duals: Sequence[Dual], tol: float
+    kernel: Kernel, X: Any, duals: Duals | None, tol: float
 ) -> tuple[Any, Array | None, Kernel]:
     """Return X in the form that native code takes, the center of its rows, and the kernel.
 
@@ -651,7 +760,7 @@ def prepared(
 
 
 def prepared_sums(
-    kernel: Kernel, queries: Any, samples: Any, duals: Sequence[Dual], tol: float
+    kernel: Kernel, queries: Any, samples: Any, duals: Duals, tol: float
 ) -> tuple[Any, Any, Array | None, Kernel]:
     """Return queries and samples in the form of native code, and what `prepared` returns.
 
@@ -663,7 +772,7 @@ def prepared_sums(
 
 
 def _center_and_kernel(
-    kernel: Kernel, data: Any, duals: Sequence[Dual], tol: float
+    kernel: Kernel, data: Any, duals: Duals | None, tol: float
 ) -> tuple[Array | None, Kernel]:
     center = _center(kernel, data, kernel.name == "linear" and cancel(duals))
     # The first test is cheaper than `_weight` and usually sufficient.
@@ -701,19 +810,20 @@ def noise_of(total: float, largest: float) -> float:
     return float(np.finfo(np.float64).eps * largest * total)
 
 
-def _weight(duals: Sequence[Dual]) -> float:
+def _weight(duals: Duals | None) -> float:
     """Return how much larger the error of a gradient may be than that of the kernel values.
 
     The errors are independent, so their squares add up.
     """
-    most = 0.0
-    for dual in duals:
-        limit = max(float(dual.upper.max()), -float(dual.lower.min()))
-        most = max(most, limit * math.sqrt(len(dual.z)))
-    return most
+    if duals is None:
+        return 0.0
+    first = np.cumsum(duals.sizes) - duals.sizes
+    upper = np.maximum.reduceat(duals.upper, first)
+    limit = np.maximum(upper, -np.minimum.reduceat(duals.lower, first))
+    return float((limit * np.sqrt(duals.sizes)).max())
 
 
-def needs_differences(kernel: Kernel, square: float, duals: Sequence[Dual], tol: float) -> bool:
+def needs_differences(kernel: Kernel, square: float, duals: Duals | None, tol: float) -> bool:
     """Call `_core.needs_differences` for rows whose squared norms are at most `square`."""
     row = np.array([[math.sqrt(square)]])
     return bool(
@@ -721,9 +831,11 @@ def needs_differences(kernel: Kernel, square: float, duals: Sequence[Dual], tol:
     )
 
 
-def cancel(duals: Sequence[Dual]) -> bool:
+def cancel(duals: Duals | None) -> bool:
     """Return whether the variables of each dual sum to 0, so a linear kernel may be centered."""
-    return all(adds_up_to_zero(dual.totals) for dual in duals)
+    if duals is None or not duals.totals.any():
+        return True
+    return all(adds_up_to_zero(totals) for totals in duals.totals)
 
 
 def adds_up_to_zero(terms: Array) -> bool:
@@ -783,3 +895,15 @@ def native(X: Any) -> Any:
             X.data.astype(np.float64, copy=False), X.shape[1],
         )  # fmt: skip
     return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """Return arrays one after the other; None if there are none."""
+    if not arrays:
+        return None
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _parts(sizes: Indices) -> list[slice]:
+    """Return consecutive ranges of these sizes."""
+    return [slice(*ends) for ends in pairwise([0, *np.cumsum(sizes).tolist()])]

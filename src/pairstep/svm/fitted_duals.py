@@ -16,7 +16,7 @@ from .base import BaseSVM
 from .compatibility import num_samples
 from .data import dense
 from .duals import continue_from
-from .engine import Dual
+from .engine import Dual, Duals
 from .model_plans import ClassificationPlan
 from .plan import FitPlan
 
@@ -63,7 +63,7 @@ def require_same(model: Any, plan: FitPlan) -> None:
         raise ValueError("X is not the data that the model was fitted to, or was changed since")
 
 
-def fitted_duals(model: BaseSVM, plan: FitPlan) -> list[Dual]:
+def fitted_duals(model: BaseSVM, plan: FitPlan) -> Duals:
     """Return the duals of a fitted model at its solution, up to rounding."""
     duals = plan.duals()
     coefficients = model._dense_coefficients()
@@ -75,19 +75,20 @@ def fitted_duals(model: BaseSVM, plan: FitPlan) -> list[Dual]:
                 f"{type(model).__name__} has {len(duals)} quantiles, but leave-one-out and updates "
                 "need a model with one: fit one model for each"
             )
-        return [_at(dual, values[0][dual.rows]) for dual in duals]
+        for dual in duals:
+            _move(dual, values[0][dual.rows])
+        return duals
     sign = -1.0 if plan.n_classes == 2 else 1.0
-    found = []
     for (i, j), dual in zip(plan.pairs, duals, strict=True):
         value = sign * np.where(
             plan.targets[dual.rows] == i, values[j - 1][dual.rows], values[i][dual.rows]
         )
         if dual.totals.any():  # nu-classification divides the coefficients by the margin
             value *= np.abs(dual.totals).sum() / max(float(np.abs(value).sum()), 1e-300)
-        found.append(_at(dual, value))
-    return found
+        _move(dual, value)
+    return duals
 
 
-def _at(dual: Dual, value: Array) -> Dual:
+def _move(dual: Dual, value: Array) -> None:
+    """Start a dual at the feasible point next to `value`, in place."""
     continue_from(replace(dual, z=value), dual)
-    return dual

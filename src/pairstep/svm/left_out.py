@@ -27,7 +27,7 @@ from ..constraints import Indices
 from ..result import Status
 from .base import BaseSVM, as_now, with_known_decisions
 from .duals import bias, continue_from, hold_out
-from .engine import Dual, Solution, native_dual, solve
+from .engine import Dual, Duals, Solution, Solutions, solve
 from .fitted_duals import fitted_duals, plan_of_fitted
 from .model_plans import ClassificationPlan, NuSVCPlan
 from .plan import FitPlan
@@ -210,16 +210,16 @@ class LeftOut:
         ).of(plan.kernel, self.threads)  # fmt: skip
         self.solutions = self._solved(self.duals)
         plan.conclude(self.duals, self.solutions)
-        self.violation = np.full(plan.n, max(s.kkt_violation for s in self.solutions))
+        self.violation = np.full(plan.n, self.solutions.kkt_violation.max())
         self.decisions = self._own_decisions(model)
         self.missed = 0
         self.done, self.count = 0, 0
         self.said = time.perf_counter()
 
-    def _solved(self, duals: list[Dual]) -> list[Solution]:
+    def _solved(self, duals: Duals) -> Solutions:
         """Solve duals with the block solver."""
         shared = self.shared
-        placed = [replace(dual, rows=shared.place[dual.rows]) for dual in duals]
+        placed = replace(duals, rows=shared.place[duals.rows])
         return solve(
             shared.X, shared.kernel, placed, cache_bytes=shared.cache_bytes, dtype=shared.dtype,
             arenas=shared.arenas, **self.options,
@@ -260,7 +260,7 @@ class LeftOut:
             left = self._repair(dual, solution, part, decided)
             for first in range(0, len(left), DUALS_PER_CALL):
                 some = left[first : first + DUALS_PER_CALL]
-                held = [self._held(dual, solution, part.variables[k]) for k in some]
+                held = Duals.of([self._held(dual, solution, part.variables[k]) for k in some])
                 for k, found in zip(some, self._solved(held), strict=True):
                     i = part.variables[k][0]
                     decided[part.samples[k]] = self._decision(
@@ -270,7 +270,7 @@ class LeftOut:
                     missed[part.samples[k]] |= found.status != Status.OPTIMAL
                 self._advance(len(some))
         self.missed = int(missed.sum())
-        if self.missed == 0 and any(s.status != Status.OPTIMAL for s in self.solutions):
+        if self.missed == 0 and any(status != Status.OPTIMAL for status in self.solutions.status):
             self.missed = self.plan.n
 
     def _held(self, dual: Dual, solution: Solution, held: Indices) -> Dual:
@@ -292,11 +292,10 @@ class LeftOut:
                 transform = _transform(self.shared, dual, solution, self.plan.cache_bytes())
         if transform is None:
             return np.arange(count)
-        at = dual.starting_at(solution.z)
-        at.rows = self.shared.place[dual.rows]
+        at = Duals.of([replace(dual, rows=self.shared.place[dual.rows])])
         before = self.done
         violation, sums, multipliers = _core.leave_out(
-            self.shared.matrix, native_dual(at, solution.gradient, known=True, closely=True),
+            self.shared.matrix, at.native(solution.z, solution.gradient, known=True),
             np.array(solution.multiplier), transform.free, transform.inverse, transform.matrix,
             np.ascontiguousarray(transform.matrix.T), transform.known, transform.columns,
             tol=self.options["tol"],

@@ -33,7 +33,7 @@ from .duals import (
     quantile_regression,
     restore_sum,
 )
-from .engine import Dual, Solution
+from .engine import Dual, Duals, Solution, Solutions
 from .parameters import quantiles_of
 from .plan import FitPlan, Targets
 from .probability import FOLDS, cross_validated, sigmoid
@@ -59,11 +59,11 @@ class SingleDualPlan(FitPlan):
     def dual(self) -> Dual:
         """Return the dual to solve."""
 
-    def duals(self) -> list[Dual]:
-        """Return the dual to solve, as a list."""
-        return [self.dual()]
+    def duals(self) -> Duals:
+        """Return the dual to solve, as the only one."""
+        return Duals.of([self.dual()])
 
-    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+    def conclude(self, duals: Duals, solutions: Solutions) -> None:
         """Read support vectors and intercept from the solution of the dual."""
         outputs: Array = np.zeros((len(duals), self.n))
         for z, dual, solution in zip(outputs, duals, solutions, strict=True):
@@ -72,10 +72,10 @@ class SingleDualPlan(FitPlan):
                 restore_sum(z, math.fsum(dual.totals))
         self.support = np.flatnonzero(outputs.any(axis=0)).astype(np.int32)
         self.coefficients = outputs[:, self.support]
-        self.intercept = np.array([bias(solution) for solution in solutions])
+        self.intercept = bias(solutions)
         # LIBSVM counts the support vectors of both sides of a regression.
         self.state["_n_support"] = np.full(2, len(self.support), np.int32)
-        self.state["n_iter_"] = max(int(solutions[0].n_iter), 1)
+        self.state["n_iter_"] = max(int(solutions.n_iter[0]), 1)
 
 
 class SVRPlan(SingleDualPlan):
@@ -91,21 +91,24 @@ class QuantileSVRPlan(SingleDualPlan):
 
     def dual(self) -> Dual:
         """Return the dual of the first quantile."""
-        return self.duals()[0]
+        dual: Dual = self.duals()[0]
+        return dual
 
-    def duals(self) -> list[Dual]:
+    def duals(self) -> Duals:
         """Return the dual of each quantile."""
         limit = self.limits()
-        return [
-            quantile_regression(self.targets, limit, quantile)
-            for quantile in quantiles_of(self.model.quantile).tolist()
-        ]
+        return Duals.of(
+            [
+                quantile_regression(self.targets, limit, quantile)
+                for quantile in quantiles_of(self.model.quantile).tolist()
+            ]
+        )
 
-    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+    def conclude(self, duals: Duals, solutions: Solutions) -> None:
         """Read support vectors and intercepts from the solutions of the duals."""
         super().conclude(duals, solutions)
         if np.ndim(self.model.quantile):
-            self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
+            self.state["n_iter_"] = np.maximum(solutions.n_iter, 1).astype(np.int32)
 
 
 class NuSVRPlan(SingleDualPlan):
@@ -131,7 +134,7 @@ class OneClassPlan(SingleDualPlan):
         """Return the dual to solve."""
         return one_class(self.weights, self.model.nu)
 
-    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+    def conclude(self, duals: Duals, solutions: Solutions) -> None:
         """Read support vectors, intercept and offset from the solution of the dual."""
         super().conclude(duals, solutions)
         self.state["offset_"] = -self.intercept
@@ -186,10 +189,10 @@ class ClassificationPlan(FitPlan):
         return np.asarray(targets, np.int64)
 
     @abstractmethod
-    def pair_duals(self) -> list[Dual]:
+    def pair_duals(self) -> Duals:
         """Return the dual of each pair of classes."""
 
-    def duals(self) -> list[Dual]:
+    def duals(self) -> Duals:
         """Return the duals of the pairs of classes, then those of their folds."""
         probability = self.model.probability
         self.state["_effective_probability"] = probability != "deprecated" and bool(probability)
@@ -197,36 +200,42 @@ class ClassificationPlan(FitPlan):
         if not self.state["_effective_probability"]:
             return duals
         seed = check_random_state(self.model.random_state).randint(np.iinfo("i").max)
-        return duals + [fold for dual in duals for fold in cross_validated(dual, seed)]
+        folds = [fold for dual in duals for fold in cross_validated(dual, seed)]
+        return Duals.of([*duals, *folds])
 
     def members(self) -> list[Indices]:
         """Return the rows of each class."""
         return [np.flatnonzero(self.targets == k) for k in range(self.n_classes)]
 
-    def scale(self, solution: Solution) -> float:
-        """Return the number by which coefficients and intercept of a solution are divided."""
-        return 1.0
+    def scale(self, solution: Solution | Solutions) -> Array:
+        """Return the number by which coefficients and intercept of a solution are divided.
+
+        Of many solutions, return one number for each.
+        """
+        return np.ones(np.shape(solution.kkt_violation))
 
     @property
     def sign(self) -> float:
         """With two classes the second one is positive, but in the dual it is the first."""
         return -1.0 if self.n_classes == 2 else 1.0
 
-    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+    def conclude(self, duals: Duals, solutions: Solutions) -> None:
         """Read support vectors, coefficients and intercepts from the solutions of all pairs."""
         pairs, targets = self.pairs, self.targets
-        self._calibrate(duals[len(pairs) :], solutions[len(pairs) :])
-        duals, solutions = duals[: len(pairs)], solutions[: len(pairs)]
-        factors = np.array([self.sign / self.scale(s) for s in solutions])
-        self.intercept = factors * [bias(s) for s in solutions]
-        self.state["n_iter_"] = np.array([max(s.n_iter, 1) for s in solutions], np.int32)
+        count = len(pairs)
+        self.state["_probA"], self.state["_probB"] = np.zeros((2, 0))
+        if len(duals) > count:
+            self._calibrate(duals[count:], solutions[count:])
+            duals, solutions = Duals.of(duals[:count]), Solutions.of(solutions[:count])
+        factors = self.sign / self.scale(solutions)
+        self.intercept = factors * bias(solutions)
+        self.state["n_iter_"] = np.maximum(solutions.n_iter, 1).astype(np.int32)
 
-        # Concatenate the variables of all pairs, and keep those that are not 0.
-        sizes = [len(dual.rows) for dual in duals]
-        z = np.repeat(factors, sizes) * np.concatenate([s.z for s in solutions])
+        # Keep the variables of all pairs that are not 0.
+        z = np.repeat(factors, duals.sizes) * solutions.z
         nonzero = np.flatnonzero(z)
-        rows = np.concatenate([dual.rows for dual in duals])[nonzero]
-        i, j = np.repeat(np.array(pairs).T, sizes, axis=1)[:, nonzero]
+        rows = duals.rows[nonzero]
+        i, j = np.repeat(np.array(pairs).T, duals.sizes, axis=1)[:, nonzero]
 
         used = np.zeros(self.n, bool)
         used[rows] = True
@@ -241,13 +250,13 @@ class ClassificationPlan(FitPlan):
         self.coefficients[np.where(targets[rows] == i, j - 1, i), place[rows]] = z[nonzero]
 
     def _calibrate(self, duals: list[Dual], solutions: list[Solution]) -> None:
-        """Fit the sigmoid of each pair to the decisions of its folds, if there are any."""
+        """Fit the sigmoid of each pair to the decisions of its folds."""
         sigmoids = []
         for k, (first, _) in zip(range(0, len(duals), FOLDS), self.pairs, strict=False):
             folds = slice(k, k + FOLDS)
             positives = int(np.count_nonzero(self.targets[duals[k].rows] == first))
             sigmoids.append(sigmoid(duals[folds], solutions[folds], positives, self.scale))
-        slopes, offsets = np.array(sigmoids).reshape(-1, 2).T.copy()
+        slopes, offsets = np.array(sigmoids).T.copy()
         self.state["_probA"], self.state["_probB"] = slopes, offsets
 
 
@@ -259,7 +268,7 @@ class SVCPlan(ClassificationPlan):
         with np.errstate(over="ignore"):
             return limits(self.model.C, self.weights * self.state["class_weight_"][self.targets])
 
-    def pair_duals(self) -> list[Dual]:
+    def pair_duals(self) -> Duals:
         """Return the dual of each pair of classes."""
         limit = self.limits()
         if np.count_nonzero(np.bincount(self.targets[limit > 0])) < 2:
@@ -273,12 +282,14 @@ class SVCPlan(ClassificationPlan):
 class NuSVCPlan(ClassificationPlan):
     """Nu-support vector classification."""
 
-    def pair_duals(self) -> list[Dual]:
+    def pair_duals(self) -> Duals:
         """Return the dual of each pair of classes."""
         members = self.members()
         self._require_feasible([float(self.weights[rows].sum()) for rows in members])
         nu = self.model.nu
-        return [nu_classification(members[i], members[j], self.weights, nu) for i, j in self.pairs]
+        return Duals.of(
+            [nu_classification(members[i], members[j], self.weights, nu) for i, j in self.pairs]
+        )
 
     def _require_feasible(self, sizes: list[float]) -> None:
         """Raise if nu is too large for classes with these sums of weights."""
@@ -296,7 +307,7 @@ class NuSVCPlan(ClassificationPlan):
                 f"nu={nu:g}"
             )
 
-    def scale(self, solution: Solution) -> float:
+    def scale(self, solution: Solution | Solutions) -> Array:
         """Return the margin of the solution."""
         return margin(solution)
 

@@ -29,7 +29,7 @@ from .arrays import chosen_device
 from .compatibility import check_sample_weight, num_samples, take_rows
 from .data import DATA_CHECKS, canonical, entries_of, is_plain, needs_no_conversion
 from .duals import continue_from, limits
-from .engine import Dual, Kernel, LaidOut, Solution, solve
+from .engine import Duals, Kernel, LaidOut, Solution, Solutions, solve
 from .kernels import NOT_FINITE, gamma_of, matrix_of, named_kernel, require_finite, symmetric
 
 Targets = NDArray[Any]  # numbers, or classes as 0, 1, ...
@@ -231,17 +231,17 @@ class FitPlan(ABC):
     # Duals.
 
     @abstractmethod
-    def duals(self) -> list[Dual]:
+    def duals(self) -> Duals:
         """Return the duals to solve."""
 
     def limits(self) -> Array:
         """Return the largest |z| of each sample."""
         return limits(self.model.C, self.weights)
 
-    def continue_last_fit(self, duals: list[Dual]) -> bool:
+    def continue_last_fit(self, duals: Duals) -> bool:
         """Start the duals from those of the last fit, and return whether there were any."""
-        earlier: list[Dual] = self.model.__dict__.pop("_last_duals", [])
-        if not self.model.warm_start or len(earlier) != len(duals):
+        earlier: Duals | None = self.model.__dict__.pop("_last_duals", None)
+        if earlier is None or not self.model.warm_start or len(earlier) != len(duals):
             return False
         for old, dual in zip(earlier, duals, strict=True):
             continue_from(old, dual)
@@ -288,11 +288,11 @@ class FitPlan(ABC):
     # Solutions.
 
     def solve(
-        self, duals: list[Dual], *, cold: bool, keep_going: Callable[..., bool] | None
-    ) -> list[Solution]:
+        self, duals: Duals, *, cold: bool, keep_going: Callable[..., bool] | None
+    ) -> Solutions:
         """Solve the duals as the parameters of the model say."""
         model = self.model
-        in_parallel = sum(len(dual.rows) for dual in duals) - self.n
+        in_parallel = len(duals.rows) - self.n
         work = self.matrix_work() + MULTIPLICATIONS_PER_VARIABLE * in_parallel
         return self.run_solver(
             duals, tol=model.tol, max_iter=self.max_iterations(), time_limit=self.time_limit(),
@@ -301,7 +301,7 @@ class FitPlan(ABC):
             device=chosen_device(model.device, model.kernel),
         )  # fmt: skip
 
-    def run_solver(self, duals: list[Dual], **options: Any) -> list[Solution]:
+    def run_solver(self, duals: Duals, **options: Any) -> Solutions:
         """Solve the duals on this computer."""
         return solve(self.matrix, self.kernel, duals, **options)
 
@@ -334,7 +334,7 @@ class FitPlan(ABC):
     # Coefficients.
 
     @abstractmethod
-    def conclude(self, duals: list[Dual], solutions: list[Solution]) -> None:
+    def conclude(self, duals: Duals, solutions: Solutions) -> None:
         """Set `support`, `coefficients`, `intercept` and the fitted attributes of the model."""
 
     @property
@@ -359,20 +359,18 @@ class FitPlan(ABC):
             raise ValueError(NOT_FINITE)
         return found.ravel() if found.shape[1] == 1 else found
 
-    def report(self, solutions: list[Solution]) -> list[Solution]:
+    def report(self, solutions: Solutions) -> list[Solution]:
         """Set `optimality_` and `fit_status_`; return the solutions that deserve a warning."""
-        shown = solutions[: len(self.intercept)]  # without those of cross-validation
+        shown = len(self.intercept)  # without those of cross-validation
         self.state["optimality_"] = Optimality(
-            np.array([s.kkt_violation for s in shown]),
-            np.array([s.duality_gap for s in shown]),
-            np.array([str(s.status) for s in shown]),
+            solutions.kkt_violation[:shown].copy(),
+            solutions.duality_gap[:shown].copy(),
+            np.array(solutions.status[:shown], np.str_),
         )
         # As in LIBSVM, a solve that has used all its iterations counts as unfinished, even if the
         # last of them has reached the optimum.
         max_iter = self.model.max_iter
-        unfinished = [
-            s for s in solutions if s.status != Status.OPTIMAL or 0 <= max_iter <= s.n_iter
-        ]
+        unfinished = solutions.unfinished(MAX_NATIVE_COUNT if max_iter == -1 else max_iter)
         self.state["fit_status_"] = int(bool(unfinished))
         # No warning for a fit that a callback has stopped: that was intended.
         return [s for s in unfinished if s.status != Status.STOPPED]

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from .. import _core
+from .._validation import Array
 from ..constraints import Indices
 from .duals import bias, hold_out
 from .engine import Dual, Solution
@@ -41,7 +42,7 @@ def sigmoid(
     models: Sequence[Dual],
     solutions: Sequence[Solution],
     positives: int,
-    scale: Callable[[Solution], float],
+    scale: Callable[[Solution], Array],
 ) -> tuple[float, float]:
     """Return slope and offset of the sigmoid of cross-validated decisions.
 

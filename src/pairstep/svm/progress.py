@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import log
 from ..result import Status
-from .engine import Solution
+from .engine import Solutions
 
 STEPS = 100  # tasks that callbacks see in a fit: one per percent
 
@@ -46,14 +45,14 @@ class FitProgress:
             self.stopped = task.call_on_fit_task_end(estimator=self.estimator)
         return not self.stopped
 
-    def summarize(self, solutions: Sequence[Solution], support_vectors: int) -> None:
+    def summarize(self, solutions: Solutions, support_vectors: int) -> None:
         """Print the result of the fit."""
         if not log.is_enabled(self.verbose):
             return
         line = self._line(
-            max(solution.kkt_violation for solution in solutions),
-            sum(solution.n_iter for solution in solutions),
-            sum(solution.status == Status.OPTIMAL for solution in solutions),
+            float(solutions.kkt_violation.max()),
+            int(solutions.n_iter.sum()),
+            solutions.status.count(Status.OPTIMAL),
         )
         seconds = time.perf_counter() - self.began
         log.write(f"{line}, {support_vectors} support vectors, {seconds:.2g} s", self.verbose)

@@ -16,7 +16,7 @@ from ..extras import needed
 from .base import BaseSVM
 from .classification import SVC
 from .duals import continue_from
-from .engine import Dual, Solution
+from .engine import Dual, Duals, Solution, Solutions
 from .parameters import validate_parameters
 from .plan import FitPlan
 from .shared_kernel import SharedKernels, start_scaled
@@ -132,31 +132,31 @@ def path(
     shared = kernels.of(kernel, threads, seconds=seconds)
     coefficients, intercepts, counts, objectives, violations = [], [], [], [], []
     failed: list[Solution] = []
-    last: list[tuple[Dual, Solution]] = []
+    last: tuple[Duals, Solutions] | None = None
     for k, value in enumerate(values.tolist()):
         plan = plan.with_parameters({parameter: value}, kernel.gamma)
         duals = plan.duals()
-        for (earlier, solution), dual in zip(last, duals, strict=False):
-            if parameter == "C":
-                start_scaled(solution, dual, value / values[k - 1])
-            else:
-                continue_from(replace(earlier, z=solution.z), dual)
+        if last is not None and parameter == "C":
+            duals = start_scaled(last[1].z, last[1].gradient, duals, value / values[k - 1])
+        elif last is not None:
+            for earlier, dual in zip(replace(last[0], z=last[1].z), duals, strict=True):
+                continue_from(earlier, dual)
         solutions = shared.solve(
             np.arange(n), duals,
             tol=whole.tol, max_iter=plan.max_iterations(), time_limit=seconds, rule=whole.rule,
-            cold=not last and whole.max_iter == -1, threads=threads,
+            cold=last is None and whole.max_iter == -1, threads=threads,
         )  # fmt: skip
-        last = list(zip(duals, solutions, strict=True))
+        last = duals, solutions
         plan.conclude(duals, solutions)
         failed += plan.report(solutions)
         z = np.zeros((len(duals), n))
-        for row, (dual, solution) in zip(z, last, strict=True):
+        for row, dual, solution in zip(z, duals, solutions, strict=True):
             np.add.at(row, dual.rows, solution.z)
         coefficients.append(z)
         intercepts.append(plan.intercept)
         counts.append(len(plan.support))
-        objectives.append(sum(_objective(dual, solution) for dual, solution in last))
-        violations.append(max(solution.kkt_violation for solution in solutions))
+        objectives.append(sum(map(_objective, duals, solutions)))
+        violations.append(solutions.kkt_violation.max())
     if failed:
         warnings.warn(plan.warning(failed), ConvergenceWarning, stacklevel=2)
     return RegularizationPath(

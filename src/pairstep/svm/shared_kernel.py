@@ -24,9 +24,10 @@ from .._validation import Array
 from ..constraints import Indices
 from .engine import (
     Dual,
+    Duals,
     Kernel,
     KernelName,
-    Solution,
+    Solutions,
     SolvedChains,
     precise,
     prepared,
@@ -63,7 +64,7 @@ class SharedKernel:
 
     def solve(
         self, rows: Indices, duals: Sequence[Dual], *, at_once: int = 1, **options: Any
-    ) -> list[Solution]:
+    ) -> Solutions:
         """Solve duals of some rows of X, with the options of `engine.solve`.
 
         The memory is divided among `at_once` calls that may run in parallel.
@@ -97,10 +98,10 @@ class SharedKernel:
             found.sums = found.sums[:, :, np.argsort(order)]
         return found
 
-    def _placed(self, rows: Indices, duals: Sequence[Dual]) -> list[Dual]:
+    def _placed(self, rows: Indices, duals: Sequence[Dual]) -> Duals:
         """Return the duals with rows of the matrix in place of rows of a part of X."""
-        place = self.place[rows]
-        return [replace(dual, rows=place[dual.rows]) for dual in duals]
+        duals = Duals.of(duals)
+        return replace(duals, rows=self.place[rows][duals.rows])
 
 
 class SharedKernels:
@@ -163,7 +164,7 @@ class SharedKernels:
         ends = time.perf_counter() + seconds
         if seconds <= 0:
             return None
-        data, center, kernel = prepared(kernel, self.X, [], math.inf)
+        data, center, kernel = prepared(kernel, self.X, None, math.inf)
         kernel = precise(kernel, data, center, 1.0, MAX_NORM_ERROR)
         # A shift of the origin would change the intercepts of models that are fitted to the matrix.
         if kernel.differences or kernel.name == "linear":
@@ -197,7 +198,13 @@ class SharedKernels:
         return SharedKernel(X, kernel, matrix, place, self.cache_bytes, self.dtype, self.arenas)
 
 
-def start_scaled(earlier: Solution, dual: Dual, ratio: float) -> None:
-    """Start `dual` from the solution of a dual whose bounds are `ratio` times smaller."""
-    dual.z, dual.gradient = earlier.z.copy(), earlier.gradient.copy()
-    _core.start_scaled(dual.point(), dual.gradient, dual.linear, ratio)
+def start_scaled(z: Array, gradient: Array, duals: Duals, ratio: float) -> Duals:
+    """Return the duals, started from solutions with bounds that are `ratio` times smaller.
+
+    `z` and `gradient` are those of the solutions of all duals.
+    """
+    started = replace(duals, z=z.copy(), gradient=gradient.copy())
+    for dual in started:
+        assert dual.gradient is not None
+        _core.start_scaled(dual.point(), dual.gradient, dual.linear, ratio)  # in place
+    return started

@@ -32,7 +32,9 @@ from .data import DATA_CHECKS, canonical
 from .duals import continue_from
 from .engine import (
     Dual,
+    Duals,
     Solution,
+    Solutions,
     conclude,
     examined,
     judge,
@@ -82,7 +84,8 @@ def updated(
         square = max(square, float(_core.measure(native(X_new))[1]))
     repair = _Repair(plan, training, place, len(kept), square)
     found = [repair.run(old, dual) for old, dual in zip(solved, duals, strict=True)]
-    duals, solutions = [one.dual for one in found], [one.solution for one in found]
+    duals = Duals.of([one.dual for one in found])
+    solutions = Solutions.of([one.solution for one in found])
     plan.conclude(duals, solutions)
     failed = plan.report(solutions)
     result: BaseSVM = plan.fitted()
@@ -90,7 +93,7 @@ def updated(
         warnings.warn(plan.warning(failed), ConvergenceWarning, stacklevel=3)
     result.__dict__["_training"] = TrainingData(plan.X, plan.targets, plan.weights, found, square)
     if model.warm_start:
-        result.__dict__["_last_duals"] = [one.dual.starting_at(one.dual.z.copy()) for one in found]
+        result.__dict__["_last_duals"] = replace(duals, z=duals.z.copy())
     return result
 
 
@@ -256,7 +259,7 @@ class _Kernel:
         if sums.size == 0 or len(weights) == 0:
             return np.asarray(sums[0])
         data, columns, center, kernel = prepared_sums(
-            self.plan.kernel, queries, samples, [dual], self.tol
+            self.plan.kernel, queries, samples, Duals.of([dual]), self.tol
         )
         pairs = float(len(weights)) * samples.shape[0]
         work = pairs * (self.X.shape[1] + MULTIPLICATIONS_PER_PAIR)
@@ -281,19 +284,21 @@ class _Kernel:
             None if dual.l1 is None else dual.l1[some],
         )  # fmt: skip
         rows = self.X[dual.rows[some]]
-        data, _, center, kernel = prepared_sums(self.plan.kernel, rows, rows, [dual], self.tol)
+        whole = Duals.of([dual])
+        data, _, center, kernel = prepared_sums(self.plan.kernel, rows, rows, whole, self.tol)
         known = gradient[some]
         error, extra = examined(data, center, kernel, part, known, tol=self.tol, threads=1)
         gradient[some] = known  # with the corrections, if any
         outcome = judge(
             dual, gradient, _core.StopReason.optimal, 0, extra=extra, error=error, tol=self.tol
         )
-        return conclude(
-            dual, gradient, outcome, tol=self.tol, timed_out=False,
-            rounding=lambda: rounding_of_multipliers(
+        (solution,) = conclude(
+            whole, gradient, outcome.numbers, tol=self.tol, timed_out=False,
+            rounding=lambda *_: rounding_of_multipliers(
                 data, center, kernel, part, known, outcome.multiplier
             ),
         )  # fmt: skip
+        return solution
 
 
 def _extremes(dual: Dual, gradient: Array) -> Indices:
@@ -339,7 +344,7 @@ class _Repair:
             dual.gradient, moved = self.kernel.gradient(dual), 0.0
         solution = self.kernel.certified(dual)
         if solution.status != Status.OPTIMAL:
-            (solution,) = self.plan.solve([dual], cold=False, keep_going=None)
+            (solution,) = self.plan.solve(Duals.of([dual]), cold=False, keep_going=None)
             moved += float(np.sum((solution.z - dual.z) ** 2))
             dual.z, dual.gradient = solution.z, solution.gradient
         return SolvedDual(dual, solution, moved)

@@ -148,7 +148,7 @@ def test_same_value_as_libsvm(C, n, dtype):
         duals.c_classification(np.flatnonzero(y), np.flatnonzero(~y), np.full(n, C)),
         duals.epsilon_regression(target, np.full(n, C), 0.1),
     )
-    found = run(X, RBF, *given, tol=1e-6, dtype=dtype)
+    found = [run(X, RBF, dual, tol=1e-6, dtype=dtype)[0] for dual in given]
     for dual, solution, theirs in zip(given, found, (svc, svr), strict=True):
         z = np.zeros(n)
         z[theirs.support_] = theirs.dual_coef_[0]
@@ -172,8 +172,9 @@ def test_first_steps_on_all_variables(n, features, form, instruction_set):
         random_dual("c classification", n, rng, 3.0, y),
         random_dual("regression", n, rng, 3.0, y),
     )
-    found = run(scipy.sparse.csr_array(X) if form == "sparse" else X, kernel, *given, tol=1e-4)
-    exact = run(X, kernel, *given, tol=1e-4, dtype=np.float64)
+    rows = scipy.sparse.csr_array(X) if form == "sparse" else X
+    found = [run(rows, kernel, dual, tol=1e-4)[0] for dual in given]
+    exact = [run(X, kernel, dual, tol=1e-4, dtype=np.float64)[0] for dual in given]
     for dual, solution, other in zip(given, found, exact, strict=True):
         K = matrix_of(dual, X, kernel)
         assert solution.status == "optimal"
@@ -262,10 +263,11 @@ def test_zeros_and_bounds_are_exact():
             assert (z == 0).sum() > 100
 
 
-def test_several_duals_in_one_call():
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_duals_in_one_call(kind):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(1300, 4))
-    given = [random_dual(kind, n, rng) for kind in KINDS for n in (20, 300, 1300)]
+    given = [random_dual(kind, n, rng) for n in (20, 300, 1300)]
     together = run(X, RBF, *given)
     for dual, solution in zip(given, together, strict=True):
         K = matrix_of(dual, X, RBF)
@@ -552,7 +554,7 @@ def test_keep_going_is_called_and_can_stop():
 def test_duals_that_are_never_started_are_reported_at_their_start(how, single):
     """Their starting point, its true violation, and the status of a stopped solve."""
     X, dual = endless(1500)
-    small = random_dual("regression", 200, np.random.default_rng(3))
+    small = random_dual("c classification", 200, np.random.default_rng(3))
     kernel = Kernel("rbf", 0.02)
     stop = {"keep_going": lambda *_: False} if how == "callback" else {"time_limit": 0.1}
     solutions = run(X, kernel, dual, dual, small, dtype=single, **{**ENDLESS, **stop})
@@ -655,8 +657,8 @@ def test_degenerate_problems_are_optimal(degenerate):
     ("change", "message"),
     [
         ({"rows": np.array([0, 9])}, "indices must be in range"),
-        ({"linear": np.zeros(3)}, "must have the length of x"),
-        ({"starts": np.array([0, 3])}, "starts must go from 0 to n"),
+        ({"linear": np.zeros(3)}, "must have the length of z"),
+        ({"starts": np.array([0, 3])}, "starts must go from 0 to the number"),
         ({"starts": np.array([0, 2, 1, 2]), "totals": np.zeros(3)}, "starts must be ascending"),
     ],
 )
