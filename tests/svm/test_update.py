@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 
 from pairstep import svm
 from pairstep.svm import SVC, SVCCV, SVR, NuSVC, NuSVR, OneClassSVM, leave_one_out
@@ -252,3 +253,63 @@ def test_an_update_that_is_not_finished_warns():
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         model.update(X[100:], y[100:])
     assert model.fit_status_ == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "multiclass"])
+def test_repairs_that_solve_for_some_variables(kind):
+    X, y = problem(kind, 1400)
+    labels = (lambda rows: None) if kind == "OneClassSVM" else (lambda rows: y[rows])
+    model = clone(MODELS[kind]).set_params(tol=1e-3, gamma=0.2).fit(X[:1200], labels(slice(1200)))
+    rows = np.arange(1200)
+    rng = np.random.default_rng(0)
+    for k in range(1200, 1230):
+        gone = np.unique([rng.choice(model.support_), rng.integers(len(rows))])
+        model.update(X[[k]], labels([k]), remove=gone)
+        assert model.optimality_.kkt_violation[0] <= model.tol
+        rows = np.append(np.delete(rows, gone), k)
+    check_like_a_fit(model, X[rows], y[rows], tol=50 * model.tol)
+    # Gradients of all samples, not only of those that determine the violation.
+    dual = model._training.solved[0].dual
+    K = rbf_kernel(X[rows], gamma=0.2)
+    z = np.bincount(dual.rows, dual.z, minlength=len(rows))
+    np.testing.assert_allclose(dual.gradient, dual.linear + (K @ z)[dual.rows], atol=1e-4)
+
+
+@pytest.mark.parametrize("format", [np.asarray, sparse.csr_array])
+def test_a_sliding_window_reuses_its_memory(format):
+    X, y = problem("SVC", 900)
+    n = 50
+    model = SVC(C=2.0, gamma=0.1, tol=TOL).fit(format(X[:n]), y[:n])
+    most = 0
+    for k in range(n, 900, 5):
+        new = np.arange(k, k + 5)
+        model.update(format(X[new]), y[new], remove=np.arange(5))
+        most = max(most, model._training.samples.data.shape[0])
+    assert most <= 500
+    check_like_a_fit(model, format(X[-n:]), y[-n:])
+
+
+def test_shallow_copies_are_updated_independently():
+    X, y = problem("SVC")
+    model = SVC(tol=TOL).fit(X[:60], y[:60]).update(remove=[0])
+    other = copy.copy(model)
+    stay = np.append(np.delete(np.arange(1, 60), model.support_[:5]), np.arange(60, 80))
+    model.update(X[60:80], y[60:80], remove=model.support_[:5])
+    gone = other.support_[5:9]
+    other.update(X[80:], y[80:], remove=gone)
+    rows = np.append(np.delete(np.arange(1, 60), gone), np.arange(80, 120))
+    check_like_a_fit(other, X[rows], y[rows])
+    check_like_a_fit(model, X[stay], y[stay])
+
+
+def test_parameters_may_change_between_updates():
+    X, y = problem("SVC", 1300)
+    model = SVC(C=1.0, gamma=0.2).fit(X[:1200], y[:1200]).update(remove=[0])
+    model.set_params(C=3.0, tol=1e-4).update(X[1200:], y[1200:])
+    check_like_a_fit(model, X[1:], y[1:], tol=30 * model.tol)
+    others = np.setdiff1d(np.arange(1200), model.support_)[:2]
+    model.set_params(tol=1e-6).update(remove=others)
+    rows = np.delete(np.arange(1, 1300), others)
+    check_like_a_fit(model, X[rows], y[rows], tol=30 * model.tol)
+    model.set_params(kernel="poly", degree=2, coef0=1.0, tol=1e-3).update(remove=[0])
+    check_like_a_fit(model, X[rows[1:]], y[rows[1:]], tol=30 * model.tol)

@@ -205,9 +205,10 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Gamma and the class weights keep their values of the last `fit`, also with
         ``gamma="scale"`` and ``class_weight="balanced"``. A fit keeps references to its training
         data, not copies, and the first update computes what later ones need: it takes longer, and
-        copies the data. Pickles, copies and files of the model have no training data, so such a
-        model needs a fit before its next update. Kernels that are functions or precomputed, and
-        ``probability=True``, are not supported.
+        copies the data. Updates keep up to 256 MB of kernel rows, and at most half of `cache_size`.
+        Pickles, copies and files of the model have no training data, so such a model needs a fit
+        before its next update. Kernels that are functions or precomputed, and ``probability=True``,
+        are not supported.
 
         Examples
         --------
