@@ -100,7 +100,10 @@ class Archive:
         self._apt("install", "--download-only", *packages)
         root.mkdir(exist_ok=True)
         for package in sorted(self.folder.glob("cache/archives/*.deb")):
-            subprocess.run(["dpkg", "--extract", package, root], check=True)
+            extracted = package.with_suffix(".extracted")
+            if not extracted.exists():  # again would replace the script of `pythons.runnable`
+                subprocess.run(["dpkg", "--extract", package, root], check=True)
+                extracted.touch()
         done.touch()
         return root
 

@@ -26,7 +26,7 @@ SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "testing", "3.15": "sid"
 FROM_SOURCE = "3.13"
 # Free-threaded versions are built from source. Mirrors may lack Debian's source of 3.14, so that of
 # Ubuntu is used. Add a version here when a stable release of either has it.
-FREE_THREADED = ("3.13t", "3.14t")
+FREE_THREADED = ("3.14t",)
 UBUNTU_SUITES = {"3.14": "resolute"}
 
 

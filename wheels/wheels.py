@@ -64,7 +64,6 @@ TARGETS = {
 TESTED = {
     "cp311-cp311": ("3.11",),
     "cp312-abi3": ("3.12", "3.13", "3.14", "3.15"),
-    "cp313-cp313t": ("3.13t",),
     "cp314-cp314t": ("3.14t",),
 }
 TEST_PACKAGES = ("numpy", "scipy", "pytest", "hypothesis", "pandas", "sybil")
