@@ -157,7 +157,7 @@ class KernelRows:
     ) -> Array | None:
         """Return the sum of the kernel rows of some slots times weights, for all slots in use.
 
-        The result is None if there is no room for so many rows.
+        The result is None if there is no room for all their rows.
         """
         rows = self._rows(samples, slots, compute)
         if rows is None:
