@@ -238,6 +238,26 @@ def test_files_of_earlier_versions_are_read(name):
         assert getattr(model, parameter) == value
 
 
+FILES_OF_D6498D6 = json.loads((OLD / "models" / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", FILES_OF_D6498D6)
+def test_all_kinds_of_models_are_read(name):
+    """Commit d6498d6 wrote one file of each kind. They must stay readable, and never change."""
+    model = load(OLD / "models" / f"{name}.model")
+    expected = FILES_OF_D6498D6[name]
+    at = np.array(expected["at"])
+    if name == "sparse":
+        at = scipy.sparse.csr_array(at)
+    for method in set(expected) - {"at"}:
+        values = expected[method]
+        found = getattr(model, method)(at)
+        if found.dtype.kind == "U":
+            assert found.tolist() == values
+        else:
+            np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-12)
+
+
 # Hostile files
 
 
