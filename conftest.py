@@ -52,7 +52,7 @@ PEERS = (
 # Folders and files that take ten seconds or more, in the order in which they start. No worker must
 # be left alone with one of them at the end.
 LONG = (
-    "tests/experiments",
+    "tests/paper",
     "tests/test_site.py",
     "tests/cli",
     "tests/dask",

@@ -3,9 +3,9 @@
 The code blocks also run as tests: see `conftest.py` in the root folder.
 """
 
-import importlib
 import inspect
 import json
+import pkgutil
 import re
 import runpy
 import shlex
@@ -100,7 +100,7 @@ class TestEveryDocument:
         )
 
     def test_the_experiments_in_the_readme_are_the_quick_ones(self):
-        """tests/experiments/test_reproduce.py runs them, so the block of the README does not."""
+        """tests/paper/test_reproduce.py runs them, so the block of the README does not."""
         (line,) = re.findall(r"^pairstep (reproduce.*)$", text_of("README.md"), flags=re.M)
         options = cli.parser().parse_args(shlex.split(line, comments=True))
         assert options.quick
@@ -159,7 +159,7 @@ class TestSite:
         pytest.importorskip("sklearn")
         if module == "pairstep.dask":
             pytest.importorskip("distributed")
-        here = importlib.import_module(module)
+        here = pkgutil.resolve_name(module)
         public = getattr(here, "__all__", None) or [
             name
             for name, value in vars(here).items()

@@ -77,12 +77,12 @@ __all__ = [
 
 # Loaded on first use: scikit-learn is optional, and importing it takes longer than all the rest.
 _ESTIMATORS = {"SimplexRegressor": "simplex", "KernelMeanMatching": "kernel_mean_matching"}
-_SUBMODULES = ("svm", "theory")
+_SUBMODULES = {"svm": "svm", "theory": "paper.theory"}
 
 
 def __getattr__(name: str) -> object:
     if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_SUBMODULES[name]}", __name__)
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)

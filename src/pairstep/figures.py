@@ -1,6 +1,6 @@
 """The names of the figures that `pairstep reproduce` draws.
 
-They are separate from `pairstep.experiments`, which imports SciPy and joblib, so that the command
+They are separate from `pairstep.paper`, which imports SciPy and joblib, so that the command
 line can list them quickly.
 """
 

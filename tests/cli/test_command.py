@@ -28,8 +28,8 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from pairstep import __version__, cli, show_versions, solve_qp, svm
 from pairstep.cli import bench
-from pairstep.experiments import progress
 from pairstep.figures import Figure
+from pairstep.paper import progress
 
 X, Y = load_iris(return_X_y=True)
 COMMAND = [sys.executable, "-W", "error", "-m", "pairstep"]
@@ -133,7 +133,7 @@ def test_help_has_examples(command, capfdbinary):
 
 def test_help_lists_all_figures(capfdbinary):
     pytest.importorskip("matplotlib")
-    from pairstep.experiments import EXPERIMENTS
+    from pairstep.paper.reproduce import EXPERIMENTS
 
     assert list(EXPERIMENTS) == list(Figure)
     out, _ = called(capfdbinary, "reproduce", "--help")
@@ -779,10 +779,10 @@ def test_tune_continues_after_a_kill(tmp_path, capfdbinary):
 
 def test_seeds_are_chosen(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
-    from pairstep import experiments
+    from pairstep.paper import reproduce
 
     given = {}
-    monkeypatch.setattr(experiments, "reproduce", lambda out, **rest: given.update(rest) or out)
+    monkeypatch.setattr(reproduce, "reproduce", lambda out, **rest: given.update(rest) or out)
     assert cli.main(["reproduce", "--seeds", "3", "7", "3", "9", "--out", str(tmp_path)]) == 0
     assert given["scale"].seeds == (3, 7, 9)
     assert cli.main(["reproduce", "--seeds", "0", "--out", str(tmp_path)]) == 0

@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
 def experiment(options: argparse.Namespace) -> int:
     """Measure and draw, or only draw; return the exit code."""
     needed("matplotlib", by="reproduce")
-    from .. import experiments
-    from ..experiments.experiment import QUICK, Scale
+    from ..paper import reproduce
+    from ..paper.experiment import QUICK, Scale
 
     out: Path = options.out
     if out.exists() and not out.is_dir():
@@ -109,12 +109,12 @@ def experiment(options: argparse.Namespace) -> int:
     if options.redraw:
         if not (out / "claims.json").exists():
             return complain(f"{out} has no claims.json to draw from; run without --redraw first")
-        print(experiments.redraw(out))
+        print(reproduce.redraw(out))
         return 0
     scale = QUICK if options.quick else Scale()
     if options.seeds:
         scale = replace(scale, seeds=tuple(dict.fromkeys(options.seeds)))
-    print(experiments.reproduce(out, figures=options.figure, scale=scale, command=options.line))
+    print(reproduce.reproduce(out, figures=options.figure, scale=scale, command=options.line))
     return 0
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pairstep.experiments import report, style, tables
-from pairstep.experiments.bounded import occurrence
-from pairstep.experiments.claims import (
+from pairstep.paper import report, style, tables
+from pairstep.paper.bounded import occurrence
+from pairstep.paper.claims import (
     ADVANTAGE,
     ALIKE,
     TIE,
@@ -30,7 +30,7 @@ from pairstep.experiments.claims import (
     weakest,
     without_horizon,
 )
-from pairstep.experiments.races import identified_at
+from pairstep.paper.races import identified_at
 
 
 def test_a_table_comes_back_as_it_was(tmp_path):

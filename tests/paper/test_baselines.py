@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pairstep
-from pairstep.experiments import baselines, peers
-from pairstep.experiments.baselines import Problem
+from pairstep.paper import baselines, peers
+from pairstep.paper.baselines import Problem
 from pairstep.rules.coordinates import box_coordinates
 
 PAIRS = list(peers.PAIR_METHODS.values())

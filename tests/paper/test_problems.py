@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from pairstep.experiments.problems import box_optimum, equality_optimum, least_squares
+from pairstep.paper.problems import box_optimum, equality_optimum, least_squares
 
 
 def test_columns_are_scaled_only_on_request():

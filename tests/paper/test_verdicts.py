@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pairstep.experiments import (
-    EXPERIMENTS,
+from pairstep.paper import (
     bounded,
     figure1,
     figure2,
@@ -18,9 +17,10 @@ from pairstep.experiments import (
     theorems,
     weights,
 )
-from pairstep.experiments.claims import Verdict
-from pairstep.experiments.experiment import Scale
-from pairstep.experiments.parts import run
+from pairstep.paper.claims import Verdict
+from pairstep.paper.experiment import Scale
+from pairstep.paper.parts import run
+from pairstep.paper.reproduce import EXPERIMENTS
 
 SEEDS = tuple(range(10))
 SCALE = Scale(n=100, seeds=SEEDS, sizes=(100, 1000, 10_000), rows=100)

@@ -965,7 +965,7 @@ class TestCoverage:
     """docs/theory/coverage.md names every function of the module, and only checks that exist."""
 
     def rows(self):
-        page = Path(__file__).parents[1] / "docs/theory/coverage.md"
+        page = Path(__file__).parents[2] / "docs/theory/coverage.md"
         if not page.exists():
             pytest.skip("no documentation here")
         lines = page.read_text(encoding="utf-8").splitlines()
@@ -976,7 +976,7 @@ class TestCoverage:
         assert set(theory.__all__) <= set(re.findall(r"`(\w+)", cells))
 
     def test_every_check_exists(self):
-        folder = Path(pairstep.__file__).parent / "experiments"
+        folder = Path(pairstep.__file__).parent / "paper"
         code = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
         checks = re.findall(r"`([^`]+)`", " ".join(row[-1] for row in self.rows()))
         assert len(checks) > 60
@@ -985,7 +985,7 @@ class TestCoverage:
                 test_class, _, method = name.partition(".")
                 assert hasattr(globals()[test_class], method or "__init__"), name
             elif name.startswith("tests/"):
-                assert (Path(__file__).parents[1] / name).exists(), name
+                assert (Path(__file__).parents[2] / name).exists(), name
             else:  # a claim of the report, some of which are named after a rule or a step
                 part = name.removeprefix("theorem-").removesuffix("-step")
                 assert name in code or f'"{part}"' in code, name

@@ -18,7 +18,9 @@ from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-import joblib
+from ..extras import needed
+
+joblib = needed("joblib", by="reproduce")
 
 PARENT_CHECK_SECONDS = 0.2  # between two checks whether the parent is alive
 

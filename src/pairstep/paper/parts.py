@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from .. import __version__
+from ..extras import needed
 from ..files import write_at_once
 from .workers import in_parallel
+
+threadpool_limits = needed("threadpoolctl", by="reproduce").threadpool_limits
 
 # Files of this folder that the measurements of several modules use.
 SHARED = "problems.py", "races.py", "baselines.py", "bounded.py", "support_vectors.py"

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from pairstep.experiments.parts import part, run
+from pairstep.paper.parts import part, run
 
 BACKENDS = ["sequential", "threading", "loky", "multiprocessing"]
 

@@ -19,9 +19,9 @@ pytest.importorskip("matplotlib")
 
 from pairstep import __version__
 from pairstep.cli import main
-from pairstep.experiments import EXPERIMENTS, reproduce
-from pairstep.experiments.experiment import QUICK
-from pairstep.experiments.support_vectors import FILES, data_file
+from pairstep.paper.experiment import QUICK
+from pairstep.paper.reproduce import EXPERIMENTS, reproduce
+from pairstep.paper.support_vectors import FILES, data_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 

@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import (
+from .._validation import (
     Array,
     array,
     choice,
@@ -40,10 +40,10 @@ from ._validation import (
     require_finite,
     vector,
 )
-from .constraints import SumBox
-from .objectives import Objective, Quadratic
-from .rules import RULES, Step, checked_constants, propose
-from .rules.coordinates import no_step, pair_step
+from ..constraints import SumBox
+from ..objectives import Objective, Quadratic
+from ..rules import RULES, Step, checked_constants, propose
+from ..rules.coordinates import no_step, pair_step
 
 __all__ = [
     "backtracking_rate",

@@ -64,7 +64,7 @@ def reproduce(
     *,
     figures: Iterable[str] | None = None,
     scale: Scale | None = None,
-    command: str = "pairstep.experiments.reproduce(...)",
+    command: str = "pairstep.paper.reproduce.reproduce(...)",
 ) -> Path:
     """Run experiments and write tables, figures, claims and a report to a folder.
 

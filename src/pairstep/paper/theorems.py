@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import LeastSquares, Quadratic, SumBox, minimize, propose, theory
+from .. import LeastSquares, Quadratic, SumBox, minimize, propose
 from ..result import Progress
+from . import theory
 from .claims import Claim, Kind, by_seed, except_where, unless, without_horizon
 from .experiment import Experiment, Panel, Scale
 from .parts import Measured, Part, Results, part
