@@ -23,7 +23,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE OPENBLAS_NUM_THREADS=1 \
 test: $(VENV)/.installed lint
 	$(PYTEST) -m "not faults"
 
-# Processes that are killed, interrupts, full disks, closed streams, clusters that lose workers.
+# Processes that are killed, interrupts, full disks, closed pipes, clusters that lose workers.
 test-faults: $(VENV)/.installed
 	$(PYTEST) -m faults
 

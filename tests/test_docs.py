@@ -90,8 +90,6 @@ class TestEveryDocument:
             assert re.search(rf"^{re.escape(target)}:", makefile, flags=re.M), target
         for module in re.findall(r"python -m (benchmarks[\w.]+)", text):
             assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
-        for benchmark in re.findall(r"pairstep bench (\w+)", text):
-            assert (ROOT / "benchmarks" / f"{benchmark}.py").exists(), benchmark
 
     @every_document
     def test_no_local_paths_or_addresses_occur(self, name):

@@ -11,7 +11,6 @@ EXTRAS = {
     "matplotlib": ("matplotlib", "plots"),
     "joblib": ("joblib", "plots"),
     "threadpoolctl": ("threadpoolctl", "plots"),
-    "shtab": ("shtab", "cli"),
     "pyarrow": ("pyarrow", "parquet"),
     "distributed": ("distributed", "dask"),
     "cupy": ("cupy", "cuda"),

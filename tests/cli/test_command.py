@@ -1,7 +1,7 @@
 """The `pairstep` command: output, error messages and exit codes.
 
 Most tests call `main` in this process, because a new one takes a second or two to import
-scikit-learn. Tests of pipes, terminals, signals and closed streams start real processes.
+scikit-learn. Tests of pipes, terminals and signals start real processes.
 """
 
 import bz2
@@ -27,7 +27,6 @@ import scipy.sparse
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from pairstep import __version__, cli, show_versions, solve_qp, svm
-from pairstep.cli import bench
 from pairstep.figures import Figure
 from pairstep.paper import progress
 
@@ -138,19 +137,6 @@ def test_help_lists_all_figures(capfdbinary):
     assert list(EXPERIMENTS) == list(Figure)
     out, _ = called(capfdbinary, "reproduce", "--help")
     assert all(name in out.decode() for name in EXPERIMENTS)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_shells_complete(shell, capfdbinary):
-    pytest.importorskip("shtab")
-    out, _ = called(capfdbinary, "--completion", shell)
-    assert b"predict" in out
-    assert b"pairstep" in out
-
-
-def test_completion_names_the_missing_package(capfdbinary, monkeypatch):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert "pairstep[cli]" in mistake(capfdbinary, "--completion", "bash")
 
 
 # train and predict
@@ -376,63 +362,17 @@ def test_a_closed_pipe_is_no_error(data):
     shell = f"{' '.join(COMMAND)} predict {data / 'many'} {called_model} | head -n 1"
     done = subprocess.run(["bash", "-c", f"{shell}; exit ${{PIPESTATUS[0]}}"], capture_output=True)
     assert done.stdout == b"0\n"
-    assert done.returncode == 141
+    assert done.returncode == 1
     assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.faults
-def test_a_closed_output_is_no_error(data):
-    shell = f"{' '.join(COMMAND)} train {data / 'iris.svm'} {data / 'model'} >&-"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True)
-    assert done.returncode == 0
+def test_a_model_is_written_if_the_reader_of_the_output_has_exited(data):
+    shell = f"{' '.join(COMMAND)} train {data / 'iris.svm'} {data / 'model'} --cv 3 | true"
+    done = subprocess.run(["bash", "-c", f"{shell}; exit ${{PIPESTATUS[0]}}"], capture_output=True)
+    assert done.returncode == 1
     assert done.stderr == b""
-    assert (data / "model").exists()
-
-
-TRAINING = "train {0}/iris.svm {0}/model --cv 3"
-TUNING = "tune {0}/iris.svm {0}/model --c 1 --gamma 1 --cv 2"
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize(
-    ("command", "streams"),
-    [
-        (TRAINING, "2>&-"),
-        (TRAINING, "| true"),
-        (TUNING, ">&- 2>&- <&-"),
-        (TUNING, "2>/dev/full"),
-    ],
-    ids=lambda text: text.partition(" {")[0],
-)
-def test_a_model_is_written_if_stdout_is_closed(command, streams, data):
-    shell = f"{' '.join(COMMAND)} {command.format(data)} {streams}; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True)
-    assert done.returncode == (141 if "|" in streams else 0)
-    assert b"Traceback" not in done.stderr
     assert svm.load(data / "model").n_features_in_ == 4
-
-
-@pytest.mark.faults
-def test_a_closed_input_is_reported_in_one_line(data):
-    svm.save(svm.SVC().fit(X, Y), data / "model")
-    commands = [["train", "-", "model"], ["predict", "-", "model"], ["solve", "-"]]
-    check = f"from pairstep import cli; print([cli.main(given) for given in {commands}])"
-    shell = f'{sys.executable} -W error -c "{check}" <&-'
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, cwd=data)
-    assert done.stdout == b"[2, 2, 2]\n"
-    assert done.stderr == b"pairstep: standard input: it is closed\n" * 3
-
-
-def test_files_do_not_get_the_descriptors_of_closed_streams():
-    check = (
-        "import os, contextlib\n"
-        "from pairstep import cli\n"
-        "with contextlib.suppress(SystemExit): cli.main(['--version'])\n"
-        "print(os.open(os.devnull, os.O_RDONLY) > 2)\n"
-    )
-    shell = f"{sys.executable} - 2>&- 0<<'END'\n{check}END"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "True"
 
 
 def terminal(*arguments):
@@ -774,7 +714,7 @@ def test_tune_continues_after_a_kill(tmp_path, capfdbinary):
     assert svm.load(tmp_path / "model").get_params() == svm.load(tmp_path / "other").get_params()
 
 
-# reproduce and bench
+# reproduce
 
 
 def test_seeds_are_chosen(monkeypatch, tmp_path):
@@ -810,40 +750,6 @@ def test_a_file_is_not_a_folder(inside, redraw, capfdbinary, tmp_path):
     out = tmp_path / "file" / inside
     assert str(out) in mistake(capfdbinary, "reproduce", "--quick", "--out", out, *redraw)
     assert (tmp_path / "file").read_text() == "mine"
-
-
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "__init__.py").touch()
-    (tmp_path / "benchmarks" / "speedy.py").write_text(
-        '"Say `python -m benchmarks.speedy`."\nimport sys\nprint(sys.argv[1:])\n'
-    )
-    (tmp_path / "benchmarks" / "speedy_part.py").touch()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", ["", *sys.path])
-    for name in [m for m in sys.modules if m.split(".")[0] == "benchmarks"]:
-        monkeypatch.delitem(sys.modules, name)
-
-
-@pytest.mark.usefixtures("checkout")
-def test_bench_runs_a_module_of_the_checkout(capfdbinary):
-    out, _ = called(capfdbinary, "bench", "speedy", "--n", 3)
-    assert out == b"['--n', '3']\n"
-
-
-@pytest.mark.usefixtures("checkout")
-def test_bench_lists_the_benchmarks(capfdbinary):
-    out, _ = called(capfdbinary, "bench")
-    assert out.decode().split(maxsplit=1) == ["speedy", "Say `python -m benchmarks.speedy`.\n"]
-    line = mistake(capfdbinary, "bench", "speed")
-    assert line.endswith("no benchmark 'speed'; did you mean speedy?; there are speedy")
-
-
-def test_bench_needs_a_checkout(tmp_path, monkeypatch, capfdbinary):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bench, "HERE", tmp_path / "a" / "b" / "c" / "d" / "bench.py")
-    assert "source checkout" in mistake(capfdbinary, "bench", "rules")
 
 
 def test_there_is_no_progress_in_a_pipe(capfdbinary):

@@ -15,16 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from . import bench, info, predict, reproduce, solve, train, tune
-from .command import Parser, complain, first_line, replace_closed_streams, say
-from .completion import Completion
+from . import info, predict, reproduce, solve, train, tune
+from .command import Parser, complain, first_line
 from .libsvm_options import translate
 
-COMMANDS = (train, predict, tune, solve, info, reproduce, bench)
+COMMANDS = (train, predict, tune, solve, info, reproduce)
 
-# Exit codes of a process that a signal has ended, as shells report them.
-INTERRUPTED = 128 + signal.SIGINT
-BROKEN_PIPE = 141  # 128 + SIGPIPE, which Windows does not define
+INTERRUPTED = 128 + signal.SIGINT  # as shells report a process that a signal has ended
 
 DESCRIPTION = """\
 Support vector machines, and quadratic programs whose variables sum to a total.
@@ -39,7 +36,6 @@ Support vector machines, and quadratic programs whose variables sum to a total.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    replace_closed_streams()
     top = parser()
     options = top.parse_args(translate(given))
     if options.command is None:
@@ -52,15 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
             code = int(options.run(options))
-            sys.stdout.flush()
+            print(end="", flush=True)
             return code
         except KeyboardInterrupt:
-            say("\nInterrupted.")
+            print("\nInterrupted.", file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:
-            # The reader of our output has exited. Discard what is still buffered.
+            # The reader of our output has exited. At exit Python flushes what is still buffered.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return BROKEN_PIPE
+            return 1
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             return complain(f"{where}{error.strerror or error}")
@@ -78,7 +74,6 @@ def parser() -> argparse.ArgumentParser:
         epilog="The help of each command has examples: pairstep train --help",
     )
     top.add_argument("--version", action="version", version=f"pairstep {__version__}")
-    top.add_argument("--completion", action=Completion)
     commands = top.add_subparsers(dest="command", metavar="command")
     for command in COMMANDS:
         command.add_to(commands)
@@ -87,4 +82,4 @@ def parser() -> argparse.ArgumentParser:
 
 def warn(message: Warning | str, *location: Any, **more: Any) -> None:
     """Print a warning on one line."""
-    say(f"pairstep: {first_line(message)}")
+    print(f"pairstep: {first_line(message)}", file=sys.stderr)

@@ -55,36 +55,9 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     return f"; did you mean {by_lower[similar[0]]}?" if similar else ""
 
 
-def replace_closed_streams() -> None:
-    """Open the null device in place of the standard streams that the caller has closed.
-
-    Otherwise the next file that is opened would get the descriptor of a closed stream, and whatever
-    a library prints would end up in that file. `sys.stdin` stays None, since there is no input.
-    """
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            null = os.open(os.devnull, os.O_RDWR)
-            if null != descriptor:
-                os.dup2(null, descriptor)
-                os.close(null)
-    for descriptor, name in ((1, "stdout"), (2, "stderr")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
-
-
-def say(text: str, end: str = "\n") -> None:
-    """Print to stderr. If that is not possible, drop the message and all later ones."""
-    try:
-        print(text, end=end, file=sys.stderr, flush=True)
-    except OSError:  # a closed pipe, a full disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-
-
 def complain(message: str) -> int:
     """Print an error message and return the exit code."""
-    say(f"pairstep: {message}")
+    print(f"pairstep: {message}", file=sys.stderr)
     return 2
 
 
@@ -95,10 +68,7 @@ def first_line(error: object) -> str:
 
 def report(line: str, *outputs: str) -> None:
     """Print a line to stdout, or to stderr if one of the outputs of the command is stdout."""
-    if DASH in outputs:
-        say(line)
-    else:
-        print(line, flush=True)
+    print(line, file=sys.stderr if DASH in outputs else sys.stdout, flush=True)
 
 
 def require_writable(path: str) -> None:
@@ -155,8 +125,8 @@ class Ticker(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Replace the line by a message."""
-        say(f"\r\x1b[K{record.getMessage()}", end="")
+        print(f"\r\x1b[K{record.getMessage()}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Clear the line."""
-        say("\r\x1b[K", end="")
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

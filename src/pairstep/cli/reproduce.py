@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
@@ -15,7 +16,7 @@ from typing import Any
 
 from ..extras import needed
 from ..figures import Figure
-from .command import complain, say
+from .command import complain
 
 # Exit codes of a process that a signal has ended, as shells report them.
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         with terminated_like_interrupted(message):
             return experiment(options)
     except KeyboardInterrupt as stop:
-        say(message)
+        print(message, file=sys.stderr)
         return int(stop.args[0]) if stop.args else INTERRUPTED
     except OSError as error:
         return complain(f"{error.filename or options.out}: {error.strerror or error}")
@@ -127,7 +128,7 @@ def terminated_like_interrupted(message: str) -> Iterator[None]:
     """
 
     def leave() -> None:
-        say(message)
+        print(message, file=sys.stderr)
         os._exit(TERMINATED)
 
     timer = threading.Timer(SHUTDOWN_SECONDS, leave)
