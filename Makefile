@@ -11,7 +11,7 @@ export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
 .PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench bench-history release reproducible wheels test-aarch64 test-musl \
+  test-threads bench release reproducible wheels test-aarch64 test-musl \
   cross-check lint-workflows clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
@@ -81,14 +81,10 @@ docs: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --quick --out docs/_build/paper
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-# Compare the speed of the working tree with a commit, BASE or the merge base with main, and fail if a
-# call became 25% slower. Both are compiled and measured here, in turn.
+# Compare the CPU time of calls in the working tree with a commit, BASE or the merge base with main,
+# and fail if one became 3% slower. Both are compiled and measured here, in turn.
 bench: $(VENV)/.installed
-	$(BIN)/python -m benchmarks.history compare $(if $(BASE),--base $(BASE))
-
-# Measure some of the last commits for the page of benchmarks: `make bench-history HISTORY="--count 8"`.
-bench-history: $(VENV)/.installed
-	$(BIN)/python -m benchmarks.history measure $(HISTORY)
+	$(BIN)/python -m benchmarks.compare $(if $(BASE),--base $(BASE))
 
 # Check that a version can be released: `make release VERSION=1.2.3`. It publishes nothing. CHECKS limits
 # it to some checks: `make release VERSION=1.2.3 CHECKS="tree version changelog"`.
