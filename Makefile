@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
+.PHONY: build/_core.pyi stubs test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
   test-threads bench release reproducible wheels test-aarch64 test-musl \
   cross-check lint-workflows clean
 
@@ -60,7 +60,21 @@ test-layers: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[torch,jax]"
 	$(BIN)/python -m pytest tests/test_layers.py src/pairstep/torch.py src/pairstep/jax.py
 
-lint: $(VENV)/.installed
+# What the native module declares, read from its bindings for editors and type checkers. They ignore
+# memory layouts, so these are left out.
+build/_core.pyi: $(VENV)/.installed
+	@mkdir -p build
+	$(BIN)/python -m nanobind.stubgen --quiet --exclude-docstrings --module pairstep._core --output-file $@.raw
+	{ echo "# Written by \`make stubs\` from the bindings in cpp/python."; \
+	  sed -E 's/Annotated\[(NDArray\[[^]]*\]), dict\([^]]*\)\]/\1/g' $@.raw; } > $@
+	$(BIN)/ruff check --quiet --select F401,I --fix $@
+	$(BIN)/ruff format --quiet $@
+
+stubs: build/_core.pyi
+	cp $< src/pairstep/_core.pyi
+
+lint: $(VENV)/.installed build/_core.pyi
+	@diff src/pairstep/_core.pyi build/_core.pyi || { echo "the bindings declare something else: run \`make stubs\`"; exit 1; }
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)

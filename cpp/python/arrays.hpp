@@ -35,16 +35,20 @@ inline const double* data_or_null(const std::optional<In>& array) {
   return array ? array->data() : nullptr;
 }
 
+// A NumPy array whose Python signature has the type of its numbers.
+template <class T>
+using NumpyArray = nb::typed<nb::object, nb::ndarray<nb::numpy, T>>;
+
 // Return a NumPy array that takes over the memory of the vector.
 template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+NumpyArray<T> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
   auto* owned = new std::vector<T>(std::move(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), shape, owner));
 }
 
 template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
+NumpyArray<T> to_numpy(std::vector<T>&& values) {
   const std::size_t size = values.size();
   return to_numpy(std::move(values), {size});
 }

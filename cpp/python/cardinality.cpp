@@ -1,4 +1,6 @@
 // Bindings for quadratic programs with a limit on the number of names (engine/cardinality.hpp).
+#include <nanobind/stl/tuple.h>
+
 #include "../engine/cardinality.hpp"
 
 #include "arrays.hpp"
@@ -9,21 +11,24 @@ using namespace nb::literals;
 
 namespace {
 
-nb::tuple described(CardinalityState&& state) {
-  nb::object x = nb::none();
+auto described(CardinalityState&& state) {
+  std::optional<NumpyArray<double>> x;
   if (state.has_point) x = to_numpy(std::move(state.x));
-  return nb::make_tuple(int(state.status), x, state.value, state.bound, state.size, state.nodes);
+  return std::make_tuple(int(state.status), x, state.value, state.bound, state.size, state.nodes);
 }
 
-// `callback` is called about 20 times a second with the state so far. The search stops if it
-// returns a true value.
-nb::tuple solve_cardinality(const std::optional<Matrix>& hessian,
-                            const std::optional<Matrix>& factors, const In& separable,
-                            const In& linear, const In& lower, const In& upper,
-                            const std::optional<In>& l1, const std::optional<In>& center,
-                            const Matrix& matrix, const In& low, const In& high, const In& holding,
-                            const In& cost, Index max_names, double gap, Index max_nodes,
-                            const std::optional<In>& start, double seconds, nb::object callback) {
+// Its arguments are the numbers of `described`; it returns whether to stop.
+using SearchCallback = nb::typed<nb::callable, bool(int, std::optional<NumpyArray<double>>, double,
+                                                    double, double, Index)>;
+
+// `callback` is called about 20 times a second.
+auto solve_cardinality(const std::optional<Matrix>& hessian, const std::optional<Matrix>& factors,
+                       const In& separable, const In& linear, const In& lower, const In& upper,
+                       const std::optional<In>& l1, const std::optional<In>& center,
+                       const Matrix& matrix, const In& low, const In& high, const In& holding,
+                       const In& cost, Index max_names, double gap, Index max_nodes,
+                       const std::optional<In>& start, double seconds,
+                       const std::optional<SearchCallback>& callback) {
   const std::size_t n = linear.shape(0), rows = low.shape(0);
   require(hessian.has_value() != factors.has_value(), "either hessian or factors must be given");
   require(!hessian || (hessian->shape(0) == n && hessian->shape(1) == n), "hessian must be n x n");
@@ -58,19 +63,19 @@ nb::tuple solve_cardinality(const std::optional<Matrix>& hessian,
                                    .max_nodes = max_nodes};
   const std::unique_ptr<CardinalitySearch> search = make_cardinality_search(problem);
   std::function<void(InterruptCheck&)> report;
-  if (!callback.is_none())
+  if (callback)
     report = [&](InterruptCheck& interrupt) {
-      if (nb::cast<bool>(callback(*described(search->state())))) interrupt.stop();
+      if (nb::cast<bool>((*callback)(*nb::cast(described(search->state()))))) interrupt.stop();
     };
   run_native(seconds, report, [&](InterruptCheck& interrupt, WithoutGil&) {
     search->run(data_or_null(start), interrupt);
   });
   CardinalityRest rest = search->rest();
-  return nb::make_tuple(described(search->state()), rest.pruned, to_numpy(std::move(rest.live)),
-                        to_numpy(std::move(rest.weights)));
+  return std::make_tuple(described(search->state()), rest.pruned, to_numpy(std::move(rest.live)),
+                         to_numpy(std::move(rest.weights)));
 }
 
-nb::object find_largest_diagonal(const Matrix& matrix, double seconds) {
+NumpyArray<double> find_largest_diagonal(const Matrix& matrix, double seconds) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   std::vector<double> found;
   run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil&) {

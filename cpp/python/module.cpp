@@ -34,8 +34,10 @@ extern "C" const int pairstep_threads = 1;
 
 namespace {
 
-nb::list rules() {
-  nb::list result;
+using RuleProperties = nb::typed<nb::dict, nb::str, nb::any>;
+
+std::vector<std::tuple<std::vector<std::string>, RuleProperties>> rules() {
+  std::vector<std::tuple<std::vector<std::string>, RuleProperties>> result;
   for (const Rule& rule : isa().rules) {
     nb::dict about;
     about["code"] = rule.code;
@@ -45,16 +47,14 @@ nb::list rules() {
     about["curved"] = rule.curved;
     about["draws"] = rule.draws;
     about["in_turn"] = rule.in_turn;
-    nb::list names;
-    names.append(rule.name);
-    if (rule.alias) names.append(rule.alias);
-    result.append(nb::make_tuple(names, about));
+    std::vector<std::string> names = {rule.name};
+    if (rule.alias) names.emplace_back(rule.alias);
+    result.emplace_back(std::move(names), about);
   }
   return result;
 }
 
-nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArrays& choice,
-                  Index turn) {
+auto propose(const PointArrays& point, const In& gradient, const ChoiceArrays& choice, Index turn) {
   const Point at = point.with(gradient);
   Choice chosen = choice.of(at.n, turn);
   Step step;
@@ -62,8 +62,8 @@ nb::tuple propose(const PointArrays& point, const In& gradient, const ChoiceArra
     chosen.interrupt = &interrupt;
     isa().propose(at, chosen, step);
   });
-  return nb::make_tuple(to_numpy(std::move(step.index)), to_numpy(std::move(step.delta)),
-                        step.decrease, step.suspect);
+  return std::make_tuple(to_numpy(std::move(step.index)), to_numpy(std::move(step.delta)),
+                         step.decrease, step.suspect);
 }
 
 const double* linear_of(const std::optional<In>& linear, const Point& at) {
@@ -81,8 +81,8 @@ void require_totals(const In& totals, const Point& at) {
           "totals must have one entry per group, or one entry if the groups are nested");
 }
 
-nb::tuple certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear,
-                   const std::optional<In>& totals) {
+auto certify_(const PointArrays& point, const In& gradient, const std::optional<In>& linear,
+              const std::optional<In>& totals) {
   const Point at = point.with(gradient);
   if (totals) require_totals(*totals, at);
   const double* constant = linear_of(linear, at);
@@ -93,13 +93,13 @@ nb::tuple certify_(const PointArrays& point, const In& gradient, const std::opti
     certificate = certify(at, totals ? totals->data() : nullptr);
     terms = terms_of(at, constant);
   }
-  return nb::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
-                        terms.gradient, terms.objective,
-                        to_numpy(std::move(certificate.multiplier)), certificate.residual);
+  return std::make_tuple(certificate.violation, certificate.bound, certificate.nearby,
+                         terms.gradient, terms.objective,
+                         to_numpy(std::move(certificate.multiplier)), certificate.residual);
 }
 
-nb::tuple certify_quadratic(const PointArrays& point, const In& gradient, const In& linear,
-                            const std::optional<In>& diagonal, const In& totals, double tol) {
+auto certify_quadratic(const PointArrays& point, const In& gradient, const In& linear,
+                       const std::optional<In>& diagonal, const In& totals, double tol) {
   const Point at = point.with(gradient);
   require_totals(totals, at);
   for (const In* each : {&linear, diagonal ? &*diagonal : &linear})
@@ -113,7 +113,7 @@ nb::tuple certify_quadratic(const PointArrays& point, const In& gradient, const 
                         totals.data(), tol);
   }
   const auto& [terms, excess, unshared_residual] = assessment;
-  return nb::make_tuple(
+  return std::make_tuple(
       certificate.violation, certificate.bound, certificate.nearby, terms.gradient, terms.objective,
       to_numpy(std::move(certificate.multiplier)), certificate.residual, excess.violation,
       excess.allowed, excess.tolerance, unshared_residual, terms.constant, terms.curvature);
@@ -144,15 +144,15 @@ double largest_size(const In& x) {
   return is_number ? largest : NAN;
 }
 
-nb::tuple excess_(const PointArrays& point, const In& gradient, const In& allowance) {
+auto excess_(const PointArrays& point, const In& gradient, const In& allowance) {
   const Point at = point.with(gradient);
   require(Index(allowance.shape(0)) == at.n, "allowance must have the length of x");
   const Excess excess = excess_over(at, allowance.data());
-  return nb::make_tuple(excess.violation, excess.allowed, excess.tolerance);
+  return std::make_tuple(excess.violation, excess.allowed, excess.tolerance);
 }
 
-nb::object moving_(const PointArrays& point, const In& gradient, const In& multiplier,
-                   double violation) {
+NumpyArray<Index> moving_(const PointArrays& point, const In& gradient, const In& multiplier,
+                          double violation) {
   const Point at = point.with(gradient);
   require(!at.nested() && Index(multiplier.shape(0)) == at.n_groups,
           "multiplier must have one entry per group, and the groups must not be nested");
@@ -178,21 +178,23 @@ Index first_invalid_bound_(const In& lower, const In& upper, double limit) {
   return first_invalid_bound(lower.data(), upper.data(), Index(lower.shape(0)), limit);
 }
 
-nb::list sum_ranges(const In& lower, const In& upper, const Indices& starts, const In& low,
-                    const In& high) {
+std::vector<std::tuple<double, double, double>> sum_ranges(const In& lower, const In& upper,
+                                                           const Indices& starts, const In& low,
+                                                           const In& high) {
   require_sums(lower.shape(0), lower, upper, starts, low, {}, {});
   require(low.shape(0) == high.shape(0), "low and high must have one entry per group");
-  nb::list result;
+  std::vector<std::tuple<double, double, double>> result;
   for (std::size_t k = 0; k < low.shape(0); ++k) {
     const SumRange range = range_of_sum(lower.data() + starts(k), upper.data() + starts(k),
                                         starts(k + 1) - starts(k), low(k), high(k));
-    result.append(nb::make_tuple(range.least, range.most, range.gap));
+    result.emplace_back(range.least, range.most, range.gap);
   }
   return result;
 }
 
-nb::object project_(const In& y, const In& lower, const In& upper, const Indices& starts,
-                    const In& totals, const std::optional<In>& low, const std::optional<In>& high) {
+NumpyArray<double> project_(const In& y, const In& lower, const In& upper, const Indices& starts,
+                            const In& totals, const std::optional<In>& low,
+                            const std::optional<In>& high) {
   const Sums sums = require_sums(y.shape(0), lower, upper, starts, totals, low, high);
   std::vector<double> x(y.shape(0));
   {
@@ -202,9 +204,9 @@ nb::object project_(const In& y, const In& lower, const In& upper, const Indices
   return to_numpy(std::move(x));
 }
 
-nb::object fill_(const In& derivative, const In& curvature, const In& lower, const In& upper,
-                 const Indices& starts, const In& totals, const std::optional<In>& low,
-                 const std::optional<In>& high) {
+NumpyArray<double> fill_(const In& derivative, const In& curvature, const In& lower,
+                         const In& upper, const Indices& starts, const In& totals,
+                         const std::optional<In>& low, const std::optional<In>& high) {
   const std::size_t n = derivative.shape(0);
   require(curvature.shape(0) == n, "curvature must have the length of derivative");
   const Sums sums = require_sums(n, lower, upper, starts, totals, low, high);
@@ -230,15 +232,15 @@ double two_coordinate_constant(const Matrix& hessian) {
 }
 
 template <class Array>
-nb::tuple asymmetry_(const Array& matrix, int threads) {
+auto asymmetry_(const Array& matrix, int threads) {
   require(matrix.shape(0) == matrix.shape(1), "matrix must be square");
   const Asymmetry found = run_native([&](InterruptCheck& interrupt, WithoutGil&) {
     return asymmetry(matrix.data(), Index(matrix.shape(0)), threads, interrupt);
   });
-  return nb::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
+  return std::make_tuple(found.difference, found.largest, found.i, found.j, found.least_pair);
 }
 
-nb::tuple quadratic_(const Matrix& Q, const In& c, const In& x) {
+auto quadratic_(const Matrix& Q, const In& c, const In& x) {
   const std::size_t n = x.shape(0);
   require(Q.shape(0) == n && Q.shape(1) == n && c.shape(0) == n,
           "Q must be n x n and c of length n, where n is the length of x");
@@ -248,10 +250,10 @@ nb::tuple quadratic_(const Matrix& Q, const In& c, const In& x) {
     const WithoutGil without;
     value = quadratic(Q.data(), c.data(), Index(n), x.data(), gradient.data());
   }
-  return nb::make_tuple(value, to_numpy(std::move(gradient)));
+  return std::make_tuple(value, to_numpy(std::move(gradient)));
 }
 
-nb::object times(const Matrix& matrix, const In& x) {
+NumpyArray<double> times(const Matrix& matrix, const In& x) {
   require(matrix.shape(0) == matrix.shape(1) && matrix.shape(0) == x.shape(0),
           "matrix must be n x n and x of length n");
   std::vector<double> product(x.shape(0));
@@ -286,10 +288,10 @@ double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices&
   return sum;
 }
 
-nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const In& diagonal,
-                       const Matrix& x, const In& value, const In& lower, const In& upper,
-                       const Indices& starts, const std::optional<In>& low,
-                       const std::optional<In>& high, double tol, int threads) {
+auto certify_rows(const Matrix& gradient, const Matrix& linear, const In& diagonal, const Matrix& x,
+                  const In& value, const In& lower, const In& upper, const Indices& starts,
+                  const std::optional<In>& low, const std::optional<In>& high, double tol,
+                  int threads) {
   const std::size_t count = x.shape(0), n = x.shape(1);
   for (const Matrix* each : {&gradient, &linear})
     require(each->shape(0) == count && each->shape(1) == n,
@@ -330,8 +332,8 @@ nb::tuple certify_rows(const Matrix& gradient, const Matrix& linear, const In& d
       }
     });
   });
-  return nb::make_tuple(to_numpy(std::move(violation)), to_numpy(std::move(bound)),
-                        to_numpy(std::move(optimal)));
+  return std::make_tuple(to_numpy(std::move(violation)), to_numpy(std::move(bound)),
+                         to_numpy(std::move(optimal)));
 }
 
 using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
@@ -382,8 +384,8 @@ InOutMatrix gram_(const Strided& matrix, const std::optional<Indices>& columns, 
   return product;
 }
 
-nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In>& factor,
-                   const In& offset, const In& weight, const In& x, int threads) {
+auto row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In>& factor,
+              const In& offset, const In& weight, const In& x, int threads) {
   const std::size_t m = matrix.shape(0), n = matrix.shape(1);
   require((!factor || factor->shape(0) == m) && offset.shape(0) == m && weight.shape(0) == m &&
               x.shape(0) == n,
@@ -397,13 +399,14 @@ nb::tuple row_sum_(RowFunction phi, const Matrix& matrix, const std::optional<In
                      offset.data(), weight.data()},
                     x.data(), gradient.data(), root.data(), sizes, pool);
   });
-  return nb::make_tuple(value, to_numpy(std::move(gradient)), to_numpy(std::move(root)),
-                        nb::make_tuple(sizes.sum, sizes.curvature, sizes.largest, sizes.smallest));
+  return std::make_tuple(
+      value, to_numpy(std::move(gradient)), to_numpy(std::move(root)),
+      std::make_tuple(sizes.sum, sizes.curvature, sizes.largest, sizes.smallest));
 }
 
 template <class Product>
-nb::object vector_product(const Matrix& matrix, const In& x, std::size_t from, std::size_t to,
-                          Product product) {
+NumpyArray<double> vector_product(const Matrix& matrix, const In& x, std::size_t from,
+                                  std::size_t to, Product product) {
   require(matrix.shape(from) == x.shape(0),
           "the vector must have the matching length of the matrix");
   std::vector<double> out(matrix.shape(to));
@@ -422,8 +425,8 @@ Steps steps_of(const Matrix& steps, const Matrix& changes, const In& along, cons
   return {Index(count), Index(n), steps.data(), changes.data(), along.data(), diagonal.data()};
 }
 
-nb::object divide_by_hessian_(const Matrix& steps, const Matrix& changes, const In& along,
-                              const In& diagonal, const In& direction) {
+NumpyArray<double> divide_by_hessian_(const Matrix& steps, const Matrix& changes, const In& along,
+                                      const In& diagonal, const In& direction) {
   const Steps all = steps_of(steps, changes, along, diagonal);
   require(direction.shape(0) == steps.shape(1),
           "direction must have one entry per column of steps");

@@ -1,4 +1,6 @@
 // Bindings for quadratic programs with rows, followed along a parameter (engine/parametric.hpp).
+#include <nanobind/stl/tuple.h>
+
 #include "../engine/parametric.hpp"
 
 #include "arrays.hpp"
@@ -74,9 +76,9 @@ class Problem {
     });
   }
 
-  nb::tuple follow(const In& linear, std::optional<In> l1, double distance, int measure,
-                   std::optional<In> b, std::optional<In> product, double limit, bool corners,
-                   double seconds) {
+  auto follow(const In& linear, std::optional<In> l1, double distance, int measure,
+              std::optional<In> b, std::optional<In> product, double limit, bool corners,
+              double seconds) {
     require(linear.shape(0) == n_ && (!l1 || (center_ && l1->shape(0) == n_)),
             "linear and l1 must have n entries, and l1 needs center");
     const Cap cap{.measure = Cap::Measure(measure),
@@ -92,8 +94,8 @@ class Problem {
       const Direction direction{.linear = linear.data(), .l1 = data_or_null(l1)};
       return solver_->follow(direction, distance, cap, corners ? &found : nullptr, interrupt);
     });
-    return nb::make_tuple(status, to_numpy(std::move(found.t)), to_numpy(std::move(found.x)),
-                          to_numpy(std::move(found.multipliers)), to_numpy(std::move(found.ray)));
+    return std::make_tuple(status, to_numpy(std::move(found.t)), to_numpy(std::move(found.x)),
+                           to_numpy(std::move(found.multipliers)), to_numpy(std::move(found.ray)));
   }
 
   int move(Index i, double value, double lower, double upper, double seconds) {

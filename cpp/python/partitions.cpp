@@ -1,10 +1,14 @@
 // Bindings for SVMs over several processes: the partition of one process, and rows that other
 // processes have sent.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
+#include <variant>
 
 #include "../oracles/kernel_block.hpp"
 #include "../oracles/partition.hpp"
@@ -36,6 +40,10 @@ void require_within(const Indices& indices, Index limit) {
     require(indices(k) >= 0 && indices(k) < limit, "indices must be in range");
 }
 
+// Rows of a CSR matrix: starts, columns, values, number of features.
+using SparseRows =
+    std::tuple<NumpyArray<Index>, NumpyArray<std::int32_t>, NumpyArray<double>, Index>;
+
 // Rows received from other processes. Computes kernel matrices of some of them.
 class Library {
  public:
@@ -58,7 +66,8 @@ class Library {
     });
   }
   // Return some rows in the form in which they were appended.
-  nb::object take(const Indices& places) const {
+  std::variant<NumpyArray<double>, NumpyArray<float>, SparseRows> take(
+      const Indices& places) const {
     require_within(places, store_.count());
     const DataMatrix& data = store_.data();
     if (data.dense) return dense(data.dense, places);
@@ -72,13 +81,13 @@ class Library {
       values.insert(values.end(), data.values + begin, data.values + end);
       starts.push_back(Index(columns.size()));
     }
-    return nb::make_tuple(to_numpy(std::move(starts)), to_numpy(std::move(columns)),
-                          to_numpy(std::move(values)), data.features);
+    return SparseRows(to_numpy(std::move(starts)), to_numpy(std::move(columns)),
+                      to_numpy(std::move(values)), data.features);
   }
 
  private:
   template <class Entry>
-  nb::object dense(const Entry* entries, const Indices& places) const {
+  NumpyArray<Entry> dense(const Entry* entries, const Indices& places) const {
     const Index features = store_.data().features;
     std::vector<Entry> rows;
     rows.reserve(places.shape(0) * std::size_t(features));
@@ -110,8 +119,8 @@ class RowPartition {
 
   // Start a dual of which these coordinates belong to this partition. Return the largest and the
   // sum of the squared norms of their rows.
-  nb::tuple begin(const Indices& coordinates, const Indices& rows, const In& linear,
-                  const PointArrays& point, Index whole, std::size_t cache_bytes, bool single) {
+  auto begin(const Indices& coordinates, const Indices& rows, const In& linear,
+             const PointArrays& point, Index whole, std::size_t cache_bytes, bool single) {
     const std::size_t n = std::size_t(point.n());
     require(coordinates.shape(0) == n && rows.shape(0) == n && linear.shape(0) == n,
             "coordinates, rows and linear must have the length of x");
@@ -127,7 +136,7 @@ class RowPartition {
         [&](InterruptCheck&, WithoutGil&) { partition_ = make_partition(task, store_, single); });
     n_ = task.point.n;
     groups_ = task.point.n_groups;
-    return nb::make_tuple(partition_->largest_square, partition_->sum_of_squares);
+    return std::make_tuple(partition_->largest_square, partition_->sum_of_squares);
   }
   void append(const nb::object& X) { store_.append(data_of(X)); }
   void introduce(const Indices& coordinates, const Indices& slots) {
@@ -145,22 +154,22 @@ class RowPartition {
       partition().update_gradient(vector_of(movers), x.data(), free.data(), pool);
     });
   }
-  nb::tuple select_candidates(Index count, bool with_free) {
+  auto select_candidates(Index count, bool with_free) {
     Candidates found;
     run_native([&](InterruptCheck&, WithoutGil&) {
       partition().select_candidates(count, with_free, found);
     });
-    return nb::make_tuple(to_numpy(std::move(found.coordinates)),
-                          to_numpy(std::move(found.gradient)));
+    return std::make_tuple(to_numpy(std::move(found.coordinates)),
+                           to_numpy(std::move(found.gradient)));
   }
-  nb::tuple recompute_gradient(const Matrix& intervals, double margin, bool restart) {
+  auto recompute_gradient(const Matrix& intervals, double margin, bool restart) {
     Recomputed verified{};
     with_pool(threads_, [&](ThreadPool& pool) {
       verified = partition().recompute_gradient(intervals_of(intervals), margin, restart, pool);
     });
-    return nb::make_tuple(verified.count, verified.error);
+    return std::make_tuple(verified.count, verified.error);
   }
-  nb::object intervals() {
+  NumpyArray<double> intervals() {
     std::vector<double> derivatives;
     for (const MultiplierInterval& interval : partition().intervals()) {
       derivatives.push_back(interval.max_left);
@@ -173,7 +182,7 @@ class RowPartition {
   void unshrink() {
     with_pool(threads_, [&](ThreadPool& pool) { partition().unshrink(pool); });
   }
-  nb::object gradient() {
+  NumpyArray<double> gradient() {
     const double* values = partition().gradient();
     return to_numpy(std::vector<double>(values, values + n_));
   }

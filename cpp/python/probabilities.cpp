@@ -10,7 +10,7 @@ using namespace nb::literals;
 
 namespace {
 
-nb::object shuffled_(Index n, std::uint32_t seed) {
+NumpyArray<Index> shuffled_(Index n, std::uint32_t seed) {
   require(n >= 0 && n < Index(1) << 32, "n must be at least 0 and below 2**32");
   return to_numpy(shuffled(n, seed));
 }
@@ -24,8 +24,8 @@ std::tuple<double, double> fit_sigmoid_(const In& decisions, Index positives) {
   return {sigmoid.slope, sigmoid.offset};
 }
 
-nb::object couple_(const Matrix& decisions, const In& slopes, const In& offsets, Index classes,
-                   int threads) {
+NumpyArray<double> couple_(const Matrix& decisions, const In& slopes, const In& offsets,
+                           Index classes, int threads) {
   const Index rows = Index(decisions.shape(0)), pairs = Index(decisions.shape(1));
   require(classes >= 2 && pairs == classes * (classes - 1) / 2 && Index(slopes.shape(0)) == pairs &&
               Index(offsets.shape(0)) == pairs,

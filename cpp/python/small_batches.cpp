@@ -1,5 +1,7 @@
 // Bindings for batches of small quadratic programs and for the derivatives of their solutions
 // (cpp/engine/small_batch.hpp, cpp/engine/sensitivity.hpp).
+#include <nanobind/stl/tuple.h>
+
 #include "../engine/sensitivity.hpp"
 #include "../engine/small.hpp"
 #include "../engine/small_batch.hpp"
@@ -24,9 +26,9 @@ PerProblem per_problem(const Array& array, std::size_t count, std::size_t size,
   return {array.data(), items == 1 ? 0 : Index(size)};
 }
 
-nb::tuple small_batch(const Matrices& hessian, const Matrix& linear, const In& total,
-                      const Matrix& lower, const Matrix& upper, std::size_t count, double tol,
-                      double seconds, int threads) {
+auto small_batch(const Matrices& hessian, const Matrix& linear, const In& total,
+                 const Matrix& lower, const Matrix& upper, std::size_t count, double tol,
+                 double seconds, int threads) {
   const std::size_t n = hessian.shape(2);
   require(n >= 1 && Index(n) <= MAX_SMALL_VARIABLES, "n must be between 1 and MAX_SMALL_VARIABLES");
   std::vector<double> x(count * n), gradient(count * n);
@@ -55,15 +57,15 @@ nb::tuple small_batch(const Matrices& hessian, const Matrix& linear, const In& t
       .state = state.data()};
   run_native(seconds, {},
              [&](InterruptCheck& interrupt, WithoutGil&) { solve_small_batch(batch, interrupt); });
-  return nb::make_tuple(to_numpy(std::move(x), {count, n}),
-                        to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
-                        to_numpy(std::move(iterations)), to_numpy(std::move(violation)),
-                        to_numpy(std::move(tolerance)), to_numpy(std::move(bound)),
-                        to_numpy(std::move(multiplier)), to_numpy(std::move(state)));
+  return std::make_tuple(to_numpy(std::move(x), {count, n}),
+                         to_numpy(std::move(gradient), {count, n}), to_numpy(std::move(value)),
+                         to_numpy(std::move(iterations)), to_numpy(std::move(violation)),
+                         to_numpy(std::move(tolerance)), to_numpy(std::move(bound)),
+                         to_numpy(std::move(multiplier)), to_numpy(std::move(state)));
 }
 
-nb::tuple kkt_systems(const Matrices& hessian, const Matrices& constraints, const Matrix& diagonal,
-                      const Flags& free, const Matrix& r, const Matrix& s, int threads) {
+auto kkt_systems(const Matrices& hessian, const Matrices& constraints, const Matrix& diagonal,
+                 const Flags& free, const Matrix& r, const Matrix& s, int threads) {
   const std::size_t count = free.shape(0), n = free.shape(1), rows = s.shape(1);
   require(r.shape(0) == count && r.shape(1) == n && s.shape(0) == count,
           "r must be count x n, and s count x rows");
@@ -86,11 +88,11 @@ nb::tuple kkt_systems(const Matrices& hessian, const Matrices& constraints, cons
       .singular = singular.data()};
   run_native(
       [&](InterruptCheck& interrupt, WithoutGil&) { solve_kkt_systems(systems, interrupt); });
-  return nb::make_tuple(to_numpy(std::move(w), {count, n}), to_numpy(std::move(m), {count, rows}),
-                        to_numpy(std::move(singular)));
+  return std::make_tuple(to_numpy(std::move(w), {count, n}), to_numpy(std::move(m), {count, rows}),
+                         to_numpy(std::move(singular)));
 }
 
-nb::object matrix_derivatives_(const Matrix& w, const Matrix& x, int threads) {
+NumpyArray<double> matrix_derivatives_(const Matrix& w, const Matrix& x, int threads) {
   const std::size_t count = w.shape(0), n = w.shape(1);
   require(x.shape(0) == count && x.shape(1) == n, "w and x must have the same shape");
   double* const result = new double[count * n * n];  // not cleared: it may be large

@@ -27,9 +27,9 @@ using namespace nb::literals;
 
 namespace {
 
-nb::tuple ray_of(const Step& step) {
-  return nb::make_tuple(to_numpy(std::vector<Index>(step.index)),
-                        to_numpy(std::vector<double>(step.delta)));
+auto ray_of(const Step& step) {
+  return std::make_tuple(to_numpy(std::vector<Index>(step.index)),
+                         to_numpy(std::vector<double>(step.delta)));
 }
 
 // A run of the coordinate-descent solver with the arrays it works on.
@@ -62,7 +62,7 @@ class GreedySolve {
 
   GreedyRun& solver() { return *solver_; }
 
-  nb::object take_history() {
+  NumpyArray<double> take_history() {
     std::vector<double> rows;
     for (const Record& r : solver_->history)
       rows.insert(rows.end(), {r.value, r.violation, double(r.moved), double(r.interior), r.time});
@@ -263,10 +263,9 @@ class BlockSolve {
   std::unique_ptr<BlockSolver> solver_;
 };
 
-nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
-                const In& upper, const Indices& starts, const In& totals,
-                const std::optional<In>& low, const std::optional<In>& high, double tol,
-                Index max_iter, double seconds, int threads) {
+auto batch(const Matrix& hessian, const Matrix& linear, const In& start, const In& lower,
+           const In& upper, const Indices& starts, const In& totals, const std::optional<In>& low,
+           const std::optional<In>& high, double tol, Index max_iter, double seconds, int threads) {
   const std::size_t n = start.shape(0), count = linear.shape(0);
   require(hessian.shape(0) == n && hessian.shape(1) == n && linear.shape(1) == n,
           "hessian must be n x n and linear count x n");
@@ -280,13 +279,13 @@ nb::tuple batch(const Matrix& hessian, const Matrix& linear, const In& start, co
                  sums.high, tol, max_iter, threads, x.data(), iterations.data(), solved.data()},
                 interrupt);
   });
-  return nb::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)),
-                        to_numpy(std::vector<std::uint8_t>(solved.begin(), solved.end())));
+  return std::make_tuple(to_numpy(std::move(x), {count, n}), to_numpy(std::move(iterations)),
+                         to_numpy(std::vector<std::uint8_t>(solved.begin(), solved.end())));
 }
 
-nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, const In& ridge,
-                      const In& start, const In& lower, const In& upper, double total, double tol,
-                      Index max_iter, double most_squares, double seconds, int threads) {
+auto few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, const In& ridge,
+                 const In& start, const In& lower, const In& upper, double total, double tol,
+                 Index max_iter, double most_squares, double seconds, int threads) {
   const std::size_t m = A.shape(0), n = A.shape(1), count = B.shape(1);
   require(Index(n) <= MAX_FEW_COLUMNS && B.shape(0) == m,
           "A must have few columns, and the rows of B");
@@ -323,15 +322,16 @@ nb::tuple few_columns(const Matrix& A, const Matrix& B, const Matrix& hessian, c
                        .optimal = optimal.data()},
                       interrupt);
   });
-  return nb::make_tuple(to_numpy(std::move(x), {n, count}), to_numpy(std::move(value)),
-                        to_numpy(std::move(iterations)),
-                        to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())),
-                        to_numpy(std::move(violation)), to_numpy(std::move(bound)),
-                        to_numpy(std::move(optimal)));
+  return std::make_tuple(to_numpy(std::move(x), {n, count}), to_numpy(std::move(value)),
+                         to_numpy(std::move(iterations)),
+                         to_numpy(std::vector<std::uint8_t>(state.begin(), state.end())),
+                         to_numpy(std::move(violation)), to_numpy(std::move(bound)),
+                         to_numpy(std::move(optimal)));
 }
 
-nb::object small_start(const Matrix& hessian, const In& linear, const In& lower, const In& upper,
-                       double total, double tol) {
+std::optional<NumpyArray<double>> small_start(const Matrix& hessian, const In& linear,
+                                              const In& lower, const In& upper, double total,
+                                              double tol) {
   const std::size_t n = linear.shape(0);
   require(hessian.shape(0) == n && hessian.shape(1) == n, "hessian must be n x n");
   require(n > 0 && lower.shape(0) == n && upper.shape(0) == n,
@@ -347,7 +347,8 @@ nb::object small_start(const Matrix& hessian, const In& linear, const In& lower,
                       upper.data(), nullptr, nullptr};
     found = start(problem, shared_costs(point, problem.linear)[0], x.data());
   }
-  return found ? to_numpy(std::move(x)) : nb::none();
+  if (!found) return {};
+  return to_numpy(std::move(x));
 }
 
 // Read a Python float or int. Return false if it is anything else or too large.
@@ -446,7 +447,7 @@ void register_solvers(nb::module_& m) {
       .def_prop_ro("least_curvature", [](GreedySolve& s) { return s.solver().least_curvature; })
       .def_prop_ro("ray", [](GreedySolve& s) { return ray_of(s.solver().ray); })
       .def_prop_ro("curved", [](GreedySolve& s) {
-        return nb::make_tuple(s.solver().curved[0], s.solver().curved[1]);
+        return std::make_tuple(s.solver().curved[0], s.solver().curved[1]);
       });
 
   nb::class_<NativeOracle>(m, "Oracle", "A native oracle for the block solver.");
@@ -493,8 +494,11 @@ void register_solvers(nb::module_& m) {
         "tol"_a,
         "Return the point from which `small` starts, or None if the quadratic is not convex along "
         "steps that keep the sum.");
-  m.def("small", &small, "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a,
-        "tol"_a.none(),
+  m.def("small", &small,
+        nb::sig("def small(Q: object, c: object, total: object, lower: object, upper: object, "
+                "tol: object) -> tuple[numpy.ndarray[dtype=float64], numpy.ndarray[dtype=float64], "
+                "float, int, float, float, float, float] | typing.Literal[False] | None"),
+        "Q"_a.none(), "c"_a, "total"_a.none(), "lower"_a.none(), "upper"_a, "tol"_a.none(),
         "Solve a small dense quadratic in one call. Return (x, gradient, value, iterations, "
         "violation, tolerance, bound, multiplier), False if the general solver has to decide, or "
         "None if the arguments have another form.");

@@ -1,12 +1,14 @@
 // Bindings for support vector machines: dual problems, kernel matrices, and decisions.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <variant>
 
 #include "../core/one_vs_one.hpp"
 #include "../engine/leave_out.hpp"
@@ -124,16 +126,19 @@ double* write_outcome(const DualOutcome& outcome, double* to) {
 // Numbers of an outcome before the multipliers of its groups.
 constexpr std::size_t OUTCOME_NUMBERS = 6;
 
+// Whether to continue, given the violation, the iterations and the number of solved duals.
+using KeepGoing = nb::typed<nb::callable, bool(double, Index, Index)>;
+
 // Call solve(task, threads, interrupt, progress) without the GIL. The callback `keep_going` is
 // called regularly and returns whether to continue.
 template <class Solve>
-void run_svm_task(const SvmTask& task, double seconds, int threads, const nb::object& keep_going,
-                  Solve solve) {
+void run_svm_task(const SvmTask& task, double seconds, int threads,
+                  const std::optional<KeepGoing>& keep_going, Solve solve) {
   SvmProgress progress;
   const auto callback = [&](InterruptCheck& interrupt) {
-    if (keep_going.is_none()) return;
-    const nb::object answer =
-        keep_going(progress.violation.load(), progress.iterations.load(), progress.solved.load());
+    if (!keep_going) return;
+    const nb::object answer = (*keep_going)(progress.violation.load(), progress.iterations.load(),
+                                            progress.solved.load());
     if (!nb::cast<bool>(answer)) interrupt.stop();
   };
   run_native(seconds, callback, [&](InterruptCheck& interrupt, WithoutGil&) {
@@ -161,11 +166,11 @@ SvmTask svm_task(const nb::object& X, const std::optional<In>& center, const Ker
   return task;
 }
 
-nb::object solve_duals(const nb::object& X, const std::optional<In>& center,
-                       const KernelFunction& kernel, const DualsArrays& arrays, double tol,
-                       Index max_iter, double seconds, std::size_t cache_bytes, int threads,
-                       bool single, int rule, bool cold, const nb::object& keep_going,
-                       Arenas* arenas) {
+NumpyArray<double> solve_duals(const nb::object& X, const std::optional<In>& center,
+                               const KernelFunction& kernel, const DualsArrays& arrays, double tol,
+                               Index max_iter, double seconds, std::size_t cache_bytes, int threads,
+                               bool single, int rule, bool cold,
+                               const std::optional<KeepGoing>& keep_going, Arenas* arenas) {
   const SvmTask task =
       svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
   std::vector<Dual> duals = arrays.over(task.data);
@@ -178,13 +183,14 @@ nb::object solve_duals(const nb::object& X, const std::optional<In>& center,
   return to_numpy(std::move(outcomes), {duals.size(), width});
 }
 
-nb::object solve_chains(const nb::object& X, const std::optional<In>& center,
-                        const KernelFunction& kernel, const DualsArrays& arrays, double C_before,
-                        const In& Cs, const Indices& columns, const InOutMatrix& z,
-                        const InOutMatrix& gradient, const std::optional<InOutCube>& sums,
-                        double tol, Index max_iter, double seconds, std::size_t cache_bytes,
-                        int threads, bool single, int rule, bool cold, const nb::object& keep_going,
-                        Arenas* arenas) {
+NumpyArray<double> solve_chains(const nb::object& X, const std::optional<In>& center,
+                                const KernelFunction& kernel, const DualsArrays& arrays,
+                                double C_before, const In& Cs, const Indices& columns,
+                                const InOutMatrix& z, const InOutMatrix& gradient,
+                                const std::optional<InOutCube>& sums, double tol, Index max_iter,
+                                double seconds, std::size_t cache_bytes, int threads, bool single,
+                                int rule, bool cold, const std::optional<KeepGoing>& keep_going,
+                                Arenas* arenas) {
   const SvmTask task =
       svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
   const std::size_t count = Cs.shape(0), n = arrays.z.shape(0);
@@ -219,9 +225,8 @@ nb::object solve_chains(const nb::object& X, const std::optional<In>& center,
   return to_numpy(std::move(outcomes), {chains.size(), count, WIDTH});
 }
 
-nb::tuple examine_(const nb::object& X, const std::optional<In>& center,
-                   const KernelFunction& kernel, const DualsArrays& arrays, double tol,
-                   int threads) {
+auto examine_(const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
+              const DualsArrays& arrays, double tol, int threads) {
   const DataMatrix data = data_for(kernel, X, center);
   Dual dual = arrays.only(data);
   Rounding found;
@@ -229,7 +234,7 @@ nb::tuple examine_(const nb::object& X, const std::optional<In>& center,
     ThreadPool pool(std::max(threads, 1), interrupt);
     found = examine(kernel, data, dual.rows, dual.linear, dual.point, tol, pool);
   });
-  return nb::make_tuple(found.error, found.extra);
+  return std::make_tuple(found.error, found.extra);
 }
 
 bool needs_differences_(const KernelFunction& kernel, const nb::object& X,
@@ -247,37 +252,41 @@ double center_offset_(const KernelFunction& kernel, const nb::object& X, const I
   return center_offset(data, rows.data(), weights.data(), Index(rows.shape(0)));
 }
 
-// Return the kernel matrix of some rows in float32 or float64, or None if the time ran out.
+using FloatArray = std::variant<NumpyArray<float>, NumpyArray<double>>;
+
+// Return the kernel matrix of some rows, or None if the time ran out.
 template <class Real>
-nb::object kernel_matrix_of(const KernelFunction& kernel, const DataMatrix& data,
-                            const std::vector<Index>& rows, int threads, double seconds) {
+std::optional<FloatArray> kernel_matrix_of(const KernelFunction& kernel, const DataMatrix& data,
+                                           const std::vector<Index>& rows, int threads,
+                                           double seconds) {
   std::unique_ptr<KernelMatrix<Real>> made;
   const bool in_time = run_native_in_time(seconds, [&](InterruptCheck& interrupt, WithoutGil&) {
     ThreadPool pool(std::max(threads, 1), interrupt);
     made = std::make_unique<KernelMatrix<Real>>(kernel, data, rows, pool);
   });
-  if (!in_time) return nb::none();
+  if (!in_time) return {};
   const DataMatrix matrix = made->matrix();
   const Real* values = nullptr;
   if constexpr (std::is_same_v<Real, double>) values = matrix.dense;
   else values = matrix.dense32;
   nb::capsule owner(made.release(),
                     [](void* p) noexcept { delete static_cast<KernelMatrix<Real>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, const Real>(
-      values, {std::size_t(matrix.rows), std::size_t(matrix.features)}, owner));
+  return NumpyArray<Real>(nb::cast(nb::ndarray<nb::numpy, const Real>(
+      values, {std::size_t(matrix.rows), std::size_t(matrix.features)}, owner)));
 }
 
-nb::object kernel_matrix(const KernelFunction& kernel, const nb::object& X,
-                         const std::optional<In>& center, const Indices& rows, bool single,
-                         int threads, double seconds) {
+std::optional<FloatArray> kernel_matrix(const KernelFunction& kernel, const nb::object& X,
+                                        const std::optional<In>& center, const Indices& rows,
+                                        bool single, int threads, double seconds) {
   const DataMatrix data = data_for(kernel, X, center);
   require(kernel.name != KernelName::precomputed, "kernel must not be precomputed");
   const auto make = single ? kernel_matrix_of<float> : kernel_matrix_of<double>;
   return make(kernel, data, indices_within(rows, data.rows), threads, seconds);
 }
 
-nb::object squared_distances(const nb::object& X, const std::optional<In>& center,
-                             const Indices& rows, bool single, int threads, double seconds) {
+std::optional<FloatArray> squared_distances(const nb::object& X, const std::optional<In>& center,
+                                            const Indices& rows, bool single, int threads,
+                                            double seconds) {
   const KernelFunction distance{KernelName::squared_distance, 1.0, 0.0, 1};
   return kernel_matrix(distance, X, center, rows, single, threads, seconds);
 }
@@ -392,11 +401,11 @@ struct SupportVectorsOf {
 };
 
 // Solve a dual without each of some samples, from its optimum and the transform of its matrix.
-nb::tuple leave_out(const nb::object& matrix, const DualsArrays& arrays, const In& multiplier,
-                    const Indices& free, const Matrix& inverse, const Matrix& transform,
-                    const Matrix& transposed, const Indices& known, const Matrix& columns,
-                    double tol, std::size_t cache_bytes, const IndexMatrix& out,
-                    const Matrix& total_changes, int threads, const nb::object& keep_going) {
+auto leave_out(const nb::object& matrix, const DualsArrays& arrays, const In& multiplier,
+               const Indices& free, const Matrix& inverse, const Matrix& transform,
+               const Matrix& transposed, const Indices& known, const Matrix& columns, double tol,
+               std::size_t cache_bytes, const IndexMatrix& out, const Matrix& total_changes,
+               int threads, const std::optional<nb::typed<nb::callable, bool(Index)>>& keep_going) {
   LeaveOutTask task;
   task.matrix = data_of(matrix);
   require(!task.matrix.starts && task.matrix.rows <= task.matrix.features,
@@ -432,7 +441,7 @@ nb::tuple leave_out(const nb::object& matrix, const DualsArrays& arrays, const I
   std::vector<WithoutSample> found(count);
   std::atomic<Index> done = 0;
   const auto callback = [&](InterruptCheck& interrupt) {
-    if (!keep_going.is_none() && !nb::cast<bool>(keep_going(done.load()))) interrupt.stop();
+    if (keep_going && !nb::cast<bool>((*keep_going)(done.load()))) interrupt.stop();
   };
   run_native(std::numeric_limits<double>::infinity(), callback,
              [&](InterruptCheck& interrupt, WithoutGil&) {
@@ -452,8 +461,8 @@ nb::tuple leave_out(const nb::object& matrix, const DualsArrays& arrays, const I
     sums.push_back(one.sum);
     multipliers.insert(multipliers.end(), one.multiplier.begin(), one.multiplier.end());
   }
-  return nb::make_tuple(to_numpy(std::move(violations)), to_numpy(std::move(sums)),
-                        to_numpy(std::move(multipliers), {count, std::size_t(groups)}));
+  return std::make_tuple(to_numpy(std::move(violations)), to_numpy(std::move(sums)),
+                         to_numpy(std::move(multipliers), {count, std::size_t(groups)}));
 }
 
 // Require one decision per pair of classes, and return their number.
@@ -463,7 +472,8 @@ std::size_t require_pairs(Index classes, std::size_t decisions) {
   return decisions;
 }
 
-nb::object pair_decisions_(const Matrix& sums, const In& intercept, Index classes, int threads) {
+NumpyArray<double> pair_decisions_(const Matrix& sums, const In& intercept, Index classes,
+                                   int threads) {
   const std::size_t rows = sums.shape(0), pairs = require_pairs(classes, intercept.shape(0));
   require(sums.shape(1) == 2 * pairs, "sums must have two columns per pair of classes");
   std::vector<double> decisions(rows * pairs);
@@ -474,7 +484,7 @@ nb::object pair_decisions_(const Matrix& sums, const In& intercept, Index classe
   return to_numpy(std::move(decisions), {rows, pairs});
 }
 
-nb::object vote_(const Matrix& pairs, Index classes, int threads) {
+NumpyArray<Index> vote_(const Matrix& pairs, Index classes, int threads) {
   require_pairs(classes, pairs.shape(1));
   std::vector<Index> winners(pairs.shape(0));
   run_native([&](InterruptCheck& interrupt, WithoutGil&) {
@@ -484,7 +494,7 @@ nb::object vote_(const Matrix& pairs, Index classes, int threads) {
   return to_numpy(std::move(winners));
 }
 
-nb::object one_vs_rest_(const Matrix& pairs, Index classes, int threads) {
+NumpyArray<double> one_vs_rest_(const Matrix& pairs, Index classes, int threads) {
   require_pairs(classes, pairs.shape(1));
   const std::size_t rows = pairs.shape(0);
   std::vector<double> decisions(rows * std::size_t(classes));
@@ -497,12 +507,11 @@ nb::object one_vs_rest_(const Matrix& pairs, Index classes, int threads) {
 
 // The vectorized exponential function of the kernel computations, exported for tests.
 template <class Real>
-nb::object exponentials(
+FloatArray exponentials(
     const nb::ndarray<const Real, nb::ndim<1>, nb::c_contig, nb::device::cpu>& x) {
-  auto* out = new std::vector<Real>(x.shape(0));
-  nb::capsule owner(out, [](void* p) noexcept { delete static_cast<std::vector<Real>*>(p); });
-  isa().of<Real>().exponentials(x.data(), Index(x.shape(0)), out->data());
-  return nb::cast(nb::ndarray<nb::numpy, Real>(out->data(), {out->size()}, owner));
+  std::vector<Real> out(x.shape(0));
+  isa().of<Real>().exponentials(x.data(), Index(x.shape(0)), out.data());
+  return to_numpy(std::move(out));
 }
 
 }  // namespace
@@ -583,10 +592,11 @@ void register_svm(nb::module_& m) {
         "and differences would not.");
   m.def(
       "linear_center",
-      [](const nb::object& X) -> nb::object {
+      [](const nb::object& X) -> std::optional<NumpyArray<double>> {
         const DataMatrix data = data_of(X);
         std::vector<double> center = data.linear_center(rounded_mean(data));
-        return center.empty() ? nb::none() : nb::object(to_numpy(std::move(center)));
+        if (center.empty()) return {};
+        return to_numpy(std::move(center));
       },
       "X"_a,
       "Return the point to use as the origin for a linear kernel whose weights add up to 0, or "
@@ -617,7 +627,7 @@ void register_svm(nb::module_& m) {
       "measure",
       [](const nb::object& X) {
         const Measures found = measure(data_of(X));
-        return nb::make_tuple(found.variance, found.largest_square);
+        return std::make_tuple(found.variance, found.largest_square);
       },
       "X"_a, "Return the variance of all entries and the largest squared norm of a row.");
   m.def(

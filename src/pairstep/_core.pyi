@@ -1,81 +1,91 @@
-"""Native core of pairstep: functions over arrays, and solves that can be paused."""
-
+# Written by `make stubs` from the bindings in cpp/python.
+import enum
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
-import numpy as np
+import numpy
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
-
-class StepLength(Enum):
-    model = 0
-    norm = 1
-    lipschitz = 2
-    exact = 3
-
-class RowFunction(Enum):
-    minus_log = 0
-    logistic = 1
-
-class StopReason(Enum):
-    optimal = 0
-    max_iter = 1
-    stopped = 2
-    stalled = 3
-    imprecise = 4
-    unbounded = 5
-    paused = 6
-    solved_directly = 7
-
-class Convex(Enum):
-    no = 0
-    but_for_rounding = 1
-    yes = 2
-
-class KernelName(Enum):
-    linear = 0
-    poly = 1
-    rbf = 2
-    sigmoid = 3
-    precomputed = 4
-
-# The values and their reasons are in cpp/core/policy.hpp.
 class NumericalPolicy:
-    gain_per_tol: float
-    gradient_rounding: float
-    sum_rounding: float
-    vanishing_scale: float
-    base_patience: int
+    gain_per_tol: float = 100.0
+
+    gradient_rounding: float = 1e-14
+
+    sum_rounding: float = 1.7763568394002505e-15
+
+    vanishing_scale: float = 1e-06
+
+    base_patience: int = 1000
+
     @staticmethod
     def patience(n: int) -> int: ...
+
+class StepLength(enum.Enum):
+    model = 0
+
+    norm = 1
+
+    lipschitz = 2
+
+    exact = 3
+
+class StopReason(enum.Enum):
+    optimal = 0
+
+    max_iter = 1
+
+    stopped = 2
+
+    stalled = 3
+
+    imprecise = 4
+
+    unbounded = 5
+
+    paused = 6
+
+    solved_directly = 7
+
+class Convex(enum.Enum):
+    no = 0
+
+    but_for_rounding = 1
+
+    yes = 2
+
+class RowFunction(enum.Enum):
+    minus_log = 0
+
+    logistic = 1
 
 class Point:
     def __init__(
         self,
-        x: Array,
-        lower: Array,
-        upper: Array,
-        l1: Array | None,
-        breakpoint: Array | None,
-        starts: Indices,
-        low: Array | None = None,
-        high: Array | None = None,
+        x: NDArray[numpy.float64],
+        lower: NDArray[numpy.float64],
+        upper: NDArray[numpy.float64],
+        l1: NDArray[numpy.float64] | None,
+        breakpoint: NDArray[numpy.float64] | None,
+        starts: NDArray[numpy.int64],
+        low: NDArray[numpy.float64] | None = None,
+        high: NDArray[numpy.float64] | None = None,
     ) -> None: ...
 
 class Choice:
     def __init__(
-        self, rule: int, alpha: float, lipschitz: Array | None, generator: object
+        self,
+        rule: int,
+        alpha: float,
+        lipschitz: NDArray[numpy.float64] | None,
+        generator: object | None,
     ) -> None: ...
 
 class GreedySolve:
     def __init__(
         self,
-        hessian: Array | None,
+        hessian: NDArray[numpy.float64],
         point: Point,
-        gradient: Array,
+        gradient: NDArray[numpy.float64],
         value: float,
         choice: Choice,
         *,
@@ -85,9 +95,9 @@ class GreedySolve:
         newton_phase: bool,
         record: bool,
     ) -> None: ...
-    def renew(self, gradient: Array, value: float) -> None: ...
+    def renew(self, gradient: NDArray[numpy.float64], value: float) -> None: ...
     def run(self, threshold: float, max_iter: int, seconds: float) -> StopReason: ...
-    def take_history(self) -> Array: ...
+    def take_history(self) -> NDArray[numpy.float64]: ...
     @property
     def iterations(self) -> int: ...
     @property
@@ -97,22 +107,35 @@ class GreedySolve:
     @property
     def least_curvature(self) -> float: ...
     @property
-    def ray(self) -> tuple[Indices, Array]: ...
+    def ray(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64]]: ...
     @property
     def curved(self) -> tuple[int, int]: ...
 
-# A native oracle, made by `gram_oracle` or `matrix_oracle`.
-class Oracle: ...
+class Oracle:
+    pass
+
+def gram_oracle(
+    A: object,
+    b: NDArray[numpy.float64],
+    ridge: NDArray[numpy.float64],
+    c: NDArray[numpy.float64],
+    point: Point,
+    threads: int,
+    weight: NDArray[numpy.float64] | None = None,
+) -> Oracle: ...
+def matrix_oracle(
+    Q: object, linear: NDArray[numpy.float64], point: Point, threads: int
+) -> Oracle: ...
 
 class BlockSolve:
     def __init__(
         self,
         oracle: object,
         point: Point,
-        totals: Array,
+        totals: NDArray[numpy.float64],
         rule: int,
         eager: bool,
-        block_bytes: int = ...,
+        block_bytes: int = 134217728,
     ) -> None: ...
     def run(self, tol: float, max_iter: int, rounds: int, seconds: float) -> StopReason: ...
     def conclude(self) -> None: ...
@@ -125,9 +148,380 @@ class BlockSolve:
     @property
     def scale(self) -> float: ...
     @property
-    def least_curvature(self) -> float: ...
+    def ray(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64]]: ...
     @property
-    def ray(self) -> tuple[Indices, Array]: ...
+    def least_curvature(self) -> float: ...
+
+def batch(
+    hessian: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    start: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    totals: NDArray[numpy.float64],
+    low: NDArray[numpy.float64] | None = None,
+    high: NDArray[numpy.float64] | None = None,
+    *,
+    tol: float,
+    max_iter: int,
+    seconds: float,
+    threads: int,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64], NDArray[numpy.uint8]]: ...
+def few_columns(
+    A: NDArray[numpy.float64],
+    B: NDArray[numpy.float64],
+    hessian: NDArray[numpy.float64],
+    ridge: NDArray[numpy.float64],
+    start: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    *,
+    total: float,
+    tol: float,
+    max_iter: int,
+    most_squares: float,
+    seconds: float,
+    threads: int,
+) -> tuple[
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.int64],
+    NDArray[numpy.uint8],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.uint8],
+]: ...
+
+MAX_FEW_COLUMNS: int = 32
+
+UNSOLVED: int = 0
+
+INVALID: int = 2
+
+MAX_SMALL_VARIABLES: int = 300
+
+def small_start(
+    hessian: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    total: float,
+    tol: float,
+) -> NDArray[numpy.float64] | None: ...
+def small(
+    Q: object, c: object, total: object, lower: object, upper: object, tol: object
+) -> (
+    tuple[NDArray[numpy.float64], NDArray[numpy.float64], float, int, float, float, float, float]
+    | Literal[False]
+    | None
+): ...
+
+class Parametric:
+    def __init__(
+        self,
+        hessian: NDArray[numpy.float64] | None,
+        factors: NDArray[numpy.float64] | None,
+        diagonal: NDArray[numpy.float64] | None,
+        linear: NDArray[numpy.float64],
+        lower: NDArray[numpy.float64],
+        upper: NDArray[numpy.float64],
+        l1: NDArray[numpy.float64] | None,
+        center: NDArray[numpy.float64] | None,
+        matrix: NDArray[numpy.float64],
+        low: NDArray[numpy.float64],
+        high: NDArray[numpy.float64],
+    ) -> None: ...
+    def copy(self) -> Parametric: ...
+    def solve(
+        self,
+        start: NDArray[numpy.float64],
+        holds: NDArray[numpy.float64],
+        *,
+        seed: int = 0,
+        seconds: float = float("inf"),
+    ) -> int: ...
+    def follow(
+        self,
+        linear: NDArray[numpy.float64],
+        l1: NDArray[numpy.float64] | None = None,
+        *,
+        distance: float = float("inf"),
+        measure: int = 0,
+        b: NDArray[numpy.float64] | None = None,
+        product: NDArray[numpy.float64] | None = None,
+        limit: float = 0.0,
+        corners: bool = False,
+        seconds: float = float("inf"),
+    ) -> tuple[
+        int,
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+    ]: ...
+    def move(
+        self, i: int, value: float, lower: float, upper: float, *, seconds: float = float("inf")
+    ) -> int: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def x(self) -> NDArray[numpy.float64]: ...
+    @property
+    def multipliers(self) -> NDArray[numpy.float64]: ...
+    @property
+    def t(self) -> float: ...
+    @property
+    def changes(self) -> int: ...
+
+def solve_cardinality(
+    hessian: NDArray[numpy.float64] | None,
+    factors: NDArray[numpy.float64] | None,
+    separable: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    l1: NDArray[numpy.float64] | None,
+    center: NDArray[numpy.float64] | None,
+    matrix: NDArray[numpy.float64],
+    low: NDArray[numpy.float64],
+    high: NDArray[numpy.float64],
+    holding: NDArray[numpy.float64],
+    cost: NDArray[numpy.float64],
+    *,
+    max_names: int,
+    gap: float,
+    max_nodes: int,
+    start: NDArray[numpy.float64] | None,
+    seconds: float,
+    callback: Callable[[int, NDArray[numpy.float64] | None, float, float, float, int], bool] | None,
+) -> tuple[
+    tuple[int, NDArray[numpy.float64] | None, float, float, float, int],
+    float,
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+]: ...
+def largest_diagonal(
+    matrix: NDArray[numpy.float64], *, seconds: float
+) -> NDArray[numpy.float64]: ...
+
+SOLVED: int = 2
+
+def small_batch(
+    hessian: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    total: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    *,
+    count: int,
+    tol: float,
+    seconds: float,
+    threads: int,
+) -> tuple[
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.int64],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.uint8],
+]: ...
+def kkt_systems(
+    hessian: NDArray[numpy.float64],
+    constraints: NDArray[numpy.float64],
+    diagonal: NDArray[numpy.float64],
+    free: NDArray[numpy.uint8],
+    r: NDArray[numpy.float64],
+    s: NDArray[numpy.float64],
+    *,
+    threads: int,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.uint8]]: ...
+def matrix_derivatives(
+    w: NDArray[numpy.float64], x: NDArray[numpy.float64], *, threads: int
+) -> NDArray[numpy.float64]: ...
+def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
+def propose(
+    point: Point, gradient: NDArray[numpy.float64], choice: Choice, turn: int
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], float, int]: ...
+def moving(
+    point: Point,
+    gradient: NDArray[numpy.float64],
+    multiplier: NDArray[numpy.float64],
+    violation: float,
+) -> NDArray[numpy.int64]: ...
+def largest_product(diagonal: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> float: ...
+def largest_size(x: NDArray[numpy.float64]) -> float: ...
+def excess(
+    point: Point, gradient: NDArray[numpy.float64], allowance: NDArray[numpy.float64]
+) -> tuple[float, float, float]: ...
+def certify(
+    point: Point,
+    gradient: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64] | None = None,
+    totals: NDArray[numpy.float64] | None = None,
+) -> tuple[float, float, float, float, float, NDArray[numpy.float64], float]: ...
+def certify_quadratic(
+    point: Point,
+    gradient: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    diagonal: NDArray[numpy.float64] | None,
+    totals: NDArray[numpy.float64],
+    tol: float,
+) -> tuple[
+    float,
+    float,
+    float,
+    float,
+    float,
+    NDArray[numpy.float64],
+    float,
+    float,
+    float,
+    float,
+    float,
+    float,
+    float,
+]: ...
+def scale(
+    point: Point, gradient: NDArray[numpy.float64], linear: NDArray[numpy.float64] | None
+) -> float: ...
+def convex_along(
+    hessian: NDArray[numpy.float64],
+    index: NDArray[numpy.int64] | None,
+    starts: NDArray[numpy.int64],
+) -> Convex: ...
+def first_invalid_bound(
+    lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], limit: float
+) -> int: ...
+def sum_ranges(
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    low: NDArray[numpy.float64],
+    high: NDArray[numpy.float64],
+) -> list[tuple[float, float, float]]: ...
+def project(
+    y: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    totals: NDArray[numpy.float64],
+    low: NDArray[numpy.float64] | None = None,
+    high: NDArray[numpy.float64] | None = None,
+) -> NDArray[numpy.float64]: ...
+def fill(
+    derivative: NDArray[numpy.float64],
+    curvature: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    totals: NDArray[numpy.float64],
+    low: NDArray[numpy.float64] | None = None,
+    high: NDArray[numpy.float64] | None = None,
+) -> NDArray[numpy.float64]: ...
+def restore_sums(
+    x: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    totals: NDArray[numpy.float64],
+    breakpoint: NDArray[numpy.float64] | None = None,
+    low: NDArray[numpy.float64] | None = None,
+    high: NDArray[numpy.float64] | None = None,
+) -> None: ...
+def two_coordinate_constant(hessian: NDArray[numpy.float64]) -> float: ...
+@overload
+def asymmetry(
+    matrix: NDArray[numpy.float32], threads: int
+) -> tuple[float, float, int, int, float]: ...
+@overload
+def asymmetry(
+    matrix: NDArray[numpy.float64], threads: int
+) -> tuple[float, float, int, int, float]: ...
+def quadratic(
+    Q: NDArray[numpy.float64], c: NDArray[numpy.float64], x: NDArray[numpy.float64]
+) -> tuple[float, NDArray[numpy.float64]]: ...
+def times(matrix: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
+def bare_pass(arrays: Sequence[NDArray[numpy.float64]]) -> float: ...
+def bare_updates(
+    hessian: NDArray[numpy.float64], gradient: NDArray[numpy.float64], indices: NDArray[numpy.int64]
+) -> float: ...
+def certify_rows(
+    gradient: NDArray[numpy.float64],
+    linear: NDArray[numpy.float64],
+    diagonal: NDArray[numpy.float64],
+    x: NDArray[numpy.float64],
+    value: NDArray[numpy.float64],
+    lower: NDArray[numpy.float64],
+    upper: NDArray[numpy.float64],
+    starts: NDArray[numpy.int64],
+    low: NDArray[numpy.float64] | None,
+    high: NDArray[numpy.float64] | None,
+    *,
+    tol: float,
+    threads: int,
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.uint8]]: ...
+def inner(
+    left: NDArray[numpy.float64], right: NDArray[numpy.float64], threads: int
+) -> NDArray[numpy.float64]: ...
+def gram(
+    matrix: NDArray[numpy.float64],
+    columns: NDArray[numpy.int64] | None,
+    threads: int,
+    left: NDArray[numpy.float64] | None = None,
+    right: NDArray[numpy.float64] | None = None,
+) -> NDArray[numpy.float64]: ...
+def row_sum(
+    phi: RowFunction,
+    matrix: NDArray[numpy.float64],
+    factor: NDArray[numpy.float64] | None,
+    offset: NDArray[numpy.float64],
+    weight: NDArray[numpy.float64],
+    x: NDArray[numpy.float64],
+    threads: int,
+) -> tuple[
+    float, NDArray[numpy.float64], NDArray[numpy.float64], tuple[float, float, float, float]
+]: ...
+def largest(values: NDArray[numpy.float64]) -> float: ...
+def dot(a: NDArray[numpy.float64], b: NDArray[numpy.float64]) -> float: ...
+def divide_by_hessian(
+    steps: NDArray[numpy.float64],
+    changes: NDArray[numpy.float64],
+    along: NDArray[numpy.float64],
+    diagonal: NDArray[numpy.float64],
+    direction: NDArray[numpy.float64],
+) -> NDArray[numpy.float64]: ...
+def factor_hessian(
+    steps: NDArray[numpy.float64],
+    changes: NDArray[numpy.float64],
+    along: NDArray[numpy.float64],
+    diagonal: NDArray[numpy.float64],
+) -> NDArray[numpy.float64]: ...
+def times_vector(
+    A: NDArray[numpy.float64], x: NDArray[numpy.float64]
+) -> NDArray[numpy.float64]: ...
+def transposed_times_vector(
+    A: NDArray[numpy.float64], r: NDArray[numpy.float64]
+) -> NDArray[numpy.float64]: ...
+def cholesky(matrix: NDArray[numpy.float64]) -> bool: ...
+def cholesky_solve(factor: NDArray[numpy.float64], b: NDArray[numpy.float64]) -> None: ...
+def instruction_set() -> str: ...
+def instruction_sets() -> list[str]: ...
+def use_instruction_set(name: str) -> bool: ...
+
+class KernelName(enum.Enum):
+    linear = 0
+
+    poly = 1
+
+    rbf = 2
+
+    sigmoid = 3
+
+    precomputed = 4
 
 class Kernel:
     def __init__(
@@ -137,301 +531,47 @@ class Kernel:
 class Duals:
     def __init__(
         self,
-        rows: Indices,
-        linear: Array,
-        lower: Array,
-        upper: Array,
-        l1: Array | None,
-        starts: Indices,
-        totals: Array,
-        z: Array,
-        gradient: Array,
+        rows: NDArray[numpy.int64],
+        linear: NDArray[numpy.float64],
+        lower: NDArray[numpy.float64],
+        upper: NDArray[numpy.float64],
+        l1: NDArray[numpy.float64] | None,
+        starts: NDArray[numpy.int64],
+        totals: NDArray[numpy.float64],
+        z: NDArray[numpy.float64],
+        gradient: NDArray[numpy.float64],
         known: bool = False,
         closely: bool = True,
     ) -> None: ...
 
-class Library:
-    def __init__(self, kernel: Kernel, center: Array | None) -> None: ...
-    def append(self, X: object) -> None: ...
-    def fill_block(self, places: Indices, exact: bool, threads: int, out: Array) -> None: ...
-    def take(self, places: Indices) -> Any: ...
-
-class Partition:
-    def __init__(self, X: object, center: Array | None, kernel: Kernel, threads: int) -> None: ...
-    def begin(
-        self,
-        coordinates: Indices,
-        rows: Indices,
-        linear: Array,
-        point: Point,
-        whole: int,
-        cache_bytes: int,
-        single: bool,
-    ) -> tuple[float, float]: ...
-    def append(self, X: object) -> None: ...
-    def introduce(self, coordinates: Indices, slots: Indices) -> None: ...
-    def update_gradient(self, movers: Indices, x: Array, free: NDArray[np.bool_]) -> None: ...
-    def select_candidates(self, count: int, with_free: bool) -> tuple[Indices, Array]: ...
-    def recompute_gradient(
-        self, intervals: Array, margin: float, restart: bool
-    ) -> tuple[int, float]: ...
-    def intervals(self) -> Array: ...
-    def active(self, intervals: Array) -> int: ...
-    def shrink(self, intervals: Array) -> None: ...
-    def unshrink(self) -> None: ...
-    def gradient(self) -> Array: ...
-
-def gram_oracle(
-    A: object,
-    b: Array,
-    ridge: Array,
-    c: Array,
-    point: Point,
-    threads: int,
-    weight: Array | None = None,
-) -> Oracle: ...
-def matrix_oracle(Q: object, linear: Array, point: Point, threads: int) -> Oracle: ...
-def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
-def propose(
-    point: Point, gradient: Array, choice: Choice, turn: int
-) -> tuple[Indices, Array, float, int]: ...
-def moving(point: Point, gradient: Array, multiplier: Array, violation: float) -> Indices: ...
-def certify(
-    point: Point, gradient: Array, linear: Array | None = None, totals: Array | None = None
-) -> tuple[float, float, float, float, float, Array, float]: ...
-def excess(point: Point, gradient: Array, allowance: Array) -> tuple[float, float, float]: ...
-def certify_quadratic(
-    point: Point,
-    gradient: Array,
-    linear: Array,
-    diagonal: Array | None,
-    totals: Array,
-    tol: float,
-) -> tuple[
-    float, float, float, float, float, Array, float, float, float, float, float, float, float
-]: ...
-def largest_product(diagonal: Array, x: Array) -> float: ...
-def largest_size(x: Array) -> float: ...
-def scale(point: Point, gradient: Array, linear: Array | None) -> float: ...
-def convex_along(hessian: Array, index: Indices | None, starts: Indices) -> Convex: ...
-def first_invalid_bound(lower: Array, upper: Array, limit: float) -> int: ...
-def sum_ranges(
-    lower: Array, upper: Array, starts: Indices, low: Array, high: Array
-) -> list[tuple[float, float, float]]: ...
-def project(
-    y: Array,
-    lower: Array,
-    upper: Array,
-    starts: Indices,
-    totals: Array,
-    low: Array | None = None,
-    high: Array | None = None,
-) -> Array: ...
-def fill(
-    derivative: Array,
-    curvature: Array,
-    lower: Array,
-    upper: Array,
-    starts: Indices,
-    totals: Array,
-    low: Array | None = None,
-    high: Array | None = None,
-) -> Array: ...
-def restore_sums(
-    x: Array,
-    lower: Array,
-    upper: Array,
-    starts: Indices,
-    totals: Array,
-    breakpoint: Array | None = None,
-    low: Array | None = None,
-    high: Array | None = None,
-) -> None: ...
-def two_coordinate_constant(hessian: Array) -> float: ...
-def asymmetry(
-    matrix: NDArray[np.floating[Any]], threads: int
-) -> tuple[float, float, int, int, float]: ...
-def times(matrix: Array, x: Array) -> Array: ...
-def quadratic(Q: Array, c: Array, x: Array) -> tuple[float, Array]: ...
-def bare_pass(arrays: Sequence[Array]) -> float: ...
-def bare_updates(hessian: Array, gradient: Array, indices: Indices) -> float: ...
-def batch(
-    hessian: Array,
-    linear: Array,
-    start: Array,
-    lower: Array,
-    upper: Array,
-    starts: Indices,
-    totals: Array,
-    low: Array | None = None,
-    high: Array | None = None,
-    *,
-    tol: float,
-    max_iter: int,
-    seconds: float,
-    threads: int,
-) -> tuple[Array, Indices, NDArray[np.uint8]]: ...
-def few_columns(
-    A: Array,
-    B: Array,
-    hessian: Array,
-    ridge: Array,
-    start: Array,
-    lower: Array,
-    upper: Array,
-    *,
-    total: float,
-    tol: float,
-    max_iter: int,
-    most_squares: float,
-    seconds: float,
-    threads: int,
-) -> tuple[Array, Array, Indices, NDArray[np.uint8], Array, Array, NDArray[np.uint8]]: ...
-def certify_rows(
-    gradient: Array,
-    linear: Array,
-    diagonal: Array,
-    x: Array,
-    value: Array,
-    lower: Array,
-    upper: Array,
-    starts: Indices,
-    low: Array | None,
-    high: Array | None,
-    *,
-    tol: float,
-    threads: int,
-) -> tuple[Array, Array, NDArray[np.uint8]]: ...
-
-MAX_SMALL_VARIABLES: int
-
-def small_start(
-    hessian: Array, linear: Array, lower: Array, upper: Array, total: float, tol: float
-) -> Array | None: ...
-def small(
-    Q: object, c: object, total: object, lower: object, upper: object, tol: object
-) -> tuple[Array, Array, float, int, float, float, float, float] | Literal[False] | None: ...
-def small_batch(
-    hessian: Array,
-    linear: Array,
-    total: Array,
-    lower: Array,
-    upper: Array,
-    *,
-    count: int,
-    tol: float,
-    seconds: float,
-    threads: int,
-) -> tuple[Array, Array, Array, Indices, Array, Array, Array, Array, NDArray[np.uint8]]: ...
-def kkt_systems(
-    hessian: Array,
-    constraints: Array,
-    diagonal: Array,
-    free: NDArray[np.uint8],
-    r: Array,
-    s: Array,
-    *,
-    threads: int,
-) -> tuple[Array, Array, NDArray[np.uint8]]: ...
-def matrix_derivatives(w: Array, x: Array, *, threads: int) -> Array: ...
-
-class Parametric:
-    def __init__(
-        self,
-        hessian: Array | None,
-        factors: Array | None,
-        diagonal: Array | None,
-        linear: Array,
-        lower: Array,
-        upper: Array,
-        l1: Array | None,
-        center: Array | None,
-        matrix: Array,
-        low: Array,
-        high: Array,
-    ) -> None: ...
-    def copy(self) -> Parametric: ...
-    def solve(
-        self, start: Array, holds: Array, *, seed: int = ..., seconds: float = ...
-    ) -> int: ...
-    def follow(
-        self,
-        linear: Array,
-        l1: Array | None = None,
-        *,
-        distance: float = ...,
-        measure: int = ...,
-        b: Array | None = None,
-        product: Array | None = None,
-        limit: float = ...,
-        corners: bool = ...,
-        seconds: float = ...,
-    ) -> tuple[int, Array, Array, Array, Array]: ...
-    def move(
-        self, i: int, value: float, lower: float, upper: float, *, seconds: float = ...
-    ) -> int: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def x(self) -> Array: ...
-    @property
-    def multipliers(self) -> Array: ...
-    @property
-    def t(self) -> float: ...
-    @property
-    def changes(self) -> int: ...
-
-def solve_cardinality(
-    hessian: Array | None,
-    factors: Array | None,
-    separable: Array,
-    linear: Array,
-    lower: Array,
-    upper: Array,
-    l1: Array | None,
-    center: Array | None,
-    matrix: Array,
-    low: Array,
-    high: Array,
-    holding: Array,
-    cost: Array,
-    *,
-    max_names: int,
-    gap: float,
-    max_nodes: int,
-    start: Array | None,
-    seconds: float,
-    callback: Callable[[int, Array | None, float, float, float, int], bool] | None,
-) -> tuple[tuple[int, Array | None, float, float, float, int], float, Array, Array]: ...
-def largest_diagonal(matrix: Array, *, seconds: float) -> Array: ...
-
-SOLVED: int
-MAX_FEW_COLUMNS: int
-UNSOLVED: int
-INVALID: int
-
 class SupportVectors:
-    def __init__(self, kernel: Kernel, support: object, center: Array | None) -> None: ...
+    def __init__(
+        self, kernel: Kernel, support: object, center: NDArray[numpy.float64] | None
+    ) -> None: ...
     def decide(
         self,
-        weights: Array,
+        weights: NDArray[numpy.float64],
         X: object,
-        sums: Array,
+        sums: NDArray[numpy.float64],
         threads: int,
         allowed: float,
-        starts: Indices | None = None,
+        starts: NDArray[numpy.int64] | None = None,
     ) -> None: ...
 
-def pair_decisions(sums: Array, intercept: Array, classes: int, threads: int) -> Array: ...
-def vote(pairs: Array, classes: int, threads: int) -> Indices: ...
-def one_vs_rest(pairs: Array, classes: int, threads: int) -> Array: ...
+def pair_decisions(
+    sums: NDArray[numpy.float64], intercept: NDArray[numpy.float64], classes: int, threads: int
+) -> NDArray[numpy.float64]: ...
+def vote(pairs: NDArray[numpy.float64], classes: int, threads: int) -> NDArray[numpy.int64]: ...
+def one_vs_rest(
+    pairs: NDArray[numpy.float64], classes: int, threads: int
+) -> NDArray[numpy.float64]: ...
 
 class Arenas:
     def __init__(self) -> None: ...
 
 def solve_duals(
     X: object,
-    center: Array | None,
+    center: NDArray[numpy.float64] | None,
     kernel: Kernel,
     duals: Duals,
     *,
@@ -445,143 +585,184 @@ def solve_duals(
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: Arenas | None = None,
-) -> Array: ...
-def solve_chains(
-    X: object,
-    center: Array | None,
-    kernel: Kernel,
-    duals: Duals,
-    C_before: float,
-    Cs: Array,
-    columns: Indices,
-    z: Array,
-    gradient: Array,
-    sums: Array | None,
-    *,
-    tol: float,
-    max_iter: int,
-    seconds: float,
-    cache_bytes: int,
-    threads: int,
-    single: bool,
-    rule: int,
-    cold: bool,
-    keep_going: Callable[[float, int, int], bool] | None,
-    arenas: Arenas | None = None,
-) -> Array: ...
-def start_scaled(point: Point, gradient: Array, linear: Array, ratio: float) -> None: ...
-
-SAMPLE_GROWTH: int
-SAMPLE_MIN_SIZE: int
-SAMPLE_TOLERANCE_FACTOR: float
-SAMPLE_MIN_AT_BOUND: float
-
-def squared_distances(
-    X: object,
-    center: Array | None,
-    rows: Indices,
-    single: bool,
-    threads: int,
-    seconds: float = ...,
-) -> NDArray[np.floating[Any]] | None: ...
-def rbf_of_distances(
-    distances: NDArray[np.floating[Any]],
-    gamma: float,
-    out: NDArray[np.floating[Any]],
-    threads: int,
-    seconds: float = ...,
-) -> bool: ...
-def kernel_matrix(
-    kernel: Kernel,
-    X: object,
-    center: Array | None,
-    rows: Indices,
-    single: bool,
-    threads: int,
-    seconds: float = ...,
-) -> NDArray[np.floating[Any]] | None: ...
+) -> NDArray[numpy.float64]: ...
 def leave_out(
     matrix: object,
     dual: Duals,
-    multiplier: Array,
-    free: Indices,
-    inverse: Array,
-    transform: Array,
-    transposed: Array,
-    known: Indices,
-    columns: Array,
+    multiplier: NDArray[numpy.float64],
+    free: NDArray[numpy.int64],
+    inverse: NDArray[numpy.float64],
+    transform: NDArray[numpy.float64],
+    transposed: NDArray[numpy.float64],
+    known: NDArray[numpy.int64],
+    columns: NDArray[numpy.float64],
     *,
     tol: float,
     cache_bytes: int,
-    left_out: Indices,
-    total_changes: Array,
+    left_out: NDArray[numpy.int64],
+    total_changes: NDArray[numpy.float64],
     threads: int,
     keep_going: Callable[[int], bool] | None = None,
-) -> tuple[Array, Array, Array]: ...
-def measure(X: object) -> tuple[float, float]: ...
-def rounded_mean(X: object) -> Array: ...
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+def solve_chains(
+    X: object,
+    center: NDArray[numpy.float64] | None,
+    kernel: Kernel,
+    duals: Duals,
+    C_before: float,
+    Cs: NDArray[numpy.float64],
+    columns: NDArray[numpy.int64],
+    z: NDArray[numpy.float64],
+    gradient: NDArray[numpy.float64],
+    sums: NDArray[numpy.float64] | None,
+    *,
+    tol: float,
+    max_iter: int,
+    seconds: float,
+    cache_bytes: int,
+    threads: int,
+    single: bool,
+    rule: int,
+    cold: bool,
+    keep_going: Callable[[float, int, int], bool] | None,
+    arenas: Arenas | None = None,
+) -> NDArray[numpy.float64]: ...
+def start_scaled(
+    point: Point, gradient: NDArray[numpy.float64], linear: NDArray[numpy.float64], ratio: float
+) -> None: ...
+
+SAMPLE_GROWTH: int = 4
+
+SAMPLE_MIN_SIZE: int = 2000
+
+SAMPLE_TOLERANCE_FACTOR: float = 30.0
+
+SAMPLE_MIN_AT_BOUND: float = 0.02
+
 def examine(
     X: object,
-    center: Array | None,
+    center: NDArray[numpy.float64] | None,
     kernel: Kernel,
     dual: Duals,
     tol: float,
     threads: int,
 ) -> tuple[float, float]: ...
 def needs_differences(
-    kernel: Kernel, X: object, center: Array | None, weight: float, allowed: float
+    kernel: Kernel, X: object, center: NDArray[numpy.float64] | None, weight: float, allowed: float
 ) -> bool: ...
-def linear_center(X: object) -> Array | None: ...
+def linear_center(X: object) -> NDArray[numpy.float64] | None: ...
 def center_offset(
-    kernel: Kernel, X: object, center: Array, rows: Indices, weights: Array
+    kernel: Kernel,
+    X: object,
+    center: NDArray[numpy.float64],
+    rows: NDArray[numpy.int64],
+    weights: NDArray[numpy.float64],
 ) -> float: ...
+def kernel_matrix(
+    kernel: Kernel,
+    X: object,
+    center: NDArray[numpy.float64] | None,
+    rows: NDArray[numpy.int64],
+    single: bool,
+    threads: int,
+    seconds: float = float("inf"),
+) -> NDArray[numpy.float32] | NDArray[numpy.float64] | None: ...
+def squared_distances(
+    X: object,
+    center: NDArray[numpy.float64] | None,
+    rows: NDArray[numpy.int64],
+    single: bool,
+    threads: int,
+    seconds: float = float("inf"),
+) -> NDArray[numpy.float32] | NDArray[numpy.float64] | None: ...
+@overload
+def rbf_of_distances(
+    distances: NDArray[numpy.float32],
+    gamma: float,
+    out: NDArray[numpy.float32],
+    threads: int,
+    seconds: float = float("inf"),
+) -> bool: ...
+@overload
+def rbf_of_distances(
+    distances: NDArray[numpy.float64],
+    gamma: float,
+    out: NDArray[numpy.float64],
+    threads: int,
+    seconds: float = float("inf"),
+) -> bool: ...
+def measure(X: object) -> tuple[float, float]: ...
+def rounded_mean(X: object) -> NDArray[numpy.float64]: ...
 def float32_rounding(kernel: Kernel, square: float) -> float | None: ...
+@overload
+def exponentials(x: NDArray[numpy.float32]) -> NDArray[numpy.float32] | NDArray[numpy.float64]: ...
+@overload
+def exponentials(x: NDArray[numpy.float64]) -> NDArray[numpy.float32] | NDArray[numpy.float64]: ...
 def add_kernel(
     kernel: Kernel,
     support: object,
-    center: Array | None,
-    queries: Indices,
-    weights: Array,
+    center: NDArray[numpy.float64] | None,
+    queries: NDArray[numpy.int64],
+    weights: NDArray[numpy.float64],
     X: object,
-    columns: Indices,
-    sums: Array,
+    columns: NDArray[numpy.int64],
+    sums: NDArray[numpy.float64],
     threads: int,
     allowed: float,
-    starts: Indices | None = None,
+    starts: NDArray[numpy.int64] | None = None,
 ) -> None: ...
-def shuffled(n: int, seed: int) -> Indices: ...
-def fit_sigmoid(decisions: Array, positives: int) -> tuple[float, float]: ...
+
+class Library:
+    def __init__(self, kernel: Kernel, center: NDArray[numpy.float64] | None) -> None: ...
+    def append(self, X: object) -> None: ...
+    def fill_block(
+        self, places: NDArray[numpy.int64], exact: bool, threads: int, out: NDArray[numpy.float64]
+    ) -> None: ...
+    def take(
+        self, places: NDArray[numpy.int64]
+    ) -> (
+        NDArray[numpy.float64]
+        | NDArray[numpy.float32]
+        | tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float64], int]
+    ): ...
+
+class Partition:
+    def __init__(
+        self, X: object, center: NDArray[numpy.float64] | None, kernel: Kernel, threads: int
+    ) -> None: ...
+    def begin(
+        self,
+        coordinates: NDArray[numpy.int64],
+        rows: NDArray[numpy.int64],
+        linear: NDArray[numpy.float64],
+        point: Point,
+        whole: int,
+        cache_bytes: int,
+        single: bool,
+    ) -> tuple[float, float]: ...
+    def append(self, X: object) -> None: ...
+    def introduce(self, coordinates: NDArray[numpy.int64], slots: NDArray[numpy.int64]) -> None: ...
+    def update_gradient(
+        self, movers: NDArray[numpy.int64], x: NDArray[numpy.float64], free: NDArray[numpy.bool_]
+    ) -> None: ...
+    def select_candidates(
+        self, count: int, with_free: bool
+    ) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64]]: ...
+    def recompute_gradient(
+        self, intervals: NDArray[numpy.float64], margin: float, restart: bool
+    ) -> tuple[int, float]: ...
+    def intervals(self) -> NDArray[numpy.float64]: ...
+    def active(self, intervals: NDArray[numpy.float64]) -> int: ...
+    def shrink(self, intervals: NDArray[numpy.float64]) -> None: ...
+    def unshrink(self) -> None: ...
+    def gradient(self) -> NDArray[numpy.float64]: ...
+
+def shuffled(n: int, seed: int) -> NDArray[numpy.int64]: ...
+def fit_sigmoid(decisions: NDArray[numpy.float64], positives: int) -> tuple[float, float]: ...
 def couple(
-    decisions: Array, slopes: Array, offsets: Array, classes: int, threads: int
-) -> Array: ...
-def exponentials(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]: ...
-def inner(left: Array, right: Array, threads: int) -> Array: ...
-def gram(
-    matrix: Array,
-    columns: Indices | None,
+    decisions: NDArray[numpy.float64],
+    slopes: NDArray[numpy.float64],
+    offsets: NDArray[numpy.float64],
+    classes: int,
     threads: int,
-    left: Array | None = None,
-    right: Array | None = None,
-) -> Array: ...
-def row_sum(
-    phi: RowFunction,
-    matrix: Array,
-    factor: Array | None,
-    offset: Array,
-    weight: Array,
-    x: Array,
-    threads: int,
-) -> tuple[float, Array, Array, tuple[float, float, float, float]]: ...
-def largest(values: Array) -> float: ...
-def dot(a: Array, b: Array) -> float: ...
-def divide_by_hessian(
-    steps: Array, changes: Array, along: Array, diagonal: Array, direction: Array
-) -> Array: ...
-def factor_hessian(steps: Array, changes: Array, along: Array, diagonal: Array) -> Array: ...
-def times_vector(A: Array, x: Array) -> Array: ...
-def transposed_times_vector(A: Array, r: Array) -> Array: ...
-def cholesky(matrix: Array) -> bool: ...
-def cholesky_solve(factor: Array, b: Array) -> None: ...
-def instruction_set() -> str: ...
-def instruction_sets() -> list[str]: ...
-def use_instruction_set(name: str) -> bool: ...
+) -> NDArray[numpy.float64]: ...

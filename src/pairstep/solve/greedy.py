@@ -28,6 +28,7 @@ MAX_UNSUCCESSFUL_RUNS = 3
 def run(task: Task) -> Outcome:
     """Run the coordinate-descent solver until it stops."""
     objective, plan = task.objective, task.plan
+    assert objective.hessian is not None  # see `choose_solver`
     value, gradient = value_and_gradient(objective, task.z)
     threshold = task.start_at(value, gradient)
     solve = _core.GreedySolve(
