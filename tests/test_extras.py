@@ -164,12 +164,12 @@ def test_every_module_is_imported_or_names_the_extra_that_it_needs(bare):
 def test_solve_and_info_need_numpy_and_scipy_only(bare):
     script = """
         import sys
-        from pathlib import Path
+        import numpy as np
         from pairstep import cli
 
         sys.stderr = sys.stdout
-        Path("risk.csv").write_text("name,a,b\\na,2,0\\nb,0,1\\n")
-        assert cli.main(["solve", "risk.csv"]) == 0
+        np.savez("risk.npz", Q=np.diag([2.0, 1.0]))
+        assert cli.main(["solve", "risk.npz"]) == 0
         assert cli.main(["info"]) == 0
     """
     printed = "\n".join(run(bare, script))
@@ -182,11 +182,11 @@ def test_commands_and_files_name_the_extra_that_they_need(bare):
         import io, sys
         from pairstep import cli
         from pairstep.data.svmlight import read_svmlight
-        from pairstep.data.table import Parquet
+        from pairstep.data.table import read_csv, read_parquet
 
         sys.stderr = sys.stdout
         assert cli.main(["reproduce", "--quick"]) == 2
-        for call in (Parquet, read_svmlight):
+        for call in (read_csv, read_parquet, read_svmlight):
             try:
                 call(io.BytesIO(b""))
             except ImportError as error:
@@ -194,7 +194,8 @@ def test_commands_and_files_name_the_extra_that_they_need(bare):
     """
     assert run(bare, script) == [
         "pairstep: reproduce needs matplotlib: pip install 'pairstep[plots]'",
-        "a parquet file needs pyarrow: pip install 'pairstep[parquet]'",
+        "a csv file needs pandas: pip install 'pairstep[cli]'",
+        "a parquet file needs pyarrow: pip install 'pairstep[cli]'",
         "data in LIBSVM's format needs scikit-learn: pip install 'pairstep[sklearn]'",
     ]
 

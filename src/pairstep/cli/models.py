@@ -24,10 +24,10 @@ TYPES = {
 
 DATA = """\
 data:
-  svmlight/LIBSVM, csv, npz (arrays X and y) or parquet, plain or compressed with gzip, bzip2 or xz.
-  The format is detected from the content. - is standard input. The first line of a csv file can
-  have the names of the columns. Labels are in the last column, or in the first one if that is named
-  label, class, target or y or has text; --label names any other column.
+  svmlight/LIBSVM, csv, npz (arrays X and y) or parquet; the format is detected from the content.
+  Files whose names end in .gz, .bz2 or .xz are decompressed. - is standard input. The first line
+  of a csv file can have the names of the columns. Labels are in the last column, or in the first
+  one if that is named label, class, target or y or has text; --label names any other column.
 """
 
 LIBSVM = """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..extras import needed
@@ -55,12 +57,11 @@ def run(options: argparse.Namespace) -> int:
     if options.data == options.model == DASH:
         raise ValueError("data and model cannot both be read from standard input")
     needed("sklearn", by="predict")
-    from ..data.opened import opened
     from .scores import quantile_of, score_line
 
     require_writable(options.out)
-    with opened(options.model) as file:
-        content = file.read()
+    from_stdin = options.model == DASH
+    content = sys.stdin.buffer.read() if from_stdin else Path(options.model).read_bytes()
     model, samples = read(options, content)
     predicted = model.predict(samples.X)
     lines: Iterable[str] = map(text, predicted.tolist())

@@ -126,14 +126,14 @@ def read_problem(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
 
 
 def _of_table(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
-    from ..data.table import Csv, index_of
+    from ..data.table import read_csv
 
-    table = Csv(file)
+    table = read_csv(file, dtype={0: str})
     if not table.headed:
         raise ValueError(
             "the first line must have the names of the columns, such as name,a,b,c,upper"
         )
-    names = [str(name).strip() for name in table.column(0)]
+    names = [name.strip() for name in table.frame[0]]
     if not names or len(set(names)) < len(names):
         raise ValueError("the first column must have the names of the variables, each once")
     optional = {"c", "lower", "upper"} - set(names)
@@ -141,7 +141,7 @@ def _of_table(file: BinaryIO) -> tuple[list[str], dict[str, Any]]:
     if unknown:
         hint = did_you_mean(unknown[0], {*names, *optional})
         raise ValueError(f"column {unknown[0]!r} is neither a variable nor c, lower or upper{hint}")
-    arguments: dict[str, Any] = {"Q": table.numbers([index_of(table, name) for name in names])}
+    arguments: dict[str, Any] = {"Q": table.numbers([table.index_of(name) for name in names])}
     for name in optional & set(table.names[1:]):
         arguments[name] = table.numbers([table.names.index(name)])[:, 0]
     return names, arguments

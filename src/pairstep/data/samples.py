@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 from codecs import BOM_UTF8
@@ -10,17 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from .npz import read_npz, refused
 from .opened import opened
 from .svmlight import read_svmlight
-from .table import Csv, Parquet, Table, index_of, labels_of
+from .table import Table, read_csv, read_parquet
 
 ENTRY = re.compile(rb"(qid|\d+):[^,;]*")  # an entry of a svmlight line
 TABLES = {".csv", ".tsv"}
 LABEL_NAMES = {"label", "labels", "class", "target", "y"}  # of a first column that has the labels
+# NumPy reserves the length of the longest label for each label, so a long text that is not a label
+# could exhaust the memory.
+MAX_LABEL_LENGTH = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def read_samples(
 ) -> Samples:
     """Read samples from a svmlight, csv, npz or parquet file, plain or compressed.
 
-    gzip, bzip2 and xz files are decompressed.
+    Files whose names end in .gz, .bz2 or .xz are decompressed.
 
     Parameters
     ----------
@@ -87,28 +92,21 @@ def read_samples(
     Samples
         Labels that are whole numbers have an integer type.
     """
-    is_table = TABLES & {*Path(path).suffixes}
-    try:
-        with opened(path) as file, refused("a file of samples"):
-            magic = file.read(4)
-            file.seek(len(BOM_UTF8) if magic.startswith(BOM_UTF8) else 0)
-            if magic == b"PK\x03\x04":
-                return _of_arrays(read_npz(file))
-            if magic == b"PAR1":
-                return _of_table(Parquet(file), label, labeled, names, n_features)
-            if not is_table and _is_svmlight(file):
-                X, y = read_svmlight(file, zero_based or precomputed)
-                serials = None
-                if precomputed and not zero_based:
-                    serials, X = X[:, 0].toarray().ravel(), X[:, 1:]
-                if n_features is not None and X.shape[1] < n_features:
-                    X.resize(X.shape[0], n_features)
-                has_serials = serials is not None and serials.any()
-                return Samples(X, labels_of(y), serials=serials if has_serials else None)
-            return _of_table(Csv(file), label, labeled, names, n_features)
-    except ValueError as error:
-        where = "standard input" if path == "-" else path
-        raise ValueError(f"{where}: {error}") from error
+    with opened(path) as file:
+        try:
+            with refused("a file of samples"):
+                magic = file.read(4)
+                file.seek(len(BOM_UTF8) if magic.startswith(BOM_UTF8) else 0)
+                if magic == b"PK\x03\x04":
+                    return _of_arrays(read_npz(file))
+                if magic == b"PAR1":
+                    return _of_table(read_parquet(file), label, labeled, names, n_features)
+                if TABLES & {*Path(path).suffixes} or not _is_svmlight(file):
+                    return _of_table(read_csv(file), label, labeled, names, n_features)
+                return _of_svmlight(file, n_features, zero_based, precomputed)
+        except (ValueError, OSError, lzma.LZMAError) as error:
+            where = "standard input" if path == "-" else path
+            raise ValueError(f"{where}: {error}") from error
 
 
 def _is_svmlight(file: BinaryIO) -> bool:
@@ -123,6 +121,19 @@ def _is_svmlight(file: BinaryIO) -> bool:
     return all(ENTRY.fullmatch(entry) for entry in entries) and (
         bool(entries) or not any(mark in first for mark in b",;\t")
     )
+
+
+def _of_svmlight(
+    file: BinaryIO, n_features: int | None, zero_based: bool, precomputed: bool
+) -> Samples:
+    X, y = read_svmlight(file, zero_based or precomputed)
+    serials = None
+    if precomputed and not zero_based:
+        serials, X = X[:, 0].toarray().ravel(), X[:, 1:]
+    if n_features is not None and X.shape[1] < n_features:
+        X.resize(X.shape[0], n_features)
+    has_serials = serials is not None and serials.any()
+    return Samples(X, labels_of(y), serials=serials if has_serials else None)
 
 
 def _of_arrays(found: dict[str, Any]) -> Samples:
@@ -159,7 +170,7 @@ def _of_table(
     at = None
     guessed = None
     if label is not None:
-        at = index_of(table, label)
+        at = table.index_of(label)
     elif labeled:
         others = [k for k in range(width) if wanted is None or k not in wanted]
         if others:
@@ -172,9 +183,7 @@ def _of_table(
     if not wanted:
         raise ValueError("the table must have at least one column other than the labels")
     X = table.numbers(wanted)
-    if not len(X):
-        raise ValueError("the file has no samples")
-    y = None if at is None else labels_of(table.column(at))
+    y = None if at is None else labels_of(table.labels(at))
     return Samples(X, y, [table.names[k] for k in wanted] if table.headed else None, guessed)
 
 
@@ -189,3 +198,20 @@ def _has_labels_first(table: Table, columns: list[int]) -> bool:
         return table.is_text(first)
     named = [table.headed and table.names[k].lower() in LABEL_NAMES for k in (first, last)]
     return named == [True, False]
+
+
+def labels_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as integers or floats if all of them are numbers, and as texts otherwise."""
+    try:
+        numbers = values.astype(np.float64)
+    except (ValueError, TypeError):
+        texts = [str(value).strip() for value in values]
+        longest = max(texts, key=len)
+        if len(longest) > MAX_LABEL_LENGTH:
+            raise ValueError(
+                f"a label has {len(longest)} characters, more than {MAX_LABEL_LENGTH}: "
+                f"{longest[:20]}..."
+            ) from None
+        return np.array(texts)
+    whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
+    return numbers.astype(np.int64) if whole and (np.abs(numbers) < 2**53).all() else numbers
