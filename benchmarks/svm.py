@@ -1,7 +1,7 @@
 """SVMs compared with scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), equally exact.
 
     python -m benchmarks.svm [--only NAME...] [--skip NAME...] [--peers libsvm onedal]
-                             [--budget 60] [--quick] [--rules] [--small] [--out results/svm]
+                             [--budget 60] [--quick] [--small] [--out results/svm]
 
 Every solver starts with tol = 1e-3. The KKT violation of its model is recomputed from the data in
 float64. While it is above 1.5e-3, the solver runs again with a third of its tol. The first run
@@ -321,7 +321,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=60.0,
                         help="seconds for all fits of a solver to one data set")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each data set")
-    parser.add_argument("--rules", action="store_true", help="compare the rules instead")
     parser.add_argument("--small", action="store_true", help="time small fits instead")
     parser.add_argument("--list", action="store_true", help="list the problems")
     parser.add_argument("--out", type=Path, default=Path("results/svm"))
@@ -348,11 +347,6 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, threads: {threads}")
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        if options.rules:
-            from .svm_rules import study
-
-            study(folder, scratch, options)
-            return
         table: dict[str, list[Row]] = {}
         for p in PROBLEMS:
             if options.only and not any(part in p.name for part in options.only):

@@ -14,29 +14,6 @@ namespace pairstep {
 
 namespace {
 
-// Coordinate-wise Lipschitz constants of the gradient: the diagonal of the Hessian. A coordinate
-// without curvature may have any positive constant; it gets the smallest one of the others.
-template <class Real>
-std::vector<double> lipschitz_constants(const Real* hessian, std::size_t q) {
-  std::vector<double> constants(q);
-  double least = INFINITY;
-  for (std::size_t k = 0; k < q; ++k) {
-    constants[k] = hessian[k * (q + 1)];
-    if (constants[k] > 0) least = std::min(least, constants[k]);
-  }
-  for (double& constant : constants)
-    if (!(constant > 0)) constant = std::isfinite(least) ? least : 1.0;
-  return constants;
-}
-
-double two_coordinate_constant(const double* hessian, Index q) {
-  return isa().two_coordinate_constant(hessian, q);
-}
-double two_coordinate_constant(const float* hessian, Index q) {
-  const std::vector<double> wide(hessian, hessian + q * q);
-  return isa().two_coordinate_constant(wide.data(), q);
-}
-
 // Largest block that is copied to float32 for its first steps. The copy takes as long as a few
 // steps per member; the blocks of larger working sets are solved by Newton's method anyway.
 constexpr Index MAX_CONVERTED_MEMBERS = 1024;
@@ -91,15 +68,6 @@ std::pair<Index, double> first_steps(Point& point, const Real* hessian, const Ef
 void set_hessian(GreedyTask& task, const double* hessian) { task.hessian = hessian; }
 void set_hessian(GreedyTask& task, const float* hessian) { task.hessian32 = hessian; }
 
-// Step size of the rules that need one: 1 / L2, or 1 / L1 = 2 / L2 for rules that measure steps in
-// the 1-norm (paper.tex, section "GS-1 Rule").
-template <class Real>
-double step_size(const Real* hessian, Index q, const Rule& rule) {
-  if (!rule.uses_alpha && !rule.weighted) return 1.0;
-  const double l2 = two_coordinate_constant(hessian, q);
-  return l2 > 0 ? (rule.one_norm ? 2.0 : 1.0) / l2 : 1.0;
-}
-
 struct Limits {
   std::vector<double> low, high;
 };
@@ -123,7 +91,7 @@ Limits limits_of_members(const Point& point, const Point& part) {
 
 template <class Real>
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
-                         const Rule& rule, const Effort& effort, ThreadPool& pool) {
+                         const Effort& effort, ThreadPool& pool) {
   const std::vector<Index>& members = set.members;
   const std::size_t q = members.size();
   const auto pick = [&](const double* from) {
@@ -136,8 +104,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   outcome.x = pick(point.x);
   std::vector<double> gradient = set.gradient;
   const std::vector<double> lower = pick(point.lower), upper = pick(point.upper),
-                            l1 = pick(point.l1), breakpoint = pick(point.breakpoint),
-                            constants = lipschitz_constants(hessian, q);
+                            l1 = pick(point.l1), breakpoint = pick(point.breakpoint);
   std::vector<Index> starts;
   for (Index g = 0; g <= point.n_groups; ++g)
     starts.push_back(std::lower_bound(members.begin(), members.end(), point.starts[g]) -
@@ -158,14 +125,14 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   }
   GreedyTask task{};
   set_hessian(task, hessian);
-  task.choice = {&rule, step_size(hessian, Index(q), rule), constants.data(), nullptr, 0};
+  task.choice.rule = isa().default_rule;
+  task.choice.alpha = 1.0;
   task.step = StepLength::exact;
   task.patience = NumericalPolicy::patience(Index(q));
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
-  task.force_extreme_pair = rule.curved;
-  const bool begins_in_float32 = effort.single_steps && !effort.newton_phase &&
-                                 point.n_groups == 1 && rule.name == SINGLE_STEPS_RULE;
+  task.force_extreme_pair = true;
+  const bool begins_in_float32 = effort.single_steps && !effort.newton_phase && point.n_groups == 1;
   double first_decrease = 0.0;
   if (begins_in_float32)
     std::tie(task.steps_before, first_decrease) =
@@ -191,9 +158,9 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   return outcome;
 }
 
-template BlockOutcome solve_block(const Point&, const WorkingSet&, const float*, const Rule&,
-                                  const Effort&, ThreadPool&);
-template BlockOutcome solve_block(const Point&, const WorkingSet&, const double*, const Rule&,
-                                  const Effort&, ThreadPool&);
+template BlockOutcome solve_block(const Point&, const WorkingSet&, const float*, const Effort&,
+                                  ThreadPool&);
+template BlockOutcome solve_block(const Point&, const WorkingSet&, const double*, const Effort&,
+                                  ThreadPool&);
 
 }  // namespace pairstep

@@ -33,6 +33,6 @@ struct BlockOutcome {
 // threads share the work of each step. Real is the type of the block's entries, float or double.
 template <class Real>
 BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* hessian,
-                         const Rule& rule, const Effort& effort, ThreadPool& pool);
+                         const Effort& effort, ThreadPool& pool);
 
 }  // namespace pairstep

@@ -262,14 +262,14 @@ BlockOutcome BlockSolver::solve_in(const Effort& effort, ThreadPool& pool) {
     const Real* hessian;
     if constexpr (std::is_same_v<Real, float>) hessian = stored.single;
     else hessian = stored.wide;
-    if (hessian) return solve_block(point_, set_, hessian, *task_.rule, effort, pool);
+    if (hessian) return solve_block(point_, set_, hessian, effort, pool);
   }
   const auto hessian = static_cast<Real*>(memory().fit(q * q * sizeof(Real)));
   // Request accurate entries if the free variables are in the block: rounding could make the
   // curvature of almost flat directions negative.
   if constexpr (std::is_same_v<Real, float>) oracle_.block(set_.members, hessian);
   else oracle_.block(set_.members, with_free_, hessian);
-  return solve_block(point_, set_, hessian, *task_.rule, effort, pool);
+  return solve_block(point_, set_, hessian, effort, pool);
 }
 
 // Set x of these variables and update the gradient.

@@ -121,7 +121,6 @@ struct BlockSolverSettings {
 
 struct BlockTask {
   const double* totals;  // one per group, or a single one if the groups are nested
-  const Rule* rule;
   // Whether blocks are cheap compared with rounds. If so, the free variables are in every working
   // set, Newton's method is tried from the start, and each block is solved accurately.
   bool eager;

@@ -76,7 +76,7 @@ bool fits_one_set(const Dual& dual, bool single) {
 bool begins_with_single_steps(const SvmTask& task, const Dual& dual, std::size_t cache_bytes) {
   const Index n = dual.point.n;
   return n <= SvmSettings::max_single_steps_variables && dual.point.n_groups == 1 &&
-         SINGLE_STEPS_RULE == task.rule->name && KernelMatrix<float>::bytes(n) <= cache_bytes;
+         KernelMatrix<float>::bytes(n) <= cache_bytes;
 }
 
 template <class SomeOracle>
@@ -89,7 +89,6 @@ void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
   BlockSolver solver(
       oracle, dual.point,
       {.totals = dual.totals,
-       .rule = task.rule,
        .eager = is_polished,
        .extra_accuracy = is_polished && task.convex ? SvmSettings::extra_accuracy : 1.0,
        .block_bytes = task.cache_bytes / SvmSettings::cache_per_block,

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -55,13 +54,11 @@ struct BlockProduct {
 // transposed copy of a block of doubles takes 32 KiB, the size of a typical first-level cache.
 constexpr Index SYMMETRY_BLOCK = 64;
 
-// The rule that single_steps follows.
-constexpr std::string_view SINGLE_STEPS_RULE = "libsvm";
-
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
   std::span<const Rule> rules;  // the same for every set; the code of a rule is its position
+  const Rule* default_rule;     // which single_steps follows too
   void (*propose)(const Point&, const Choice&, Step&);
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
   // A solver with the default options of `minimize`.

@@ -546,11 +546,13 @@ inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
   return std::make_unique<Greedy<double>>(task, task.hessian, n);
 }
 
+constexpr const Rule* default_rule = Rules::find<libsvm::Libsvm>();
+
 // The options that `minimize` uses by default.
 inline GreedyTask automatic_task(const double* hessian, Index n) {
   GreedyTask task{};
   task.hessian = hessian;
-  task.choice.rule = Rules::find<libsvm::Libsvm>();
+  task.choice.rule = default_rule;
   task.choice.alpha = 1.0;
   task.step = StepLength::exact;
   task.patience = NumericalPolicy::patience(n);

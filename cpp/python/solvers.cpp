@@ -218,7 +218,7 @@ class PythonOracle final : public Oracle {
 // A run of the block solver with its oracle.
 class BlockSolve {
  public:
-  BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, int rule, bool eager,
+  BlockSolve(const nb::object& oracle, const PointArrays& point, In totals, bool eager,
              std::size_t block_bytes)
       : kept_(oracle), point_(point), totals_(totals) {
     require(totals.shape(0) == (point.low ? 1 : point.starts.shape(0) - 1),
@@ -226,11 +226,9 @@ class BlockSolve {
     if (nb::isinstance<NativeOracle>(oracle)) native_ = nb::cast<NativeOracle*>(oracle);
     else python_ = std::make_unique<PythonOracle>(oracle, point.n());
     Oracle& used = native_ ? static_cast<Oracle&>(*native_->oracle) : *python_;
-    solver_ = std::make_unique<BlockSolver>(used, point.with(nullptr),
-                                            BlockTask{.totals = totals.data(),
-                                                      .rule = &rule_of(rule),
-                                                      .eager = eager,
-                                                      .block_bytes = block_bytes});
+    solver_ = std::make_unique<BlockSolver>(
+        used, point.with(nullptr),
+        BlockTask{.totals = totals.data(), .eager = eager, .block_bytes = block_bytes});
   }
 
   StopReason run(double tol, Index max_iter, Index rounds, double seconds) {
@@ -459,9 +457,8 @@ void register_solvers(nb::module_& m) {
         "Return the oracle of x'Qx/2 + linear'x, with Q dense or sparse by rows.");
   nb::class_<BlockSolve>(m, "BlockSolve",
                          "A run of the block solver; x of its point changes in place.")
-      .def(nb::init<const nb::object&, const PointArrays&, In, int, bool, std::size_t>(),
-           "oracle"_a, "point"_a, "totals"_a, "rule"_a, "eager"_a,
-           "block_bytes"_a = BlockTask{}.block_bytes)
+      .def(nb::init<const nb::object&, const PointArrays&, In, bool, std::size_t>(), "oracle"_a,
+           "point"_a, "totals"_a, "eager"_a, "block_bytes"_a = BlockTask{}.block_bytes)
       .def("run", &BlockSolve::run, "tol"_a, "max_iter"_a, "rounds"_a, "seconds"_a,
            "Iterate until the violation of a recomputed gradient is within the tolerance or a "
            "limit is reached.")

@@ -148,31 +148,23 @@ void run_svm_task(const SvmTask& task, double seconds, int threads,
 
 // Return the task of duals over the rows of one matrix.
 SvmTask svm_task(const nb::object& X, const std::optional<In>& center, const KernelFunction& kernel,
-                 double tol, Index max_iter, std::size_t cache_bytes, bool single, int rule,
-                 bool cold, Arenas* arenas) {
-  SvmTask task{data_for(kernel, X, center),
-               kernel,
-               tol,
-               max_iter,
-               cache_bytes,
-               single,
-               &rule_of(rule),
-               cold};
+                 double tol, Index max_iter, std::size_t cache_bytes, bool single, bool cold,
+                 Arenas* arenas) {
+  SvmTask task{data_for(kernel, X, center), kernel, tol, max_iter, cache_bytes, single, cold};
   task.arenas = arenas;
   require(kernel.name != KernelName::precomputed ||
               (task.data.rows <= task.data.features && !task.data.starts),
           "a precomputed kernel must be a square matrix");
-  require(task.rule->guided(), "rule: the SVM solver needs a rule that uses the gradient");
   return task;
 }
 
 NumpyArray<double> solve_duals(const nb::object& X, const std::optional<In>& center,
                                const KernelFunction& kernel, const DualsArrays& arrays, double tol,
                                Index max_iter, double seconds, std::size_t cache_bytes, int threads,
-                               bool single, int rule, bool cold,
-                               const std::optional<KeepGoing>& keep_going, Arenas* arenas) {
+                               bool single, bool cold, const std::optional<KeepGoing>& keep_going,
+                               Arenas* arenas) {
   const SvmTask task =
-      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
+      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, cold, arenas);
   std::vector<Dual> duals = arrays.over(task.data);
   run_svm_task(task, seconds, threads, keep_going,
                [&](const SvmTask& task, auto&&... how) { solve_svm_duals(task, duals, how...); });
@@ -189,10 +181,10 @@ NumpyArray<double> solve_chains(const nb::object& X, const std::optional<In>& ce
                                 const InOutMatrix& z, const InOutMatrix& gradient,
                                 const std::optional<InOutCube>& sums, double tol, Index max_iter,
                                 double seconds, std::size_t cache_bytes, int threads, bool single,
-                                int rule, bool cold, const std::optional<KeepGoing>& keep_going,
+                                bool cold, const std::optional<KeepGoing>& keep_going,
                                 Arenas* arenas) {
   const SvmTask task =
-      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, rule, cold, arenas);
+      svm_task(X, center, kernel, tol, max_iter, cache_bytes, single, cold, arenas);
   const std::size_t count = Cs.shape(0), n = arrays.z.shape(0);
   require(arrays.groups() == 1, "the dual of a chain must have one group");
   require(z.shape(0) == count && z.shape(1) == n && gradient.shape(0) == count &&
@@ -551,8 +543,8 @@ void register_svm(nb::module_& m) {
   nb::class_<Arenas>(m, "Arenas", "Memory that solves reuse one after the other.")
       .def(nb::init<>());
   m.def("solve_duals", &solve_duals, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, nb::kw_only(),
-        "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "rule"_a,
-        "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
+        "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a, "cold"_a,
+        "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
         "Solve duals over the rows of one matrix in place. Return an array with a row per dual: "
         "stop reason, iterations, violation, duality gap, size of the terms of the gradient, "
         "rounding error of the gradient, multipliers.");
@@ -567,7 +559,7 @@ void register_svm(nb::module_& m) {
       "solve_chains", &solve_chains, "X"_a, "center"_a.none(), "kernel"_a, "duals"_a, "C_before"_a,
       "Cs"_a, "columns"_a, "z"_a.noconvert(), "gradient"_a.noconvert(), "sums"_a.noconvert().none(),
       nb::kw_only(), "tol"_a, "max_iter"_a, "seconds"_a, "cache_bytes"_a, "threads"_a, "single"_a,
-      "rule"_a, "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
+      "cold"_a, "keep_going"_a.none(), "arenas"_a.none() = nb::none(),
       "Solve duals over the rows of one matrix for several C; their bounds are those for C = 1. "
       "Each C starts from the solution for the one before it. Write z and the gradient for each C. "
       "Return an array with the numbers that `solve_duals` returns, for each dual and C; NaN where "

@@ -133,7 +133,6 @@ class BlockSolve:
         oracle: object,
         point: Point,
         totals: NDArray[numpy.float64],
-        rule: int,
         eager: bool,
         block_bytes: int = 134217728,
     ) -> None: ...
@@ -581,7 +580,6 @@ def solve_duals(
     cache_bytes: int,
     threads: int,
     single: bool,
-    rule: int,
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: Arenas | None = None,
@@ -622,7 +620,6 @@ def solve_chains(
     cache_bytes: int,
     threads: int,
     single: bool,
-    rule: int,
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: Arenas | None = None,

@@ -675,7 +675,7 @@ def test_duals_read_the_stored_matrix(searching):
     part = np.sort(np.random.default_rng(1).permutation(300)[:250])
     sides = np.flatnonzero(y[part] > 4), np.flatnonzero(y[part] <= 4)
     dual = c_classification(*sides, limits(1.0, np.ones(250)))
-    options = {"tol": 1e-6, "max_iter": 10**7, "time_limit": math.inf, "rule": "auto"}
+    options = {"tol": 1e-6, "max_iter": 10**7, "time_limit": math.inf}
     options |= {"cold": True, "threads": 2, "keep_going": None}
     Cs, columns = np.array([0.1, 1.0, 2.0]), np.arange(100, 300)
     found = shared.solve_chains(part, [dual], Cs, columns, **options)

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import pairstep
 from pairstep import SumBox, _core, solve_qp
-from pairstep.rules import RULES
 
 STOP = _core.StopReason
-LIBSVM = RULES["libsvm"].code
+
 QUESTIONS = ("select_candidates", "block", "update_gradient", "recompute_gradient")
 
 
@@ -69,7 +68,7 @@ def solve(oracle, totals, l1_terms=None, *, tol=1e-9, rounds=1000, eager=True):
     """Run the block solver, which also gets the L1 terms because it owns the point."""
     x = oracle.x
     point = _core.Point(x, oracle.lower, oracle.upper, *(l1_terms or (None, None)), oracle.starts)
-    solver = _core.BlockSolve(oracle, point, np.asarray(totals, float), LIBSVM, eager)
+    solver = _core.BlockSolve(oracle, point, np.asarray(totals, float), eager)
     return solver.run(tol, 10**6, rounds, 60.0)
 
 
@@ -136,7 +135,7 @@ def test_rounds_one_at_a_time_are_rounds_at_once():
     for rounds in (1000, 1):
         oracle = fresh(n=400, frugal=True)
         point = _core.Point(oracle.x, oracle.lower, oracle.upper, None, None, oracle.starts)
-        solver = _core.BlockSolve(oracle, point, np.ones(1), LIBSVM, False)
+        solver = _core.BlockSolve(oracle, point, np.ones(1), False)
         while (stop := solver.run(1e-9, 10**6, rounds, 60.0)) == STOP.paused:
             assert rounds == 1
         assert stop == STOP.optimal

@@ -214,19 +214,10 @@ def test_parameters_are_those_of_scikit_learn(Estimator):
     # `probability` is deprecated by some versions of scikit-learn, and `cache_size` is "auto" here.
     for name in theirs.keys() - {"probability", "cache_size"}:
         assert ours[name] == theirs[name]
-    added = {"n_jobs", "warm_start", "time_limit", "rule", "dtype", "support_columns", "device"}
+    added = {"n_jobs", "warm_start", "time_limit", "dtype", "support_columns", "device"}
     assert ours.keys() - theirs.keys() == added
     for name in ours:
         assert f"    {name}" in Estimator.__doc__
-
-
-@pytest.mark.parametrize("rule", ["auto", "libsvm", "gs-s", "gs-1", "gs-q"])
-def test_rules(rule):
-    X, y = IRIS
-    model = SVC(rule=rule, tol=1e-6, gamma=0.3).fit(X, y)
-    expected = SVC(tol=1e-6, gamma=0.3).fit(X, y)
-    assert model.fit_status_ == 0
-    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pairstep.svm.engine import Kernel, solve, solve_chains
 CS = np.array([0.03, 0.5, 4.0, 4.0, 900.0])
 OPTIONS = {
     "tol": 1e-3, "max_iter": 10**7, "time_limit": math.inf, "cache_bytes": 10**8, "threads": 1,
-    "rule": "auto", "cold": True, "keep_going": None,
+    "cold": True, "keep_going": None,
 }  # fmt: skip
 
 

@@ -375,7 +375,6 @@ def test_a_symmetric_problem_has_no_intercept(Estimator, scale):
         ({"kernel": "gauss"}, "'kernel' parameter"),
         ({"gamma": -0.1}, "'gamma' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
-        ({"rule": "smo"}, "'rule' parameter"),
         ({"dtype": np.int32}, "'dtype' parameter"),
         ({"time_limit": -1.0}, "'time_limit' parameter"),
         ({"n_jobs": 0}, "n_jobs must not be 0"),

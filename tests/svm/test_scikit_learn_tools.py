@@ -25,7 +25,7 @@ ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 
 @pytest.mark.parametrize("Estimator", ALL)
 def test_pickle_and_clone(Estimator):
-    model = Estimator(gamma=0.2, dtype=np.float64, rule="gs-1").fit(X, Y)
+    model = Estimator(gamma=0.2, dtype=np.float64).fit(X, Y)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
     np.testing.assert_array_equal(copy.optimality_.duality_gap, model.optimality_.duality_gap)

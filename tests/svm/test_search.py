@@ -554,13 +554,11 @@ def test_the_kernel_matrix_from_distances(dtype):
         _core.rbf_of_distances(distances, 1.0, matrix[:-1], 2)
 
 
-@pytest.mark.parametrize("rule", ["libsvm", "gs-1", "gs-q-lipschitz"])
 @pytest.mark.parametrize("n", [100, 400, 1500])
-def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
+def test_a_matrix_in_float32_is_solved_as_in_float64(n):
     """Blocks are copied in the type of the matrix, and give the same bits where it is exact.
 
-    With the rule "libsvm", larger duals take their first steps in float32, so that only the
-    objectives agree.
+    Larger duals take their first steps in float32, so that only the objectives agree.
     """
     rng = np.random.default_rng(n)
     data = rng.normal(size=(n, 3))
@@ -574,11 +572,11 @@ def test_a_matrix_in_float32_is_solved_as_in_float64(rule, n):
         )  # fmt: skip
         (solution,) = solve(
             matrix.astype(dtype), Kernel("precomputed"), [dual], tol=1e-2, max_iter=10**7,
-            time_limit=60.0, cache_bytes=10**8, threads=1, rule=rule,
+            time_limit=60.0, cache_bytes=10**8, threads=1,
         )  # fmt: skip
         assert solution.kkt_violation <= 1e-2
         found.append(solution)
-    if rule == "libsvm" and n > 128:
+    if n > 128:
         values = [one.z @ (one.gradient - y) / 2 for one in found]
         assert abs(values[0] - values[1]) <= max(one.duality_gap for one in found)
         return

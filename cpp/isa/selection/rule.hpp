@@ -48,7 +48,7 @@ struct RuleList {
   }();
 
   template <class Wanted>
-  static const Rule* find() {
+  static constexpr const Rule* find() {
     int code = 0;
     ((!std::is_same_v<R, Wanted> && ++code) && ...);
     return &table[code];

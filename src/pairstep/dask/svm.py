@@ -43,15 +43,13 @@ class ClusterBackEnd:
 
     def __init__(
         self, matrix: ClusterMatrix, kernel: Kernel, *, cache_bytes: int, threads: int, dtype: Any,
-        rule: str, **local_options: Any,
+        **local_options: Any,
     ):  # fmt: skip
-        self.tuning, self.rule, self.threads = TUNING, engine.rule_code(rule), threads
+        self.tuning, self.threads = TUNING, threads
         self.matrix, self.kernel, self.cache_bytes = matrix, kernel, cache_bytes
         single = np.dtype(dtype) == np.float32
         self.dtypes: tuple[str, ...] = ("float32", "float64") if single else ("float64",)
-        self.local_options = {
-            "cache_bytes": cache_bytes, "dtype": dtype, "rule": rule, **local_options
-        }  # fmt: skip
+        self.local_options = {"cache_bytes": cache_bytes, "dtype": dtype, **local_options}
 
     def at_work(self) -> AbstractContextManager[None]:
         """Return a context that does nothing."""

@@ -65,9 +65,9 @@ class CudaBackEnd:
 
     def __init__(
         self, gram: Gram, data: Any, center: Array | None, kernel: Kernel,
-        solve_on_cpu: Callable[..., Solutions], rule: int, threads: int,
+        solve_on_cpu: Callable[..., Solutions], threads: int,
     ):  # fmt: skip
-        self.tuning, self.rule, self.threads = TUNING, rule, threads
+        self.tuning, self.threads = TUNING, threads
         self.gram, self.data, self.center, self.kernel = gram, data, center, kernel
         self.dtypes = gram.dtypes
         self.solve_locally = solve_on_cpu
@@ -126,7 +126,6 @@ def solve_duals(
     time_limit: float,
     threads: int,
     single: bool,
-    rule: int,
     cold: bool,
     keep_going: KeepGoing | None,
     stored: StoredMatrix | None = None,
@@ -154,7 +153,7 @@ def solve_duals(
         with device.at_work():
             gram = _gram(device, X, center, kernel, single, stored)
             device.compile(kernel, gram.dtypes)
-        back_end = CudaBackEnd(gram, X, center, kernel, solve_on_cpu, rule, threads)
+        back_end = CudaBackEnd(gram, X, center, kernel, solve_on_cpu, threads)
         return driver.solve_duals(back_end, duals, **options)
 
 

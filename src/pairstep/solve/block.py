@@ -30,7 +30,7 @@ MAX_UNSUCCESSFUL_RUNS = 3
 def run(task: Task) -> Outcome:
     """Run the block solver until it stops."""
     layout = task.layout
-    solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, task.rule.code, True)
+    solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, True)
     task.start_at(*value_and_gradient(task.objective, task.z))
     watched = task.callback is not None or task.record or task.logs
     best, unsuccessful = math.inf, 0

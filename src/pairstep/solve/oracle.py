@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._validation import Array, choice
+from .._validation import Array
 from ..constraints import SumBox
 from ..objectives import Objective
 from ..result import Status
-from ..rules import RULES
 from ..rules.coordinates import Coordinates, L1Terms, coordinates_at
 
 Indices = NDArray[np.int64]
@@ -129,7 +128,6 @@ def solve_oracle(
     constraint: SumBox,
     *,
     l1_terms: L1Terms | None = None,
-    rule: str = "libsvm",
     tol: float = 1e-8,
     max_iter: int = 1_000_000,
     time_limit: float = math.inf,
@@ -149,7 +147,7 @@ def solve_oracle(
     l1_terms : pair of ndarrays, optional
         Weights k and centers p of L1 terms ``k_i |x_i - p_i|``; the oracle's gradients exclude
         them.
-    rule, tol, max_iter, time_limit
+    tol, max_iter, time_limit
         As in `minimize`; `tol` is relative to the scale that the oracle returns.
 
     Returns
@@ -186,8 +184,7 @@ def solve_oracle(
     point = _core.Point(
         x, layout.lower, layout.upper, weight, place, layout.starts, layout.low, layout.high
     )
-    code = RULES[choice("rule", rule, RULES)].code
-    solve = _core.BlockSolve(oracle, point, layout.totals, code, True)
+    solve = _core.BlockSolve(oracle, point, layout.totals, True)
     stop = solve.run(tol, max_iter, 2**62, time_limit)
     if stop != _core.StopReason.optimal:
         solve.conclude()

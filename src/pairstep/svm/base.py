@@ -78,7 +78,6 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     n_jobs: int | None
     warm_start: bool
     time_limit: float | None
-    rule: str
     dtype: DTypeLike
     support_columns: bool
     device: str

@@ -339,7 +339,6 @@ class SVC(Classifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -362,7 +361,6 @@ class SVC(Classifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device
@@ -427,7 +425,6 @@ class NuSVC(Classifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -450,7 +447,6 @@ class NuSVC(Classifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device

@@ -355,8 +355,8 @@ class Training:
         found = chain.shared.solve_chains(
             fold.train, duals, Cs, fold.test, C_before=C_before,
             tol=whole.model.tol, max_iter=whole.max_iterations(), time_limit=self.ends - began,
-            rule=whole.model.rule, cold=whole.model.max_iter == -1, threads=self.threads,
-            at_once=self.at_once, keep_going=lambda *_: not self.over,
+            cold=whole.model.max_iter == -1, threads=self.threads, at_once=self.at_once,
+            keep_going=lambda *_: not self.over,
         )  # fmt: skip
         seconds = (time.perf_counter() - began) / max(found.reached, 1)
         if chain.candidates:

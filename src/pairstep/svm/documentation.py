@@ -72,9 +72,6 @@ PARAMETERS = {
         solution, and the result is the same.
     time_limit : float, default=None
         Stop after this many seconds.
-    rule : str, default="auto"
-        The rule that chooses the variables to change within the working set: "auto", or the name
-        of one of `pairstep.rules.RULES` that uses the gradient (not random or cyclic).
     dtype : {numpy.float32, numpy.float64} or str, default=numpy.float32
         Type of the cached kernel rows. If float32 cannot reach `tol`, the solver continues in
         float64.

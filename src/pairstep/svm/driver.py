@@ -94,7 +94,6 @@ class BackEnd(Protocol):
     """An oracle factory with its tuning constants."""
 
     tuning: Tuning
-    rule: int  # code of the selection rule in native code
     threads: int  # CPU threads
     dtypes: tuple[str, ...]  # types of kernel values, in the order in which they are tried
 
@@ -309,9 +308,7 @@ class _Driver:
     def _run_block_solver(
         self, oracle: DualOracle, dual: Dual, tol: float, used: int
     ) -> tuple[_core.StopReason, int]:
-        solver = _core.BlockSolve(
-            oracle, dual.point(), dual.totals, self.back_end.rule, False, self.tuning.block_bytes
-        )
+        solver = _core.BlockSolve(oracle, dual.point(), dual.totals, False, self.tuning.block_bytes)
         accelerator = self.back_end.accelerator(oracle, tol)
         stop, rounds, before = _core.StopReason.paused, self.tuning.rounds_per_call, 0
         while stop == _core.StopReason.paused:

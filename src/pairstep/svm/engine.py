@@ -27,7 +27,6 @@ from .. import _core
 from .._validation import Array
 from ..constraints import Indices
 from ..result import Status
-from ..rules import RULES
 
 if TYPE_CHECKING:
     from ..gpu.device import Device
@@ -282,7 +281,6 @@ def solve(
     cache_bytes: int,
     threads: int,
     dtype: DTypeLike = np.float32,
-    rule: str = "auto",
     cold: bool = True,
     keep_going: Callable[[float, int, int], bool] | None = None,
     device: Device | None = None,
@@ -311,8 +309,6 @@ def solve(
         CPU threads.
     dtype : dtype
         float32 computes kernel rows in float32 where the tolerance allows it.
-    rule : str
-        The rule that selects pairs.
     cold : bool
         Whether no good start is known, so that large duals may start from samples.
     keep_going : callable, optional
@@ -332,7 +328,6 @@ def solve(
     """
     duals = Duals.of(duals)
     data, center, kernel = prepared(kernel, X, duals, tol)
-    native_rule = rule_code(rule)
     single = np.dtype(dtype) == np.float32
 
     def solve_on_cpu(
@@ -345,7 +340,7 @@ def solve(
         began = time.perf_counter()
         outcomes = _core.solve_duals(
             data, center, kernel.native, duals.native(z, gradient, known=known), tol=tol,
-            cache_bytes=cache_bytes, threads=threads, single=single, rule=native_rule,
+            cache_bytes=cache_bytes, threads=threads, single=single,
             arenas=arenas, seconds=time_limit, **options,
         )  # fmt: skip
         timed_out = time.perf_counter() - began >= time_limit
@@ -362,7 +357,7 @@ def solve(
 
     return solve_duals(
         device, data, center, kernel, duals, solve_on_cpu, threads=threads, single=single,
-        rule=native_rule, stored=stored, **options,
+        stored=stored, **options,
     )  # fmt: skip
 
 
@@ -414,7 +409,6 @@ def solve_chains(
     cache_bytes: int,
     threads: int,
     dtype: DTypeLike,
-    rule: str,
     cold: bool,
     keep_going: Callable[[float, int, int], bool] | None,
     arenas: _core.Arenas,
@@ -453,16 +447,11 @@ def solve_chains(
         data, center, kernel.native, duals.native(duals.z, gradient[0], known=False), C_before, Cs,
         columns, z, gradient, sums, tol=tol, max_iter=max_iter, seconds=time_limit,
         cache_bytes=cache_bytes, threads=threads, single=np.dtype(dtype) == np.float32,
-        rule=rule_code(rule), cold=cold, keep_going=keep_going, arenas=arenas,
+        cold=cold, keep_going=keep_going, arenas=arenas,
     )  # fmt: skip
     timed_out = time.perf_counter() - began >= time_limit
     problem = data, center, kernel
     return SolvedChains(problem, duals, z, gradient, outcomes, sums, tol, timed_out)
-
-
-def rule_code(rule: str) -> int:
-    """Return the number that native code has for a selection rule."""
-    return RULES["libsvm" if rule == "auto" else rule].code
 
 
 def _concluded(

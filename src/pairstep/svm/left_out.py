@@ -201,7 +201,7 @@ class LeftOut:
         self.duals = fitted_duals(model, plan)
         self.options: dict[str, Any] = {
             "tol": model.tol, "max_iter": plan.max_iterations(), "time_limit": np.inf,
-            "rule": model.rule, "cold": False, "threads": self.threads,
+            "cold": False, "threads": self.threads,
         }  # fmt: skip
         order = np.argsort(plan.targets, kind="stable") if is_classifier(model) else None
         self.shared = SharedKernels(

@@ -76,7 +76,6 @@ class OneClassSVM(OutlierMixin, SingleDualSVM):  # type: ignore[misc]
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -94,7 +93,6 @@ class OneClassSVM(OutlierMixin, SingleDualSVM):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device

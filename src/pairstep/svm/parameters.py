@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import Array, vector
-from ..rules import RULES
 from .compatibility import (
     Hidden,
     Interval,
@@ -45,7 +44,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
     "time_limit": [Interval(Real, 0.0, None, closed="left"), None],
-    "rule": [StrOptions({"auto", *(name for name, rule in RULES.items() if rule.guided)})],
     "dtype": [
         Options(type, {np.float32, np.float64}),
         StrOptions({"float32", "float64"}),

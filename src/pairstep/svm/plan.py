@@ -297,7 +297,7 @@ class FitPlan(ABC):
         return self.run_solver(
             duals, tol=model.tol, max_iter=self.max_iterations(), time_limit=self.time_limit(),
             cache_bytes=self.cache_bytes(), threads=self.threads(work), dtype=model.dtype,
-            rule=model.rule, cold=cold, keep_going=keep_going,
+            cold=cold, keep_going=keep_going,
             device=chosen_device(model.device, model.kernel),
         )  # fmt: skip
 

@@ -94,7 +94,6 @@ class SVR(Regressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -113,7 +112,6 @@ class SVR(Regressor):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device
@@ -209,7 +207,6 @@ class QuantileSVR(Regressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -229,7 +226,6 @@ class QuantileSVR(Regressor):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device
@@ -359,7 +355,6 @@ class NuSVR(Regressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         support_columns: bool = False,
         device: str = "cpu",
@@ -378,7 +373,6 @@ class NuSVR(Regressor):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.support_columns = support_columns
         self.device = device

@@ -143,7 +143,7 @@ def path(
                 continue_from(earlier, dual)
         solutions = shared.solve(
             np.arange(n), duals,
-            tol=whole.tol, max_iter=plan.max_iterations(), time_limit=seconds, rule=whole.rule,
+            tol=whole.tol, max_iter=plan.max_iterations(), time_limit=seconds,
             cold=last is None and whole.max_iter == -1, threads=threads,
         )  # fmt: skip
         last = duals, solutions

@@ -254,7 +254,7 @@ class Repair:
             (solution,) = solve(
                 hessian, Kernel("precomputed"), [restricted], tol=TARGET_OF_ROUND * kernel.tol,
                 max_iter=limit - n_iter, time_limit=seconds, cache_bytes=plan.cache_bytes(),
-                threads=1, dtype=kernel.dtype, rule=plan.model.rule, cold=False,
+                threads=1, dtype=kernel.dtype, cold=False,
             )  # fmt: skip
             n_iter += max(solution.n_iter, 1)
             multiplier = solution.multiplier

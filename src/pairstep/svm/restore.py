@@ -23,6 +23,8 @@ ESTIMATORS: dict[str, type[BaseSVM]] = {
     model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM)
 }
 KEPT = (*SHARED, "support_vectors_", "optimality_", "compression_", "_label_order")
+# Parameters and attributes of earlier versions, which are dropped from their files.
+REMOVED = frozenset({"rule"})
 MAX_INTEGER = 2**63  # limit of integer parameters, which native code stores with 64 bits
 
 
@@ -39,6 +41,8 @@ def restored(Estimator: type[BaseSVM], parameters: dict[str, Any], state: dict[s
     ValueError
         If a parameter or an attribute is invalid, or inconsistent with the others.
     """
+    parameters = {name: value for name, value in parameters.items() if name not in REMOVED}
+    state = {name: value for name, value in state.items() if name not in REMOVED}
     unknown = sorted({*parameters} - {*parameter_defaults(Estimator)} | {*state} - {*KEPT})
     if unknown:
         raise ValueError(

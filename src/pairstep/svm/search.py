@@ -404,7 +404,7 @@ class SVCCV(Search):
         ``CalibratedClassifierCV(search.best_estimator_, ensemble=False)`` instead.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `SVC`, and so are `degree`, `coef0`, `tol`, `class_weight`, `max_iter`,
-        `decision_function_shape`, `break_ties` and `rule`.
+        `decision_function_shape` and `break_ties`.
     <shared parameters>
 
     Attributes
@@ -447,7 +447,6 @@ class SVCCV(Search):
         halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         device: str = "cpu",
         checkpoint: Checkpoint | None = None,
@@ -472,7 +471,6 @@ class SVCCV(Search):
         self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.device = device
         self.checkpoint = checkpoint
@@ -511,7 +509,7 @@ class SVRCV(Search):
         score is then D2 of the pinball loss; see `QuantileSVR.score`.
     <search parameters>
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        As in `SVR`, and so are `degree`, `coef0`, `tol`, `max_iter` and `rule`.
+        As in `SVR`, and so are `degree`, `coef0`, `tol` and `max_iter`.
     <shared parameters>
 
     Attributes
@@ -551,7 +549,6 @@ class SVRCV(Search):
         halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
-        rule: str = "auto",
         dtype: DTypeLike = np.float32,
         device: str = "cpu",
         checkpoint: Checkpoint | None = None,
@@ -574,7 +571,6 @@ class SVRCV(Search):
         self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
-        self.rule = rule
         self.dtype = dtype
         self.device = device
         self.checkpoint = checkpoint

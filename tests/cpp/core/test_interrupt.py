@@ -150,9 +150,7 @@ class BlockExample(Example):
         self.oracle = _core.gram_oracle(
             self.F, zeros, np.full(300, 0.1), self.c, self.point, 1 + option % 2
         )
-        self.solver = _core.BlockSolve(
-            self.oracle, self.point, self.totals, RULES["libsvm"].code, option >= 4
-        )
+        self.solver = _core.BlockSolve(self.oracle, self.point, self.totals, option >= 4)
         self.rounds = 0
 
     def progress(self):

@@ -335,29 +335,6 @@ def test_forms_of_data(kind, form):
     assert value(dual, K, solution.z) == pytest.approx(value(dual, K, expected.z), rel=1e-7)
 
 
-EVERY_RULE = """
-import numpy as np
-from pairstep.rules import RULES
-from pairstep.svm import SVC
-
-rng = np.random.default_rng(7)
-X = rng.normal(size=(60, 3))
-for rule in (name for name, rule in RULES.items() if rule.guided):
-    print(rule, flush=True)
-    model = SVC(rule=rule).fit(X, X[:, 0] > 0)
-    assert model.optimality_.status[0] == "optimal"
-print("done")
-"""
-
-
-def test_every_rule_works():
-    """Runs in a child process, because a defect may crash it."""
-    child = subprocess.run(
-        [sys.executable, "-c", EVERY_RULE], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert child.stdout.split()[-1:] == ["done"], child.stdout + child.stderr
-
-
 @pytest.mark.parametrize("kind", ["one class", "nu classification"])
 def test_float64_takes_over_if_float32_makes_no_progress(kind):
     """Few steps reach 1e-7 in float64; float32 must not spend its time below its precision."""
