@@ -55,7 +55,7 @@ struct SvmTask {
   Index max_iter;
   std::size_t cache_bytes;
   bool single;  // whether to begin with kernel values in float32
-  bool cold;  // whether the starting point carries no information
+  bool cold;    // whether the starting point carries no information
   // Whether the kernel is positive semidefinite. The duals of an indefinite kernel are not solved
   // more accurately than tol.
   bool convex = true;
