@@ -199,11 +199,6 @@ def check_decision_focused(printed: str, real: bool) -> None:
     assert more > less, "a better portfolio from a worse forecast"
 
 
-def check_feature_scales(printed: str, real: bool) -> None:
-    grid, scales = values(printed, r"(?:grid search|scales by gradient): ")
-    assert scales > grid + (3 if real else 5)
-
-
 def check_simplex_attention(printed: str, real: bool) -> None:
     softmax, simplex = values(printed, "test error ")
     assert simplex < 0.1 * softmax
@@ -214,7 +209,6 @@ def check_simplex_attention(printed: str, real: bool) -> None:
 
 CHECKS = {
     "simplex_attention": check_simplex_attention,
-    "feature_scales": check_feature_scales,
     "decision_focused": check_decision_focused,
     "risk_parity": check_risk_parity,
     "rebalancing": check_rebalancing,

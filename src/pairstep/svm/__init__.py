@@ -6,15 +6,8 @@ from ..extras import needed
 needed("sklearn", by="pairstep.svm")
 
 from .classification import SVC, NuSVC
-from .compression import Compression
 from .export import to_sklearn
 from .files import load, save
-from .hyperparameter_gradient import (
-    Tuned,
-    ValidationGradient,
-    tune_by_gradient,
-    validation_gradient,
-)
 from .left_out import LeaveOneOutResult, leave_one_out
 from .libsvm_files import load_libsvm_model, save_libsvm_model
 from .novelty import OneClassSVM
@@ -24,8 +17,7 @@ from .regularization import RegularizationPath, path
 from .search import SVCCV, SVRCV
 
 __all__ = [
-    "SVC", "SVCCV", "SVR", "SVRCV", "Compression", "LeaveOneOutResult", "NuSVC", "NuSVR",
-    "OneClassSVM", "Optimality", "QuantileSVR", "RegularizationPath", "Tuned", "ValidationGradient",
-    "leave_one_out", "load", "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn",
-    "tune_by_gradient", "validation_gradient",
+    "SVC", "SVCCV", "SVR", "SVRCV", "LeaveOneOutResult", "NuSVC", "NuSVR", "OneClassSVM",
+    "Optimality", "QuantileSVR", "RegularizationPath", "leave_one_out", "load",
+    "load_libsvm_model", "path", "save", "save_libsvm_model", "to_sklearn",
 ]  # fmt: skip

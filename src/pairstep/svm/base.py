@@ -25,7 +25,6 @@ from ..constraints import Indices
 from ..kept import kept
 from .arrays import chosen_device, from_anywhere
 from .compatibility import CallbackSupportMixin, num_samples, with_callbacks
-from .compression import Compression, compressed
 from .data import DATA_CHECKS, canonical, dense, entries_of, needs_no_conversion
 from .decisions import with_intercepts
 from .engine import Kernel, LaidOut, adds_up_to_zero, decide
@@ -89,7 +88,6 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
     shape_fit_: tuple[int, ...]
     fit_status_: int
     optimality_: Optimality
-    compression_: Compression  # only of a compressed model
 
     plan_type: ClassVar[type[FitPlan]]  # the stages of a fit
     _scikit_learn: ClassVar[Any]  # the estimator of scikit-learn with the same name
@@ -366,47 +364,6 @@ class BaseSVM(CallbackSupportMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return as_sklearn(self, self._scikit_learn)
-
-    @from_anywhere
-    @of_one_fit
-    def compress(self, X: Any, max_error: float) -> Self:
-        """Return a copy of the fitted model with fewer support vectors.
-
-        Predictions are faster and files smaller in proportion. The support vectors that remain get
-        new coefficients, so that no decision at the points X changes by more than `max_error`. This
-        is verified with the compressed model, in float64. Other points have no such bound, so X
-        should be a sample of what the model will predict; the training samples are a good choice.
-
-        Parameters
-        ----------
-        X : array_like or sparse array of shape (n_samples, n_features)
-            The points where decisions are compared.
-        max_error : float
-            The largest change of a decision: of each binary problem of a classifier, in units of
-            its margin; of a prediction in regression.
-
-        Returns
-        -------
-        object
-            A fitted estimator of the same class. Its attribute ``compression_`` has the largest
-            change that was found (``max_error``), the number of points (``n_points``), and the
-            numbers of support vectors before (``n_support_before``) and after (``n_support``). It
-            has no ``optimality_``, because it is not the optimum. If fewer support vectors do not
-            suffice, it has all of them and a change of 0.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from pairstep.svm import SVC
-        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-        >>> model = SVC(C=10.0).fit(X, X[:, 0] * X[:, 1] + 0.3 * X[:, 0] ** 2 > 0.1)
-        >>> small = model.compress(X, max_error=0.1)
-        >>> small.compression_.max_error <= 0.1, 2 * len(small.support_) < len(model.support_)
-        (True, True)
-        """
-        check_is_fitted(self)
-        fitted: Self = compressed(self, X, max_error)
-        return fitted
 
     def _primal(self) -> Any:
         return safe_sparse_dot(self.dual_coef_, self._centered_vectors())

@@ -20,7 +20,6 @@ from .. import __version__
 from ..data.npz import read_npz, refused
 from ..files import Place, reading, writing
 from .base import as_now
-from .compression import Compression
 from .data import dense
 from .export import hint_for
 from .plan import Optimality
@@ -157,8 +156,6 @@ def _model(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
         shape = len(parts[-1]) - 1, state["n_features_in_"]
         arrays[SPARSE] = Container(parts, shape)
         arrays["dual_coef_"] = Container(arrays["dual_coef_"])
-    if "compression_" in state:
-        state["compression_"] = Compression(*state["compression_"])
     prefix = f"{OPTIMALITY}."
     optimality = {name: arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
     if optimality:

@@ -407,7 +407,6 @@ class FitPlan(ABC):
         support = self.support if self.rows is None else self.rows[self.support]
         vectors = np.empty((0, 0)) if precomputed else self.X[support]
         coefficients = self.coefficients
-        self.model.__dict__.pop("compression_", None)  # of an earlier fit
         self.model.__dict__.update(
             self.state,
             support_=self.support,

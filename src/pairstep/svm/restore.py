@@ -22,9 +22,9 @@ from .regression import SVR, NuSVR, QuantileSVR
 ESTIMATORS: dict[str, type[BaseSVM]] = {
     model.__name__: model for model in (SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM)
 }
-KEPT = (*SHARED, "support_vectors_", "optimality_", "compression_", "_label_order")
+KEPT = (*SHARED, "support_vectors_", "optimality_", "_label_order")
 # Parameters and attributes of earlier versions, which are dropped from their files.
-REMOVED = frozenset({"rule"})
+REMOVED = frozenset({"rule", "compression_"})
 MAX_INTEGER = 2**63  # limit of integer parameters, which native code stores with 64 bits
 
 
@@ -114,11 +114,6 @@ def _checks(model: Any) -> Iterator[tuple[str, bool]]:
         for name, kind in (("kkt_violation", "f"), ("duality_gap", "f"), ("status", "U")):
             yield name, getattr(fit["optimality_"], name).shape == (pairs,)
             yield name, getattr(fit["optimality_"], name).dtype.kind == kind
-    if "compression_" in fit:
-        error, points, before, after = fit["compression_"]
-        yield "compression_", type(error) is float and 0 <= error < math.inf
-        yield "compression_", all(type(count) is int for count in (points, before, after))
-        yield "compression_", after == n <= before
     yield "fit_status_", fit.get("fit_status_", 0) in (0, 1)
     names = fit.get("feature_names_in_")
     yield "feature_names_in_", names is None or names.shape == (width,)
