@@ -256,7 +256,9 @@ def test_class_weights(data, capfdbinary):
     assert line.endswith("there is no class rose, only setosa, versicolor, virginica")
     for weight in ("setosa", "setosa=-1", "setosa=x"):
         given = "--class-weight", weight
-        assert "LABEL=X" in mistake(capfdbinary, "train", data / "iris.csv", data / "m", *given)
+        assert f"--class-weight: invalid class_weight value: '{weight}'" in mistake(
+            capfdbinary, "train", data / "iris.csv", data / "m", *given
+        )
     called(capfdbinary, "tune", data / "two.npz", data / "m", *TUNE, "-w1", 3)
     assert svm.load(data / "m").class_weight == {1: 3.0}
 
@@ -323,7 +325,7 @@ def test_labels_in_the_first_column(data, capfdbinary):
     numbered["x3"] = 0
     numbered.to_csv(data / "numbered.csv", index=False, header=False)
     line = mistake(capfdbinary, "train", data / "numbered.csv", data / "model")
-    assert "the number of classes is 1; they were taken from the last column" in line
+    assert "the number of classes is 1; they were taken from column 5" in line
 
 
 def test_columns_are_found_by_their_names(data, capfdbinary):
@@ -524,7 +526,7 @@ def test_bad_lines_are_explained(name, message, tmp_path, capfdbinary):
         (["train", "iris.svm", "model", "-C", "1"], "did you mean -c?"),
         (["train", "iris.svm", "model", "--class_weight", "1=2"], "did you mean --class-weight?"),
         (["train", "iris.svm", "model", "--nothing-of-the-kind"], "unrecognized"),
-        (["train", "iris.svm", "model", "-s", "1", "-w1", "2"], "--class-weight is not an option"),
+        (["train", "iris.svm", "model", "-s", "3", "-w1", "2"], "--class-weight is not an option"),
         (["tune", "iris.svm", "model", "-s", "1"], "--type"),
         (["trian", "iris.svm", "model"], "did you mean train?"),
         (["train", "iris.svm", "model", "--cv", "1"], "n_splits"),

@@ -73,18 +73,17 @@ def report(line: str, *outputs: str) -> None:
 
 def require_writable(path: str) -> None:
     """Raise OSError if a file cannot be written. Called before long computations."""
-    folder = Path(os.path.realpath(path)).parent
-    reason = None
     if path == DASH:
         return
-    if os.path.isdir(path):
-        reason = errno.EISDIR
-    elif not folder.is_dir():
-        reason = errno.ENOENT
-    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        reason = errno.EACCES
-    if reason is not None:
-        raise OSError(reason, os.strerror(reason), path)
+    folder = Path(os.path.realpath(path)).parent
+    reasons = {
+        errno.EISDIR: os.path.isdir(path),
+        errno.ENOENT: not folder.is_dir(),
+        errno.EACCES: not os.access(path if os.path.exists(path) else folder, os.W_OK),
+    }
+    for reason, is_true in reasons.items():
+        if is_true:
+            raise OSError(reason, os.strerror(reason), path)
 
 
 @contextmanager
@@ -108,7 +107,9 @@ def progress() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    handler = Ticker()
+    handler = logging.StreamHandler()
+    handler.terminator = ""
+    handler.setFormatter(logging.Formatter("\r\x1b[K%(message)s"))  # replaces the line
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -117,16 +118,4 @@ def progress() -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-        handler.clear()
-
-
-class Ticker(logging.Handler):
-    """A log handler that overwrites the current line of the terminal."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Replace the line by a message."""
-        print(f"\r\x1b[K{record.getMessage()}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Clear the line."""
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)

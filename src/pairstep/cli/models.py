@@ -1,26 +1,25 @@
-"""Shared by `train` and `tune`: arguments of a model, training samples, scaling, the model file."""
+"""Shared by `train` and `tune`: options of an estimator, training samples, scaling, the model file.
+
+The options have the names of the estimator's parameters in the parsed arguments.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .command import DASH, output
-from .libsvm_options import KERNELS, kernel
+from ..extras import needed
+from .command import DASH, output, require_writable
+from .libsvm_options import KERNELS, kernel, svm_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..data import Samples
-
-TYPES = {
-    "svc": "SVC", "nusvc": "NuSVC", "oneclass": "OneClassSVM", "svr": "SVR", "nusvr": "NuSVR",
-    "quantilesvr": "QuantileSVR",
-}  # fmt: skip
 
 DATA = """\
 data:
@@ -48,58 +47,49 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that describe a model, except those that `tune` searches."""
+def add_estimator(parser: argparse.ArgumentParser, types: Mapping[str, str]) -> None:
+    """Add the arguments of an estimator of one of these types, and of the file of its model."""
+    add_samples(parser)
     parser.add_argument("model", help="file to write; - for standard output")
+    parser.add_argument(
+        "-s", "--type", choices=types, type=svm_type, default="svc", metavar="NAME",
+        help=f"type of SVM: {', '.join(types)} (default: svc)",
+    )  # fmt: skip
     parser.add_argument(
         "-t", "--kernel", choices=KERNELS, type=kernel, metavar="NAME",
         help=f"kernel: {', '.join(KERNELS)} (default: rbf)",
     )  # fmt: skip
     parser.add_argument("-d", "--degree", metavar="N", type=int, help="degree of poly (default: 3)")
     parser.add_argument(
-        "-r",
-        "--coef0",
-        metavar="X",
-        type=number,
+        "-r", "--coef0", metavar="X", type=number,
         help="constant term of poly and sigmoid (default: 0)",
-    )
+    )  # fmt: skip
+    parser.add_argument(
+        "--quantile", metavar="X", type=number, nargs="+",
+        help="quantile to fit, between 0 and 1, or several of them",
+    )  # fmt: skip
     parser.add_argument(
         "-e", "--tol", metavar="X", type=number,
         help="KKT violation at which to stop (default: 0.001)",
     )  # fmt: skip
     parser.add_argument(
-        "-m",
-        "--cache-size",
-        metavar="MB",
-        type=number,
+        "-m", "--cache-size", metavar="MB", type=number,
         help="memory for kernel rows (default: 200)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--class-weight", metavar="LABEL=X", action="append",
+        "--class-weight", metavar="LABEL=X", type=class_weight, action="append",
         help="multiply C of a class by X, or balanced; can be repeated (also -wLABEL X)",
     )  # fmt: skip
     parser.add_argument(
         "--scale", action="store_true",
         help="standardize features; the model stores the scaling for predict",
     )  # fmt: skip
-    parser.add_argument("--jobs", metavar="N", type=int, help="number of threads (default: all)")
+    parser.add_argument(
+        "--jobs", dest="n_jobs", metavar="N", type=int, help="number of threads (default: all)"
+    )
     parser.add_argument(
         "--libsvm", action="store_true", help="write LIBSVM's model format instead of pairstep's"
     )
-
-
-def add_quantile(parser: argparse.ArgumentParser, models: str) -> None:
-    """Add the argument for quantiles, which these models have."""
-    parser.add_argument(
-        "--quantile", metavar="X", type=number, nargs="+",
-        help=f"quantile of {models}, between 0 and 1, or several of them",
-    )  # fmt: skip
-
-
-def quantile(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameter `quantile` if it was given: a number, or a list if there are several."""
-    values = options.quantile
-    return {} if values is None else {"quantile": values[0] if len(values) == 1 else values}
 
 
 def number(text: str) -> float:
@@ -115,24 +105,35 @@ def gamma(text: str) -> float | str:
     return text if text in ("scale", "auto") else number(text)
 
 
-def given(options: argparse.Namespace, **names: str) -> dict[str, Any]:
-    """Return the parameters of an estimator that were given, from ``parameter=option``."""
-    shared = {name: name for name in ("kernel", "degree", "coef0", "tol", "cache_size")}
-    found = {
-        parameter: getattr(options, option)
-        for parameter, option in {**shared, "n_jobs": "jobs", **names}.items()
-    }
-    return {parameter: value for parameter, value in found.items() if value is not None}
+def class_weight(text: str) -> str | tuple[str, float]:
+    """Parse a label and its weight, such as ``-1=0.5``, or "balanced"."""
+    label, _, weight = text.rpartition("=")
+    if text == "balanced":
+        return text
+    if not label or number(weight) < 0:
+        raise ValueError
+    return label, number(weight)
 
 
-def made(Estimator: Any, parameters: dict[str, Any], options: argparse.Namespace) -> Any:
-    """Return an estimator. Raise if it does not have one of the parameters."""
-    unknown = sorted(parameters.keys() - set(Estimator._get_param_names()))
-    if options.class_weight and options.type != "svc":
-        unknown.append("class-weight")
-    if unknown:
-        raise ValueError(f"--{unknown[0].lower()} is not an option of --type {options.type}")
-    return Estimator(**parameters)
+def prepare(options: argparse.Namespace, types: Mapping[str, str]) -> tuple[Any, Samples]:
+    """Return the estimator with the parameters that were given, and its training samples."""
+    needed("sklearn", by=options.command)
+    from .. import svm
+
+    parameters = {kind: getattr(svm, name)._get_param_names() for kind, name in types.items()}
+    known = set().union(*parameters.values())
+    given = {k: v for k, v in vars(options).items() if k in known and v is not None}
+    for name in given:
+        if name not in parameters[options.type]:
+            option = name.lower().replace("_", "-")
+            raise ValueError(f"--{option} is not an option of --type {options.type}")
+    require_writable(options.model)
+    samples = training_samples(options)
+    if "class_weight" in given:
+        given["class_weight"] = class_weights(given["class_weight"], samples.y)
+    if "quantile" in given and len(given["quantile"]) == 1:
+        given["quantile"] = given["quantile"][0]
+    return getattr(svm, types[options.type])(**given), samples
 
 
 def training_samples(options: argparse.Namespace) -> Samples:
@@ -161,13 +162,11 @@ def require_classes(path: str, samples: Samples) -> None:
     import numpy as np
 
     assert samples.y is not None
-    hint = f"they were taken from {samples.guessed_label}; name their column with --label, such as"
+    hint = f"they were taken from column {samples.guessed_label}; name another one with --label"
     if samples.y.dtype.kind == "f" and np.isfinite(samples.y).all():
-        raise ValueError(
-            f"{path}: the labels are continuous numbers; {hint} --label 1, or use --type svr"
-        )
+        raise ValueError(f"{path}: the labels are continuous numbers; {hint}, or use --type svr")
     if len(np.unique(samples.y)) == 1:
-        raise ValueError(f"{path}: the number of classes is 1; {hint} --label 1")
+        raise ValueError(f"{path}: the number of classes is 1; {hint}")
 
 
 def training_kernel(path: str, samples: Samples) -> Samples:
@@ -185,38 +184,21 @@ def training_kernel(path: str, samples: Samples) -> Samples:
     return replace(samples, X=samples.X.toarray()) if scipy.sparse.issparse(samples.X) else samples
 
 
-def class_weights(texts: Sequence[str] | None, labels: NDArray[Any] | None) -> Any:
-    """Return `class_weight` of an estimator from texts such as ``-1=0.5``, or "balanced"."""
+def class_weights(given: Sequence[Any], labels: NDArray[Any] | None) -> Any:
+    """Return `class_weight` of an estimator from what `class_weight` has parsed."""
     import numpy as np
 
-    if not texts or texts == ["balanced"]:
-        return texts[0] if texts else None
-    classes: list[Any] = np.unique(labels).tolist()  # type: ignore[arg-type]
+    if "balanced" in given:
+        return "balanced"
+    classes = {str(label): label for label in np.unique(labels).tolist()}  # type: ignore[arg-type]
     weights = {}
-    for text in texts:
-        name, _, value = text.rpartition("=")
-        try:
-            weight = number(value)
-        except ValueError:
-            weight = -1.0
-        if not name or weight < 0:
-            raise ValueError(
-                f"--class-weight must be balanced, or LABEL=X with a number X >= 0; got {text}"
-            )
-        matching = [label for label in classes if _same(label, name)]
-        if not matching:
-            shown = ", ".join(map(str, classes[:8])) + (", ..." if len(classes) > 8 else "")
-            raise ValueError(f"--class-weight {text}: there is no class {name}, only {shown}")
-        weights[matching[0]] = weight
+    for name, weight in given:
+        written = name if name in classes else name.removeprefix("+")
+        if written not in classes:
+            shown = ", ".join([*classes][:8]) + (", ..." if len(classes) > 8 else "")
+            raise ValueError(f"--class-weight {name}: there is no class {name}, only {shown}")
+        weights[classes[written]] = weight
     return weights
-
-
-def _same(label: Any, text: str) -> bool:
-    """Return whether a text names a label; numbers can be written differently, as +1 and 1."""
-    try:
-        return bool(label == type(label)(text))
-    except ValueError:
-        return False
 
 
 def scaler(options: argparse.Namespace, samples: Samples) -> Any:
@@ -234,6 +216,13 @@ def scaler(options: argparse.Namespace, samples: Samples) -> Any:
     from sklearn.preprocessing import StandardScaler
 
     return StandardScaler(with_mean=not scipy.sparse.issparse(samples.X))
+
+
+def scaled(scaling: Any, model: Any) -> Any:
+    """Return a pipeline of a scaler and a model, or the model if there is no scaler."""
+    from sklearn.pipeline import Pipeline
+
+    return model if scaling is None else Pipeline([("scale", scaling), ("svm", model)])
 
 
 def write_model(options: argparse.Namespace, model: Any, samples: Samples) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
     if options.data == options.model == DASH:
         raise ValueError("data and model cannot both be read from standard input")
     needed("sklearn", by="predict")
+    import numpy as np
+
     from .scores import quantile_of, score_line
 
     require_writable(options.out)
@@ -64,17 +65,17 @@ def run(options: argparse.Namespace) -> int:
     content = sys.stdin.buffer.read() if from_stdin else Path(options.model).read_bytes()
     model, samples = read(options, content)
     predicted = model.predict(samples.X)
-    lines: Iterable[str] = map(text, predicted.tolist())
-    if predicted.ndim == 2:  # several quantiles
-        lines = (",".join(map(text, row)) for row in (quantile_of(model), *predicted.tolist()))
+    columns = np.atleast_2d(predicted.T).tolist()
+    header = quantile_of(model) if predicted.ndim == 2 else None
     if options.probability:
         if not hasattr(model, "predict_proba"):
             raise ValueError("the model has no probabilities: train it with --probability")
-        rows = zip(predicted.tolist(), *model.predict_proba(samples.X).T.tolist(), strict=True)
+        columns += model.predict_proba(samples.X).T.tolist()
         header = ["class", *model.classes_.tolist()]
-        lines = (",".join(map(text, row)) for row in (header, *rows))
+    rows = zip(*columns, strict=True)
     with output(options.out) as out:
-        out.writelines(f"{line}\n".encode() for line in lines)
+        for row in rows if header is None else (header, *rows):
+            out.write(f"{','.join(map(text, row))}\n".encode())
     if samples.y is not None:
         report(score_line(model, samples.y, predicted), options.out)
     return 0
@@ -94,7 +95,7 @@ def read(options: argparse.Namespace, content: bytes) -> tuple[Any, Samples]:
         raise ValueError(f"{options.model}: {error}") from error
     first, estimator = (model[0], model[-1]) if hasattr(model, "steps") else (model, model)
     samples = read_samples(
-        options.data, label=options.label, labeled=None, n_features=model.n_features_in_,
+        options.data, label=options.label, n_features=model.n_features_in_,
         names=vars(first).pop("feature_names_in_", None), zero_based=options.zero_based,
         precomputed=estimator.kernel == "precomputed",
     )  # fmt: skip

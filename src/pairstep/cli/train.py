@@ -7,26 +7,13 @@ import time
 import warnings
 from typing import Any
 
-from ..extras import needed
-from .command import progress, report, require_writable
-from .libsvm_options import svm_type
-from .models import (
-    DATA,
-    LIBSVM,
-    TYPES,
-    add_model,
-    add_quantile,
-    add_samples,
-    class_weights,
-    gamma,
-    given,
-    made,
-    number,
-    quantile,
-    scaler,
-    training_samples,
-    write_model,
-)
+from .command import progress, report
+from .models import DATA, LIBSVM, add_estimator, gamma, number, prepare, scaled, scaler, write_model
+
+TYPES = {
+    "svc": "SVC", "nusvc": "NuSVC", "oneclass": "OneClassSVM", "svr": "SVR", "nusvr": "NuSVR",
+    "quantilesvr": "QuantileSVR",
+}  # fmt: skip
 
 EXAMPLES = """\
 examples:
@@ -48,27 +35,21 @@ def add_to(commands: Any) -> None:
         description="Fit a support vector machine to labeled samples and write it to a file.",
         epilog=EXAMPLES + DATA + LIBSVM,
     )
-    add_samples(parser)
+    add_estimator(parser, TYPES)
     parser.add_argument(
-        "-s", "--type", choices=TYPES, type=svm_type, default="svc", metavar="NAME",
-        help=f"type of SVM: {', '.join(TYPES)} (default: svc)",
-    )  # fmt: skip
-    parser.add_argument("-c", "--c", metavar="X", type=number, help="cost of errors (default: 1)")
+        "-c", "--c", dest="C", metavar="X", type=number, help="cost of errors (default: 1)"
+    )
     parser.add_argument(
         "-g", "--gamma", metavar="X", type=gamma,
         help="gamma of poly, rbf and sigmoid: a number, scale or auto (default: scale)",
     )  # fmt: skip
     parser.add_argument(
-        "-n",
-        "--nu",
-        metavar="X",
-        type=number,
+        "-n", "--nu", metavar="X", type=number,
         help="nu of nusvc, nusvr and oneclass (default: 0.5)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "-p", "--epsilon", metavar="X", type=number, help="epsilon of svr (default: 0.1)"
     )
-    add_quantile(parser, "quantilesvr (default: 0.5)")
     parser.add_argument(
         "--probability", action="store_true", default=None,
         help="also fit class probabilities (also -b 1)",
@@ -76,28 +57,17 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-v", "--cv", metavar="N", type=int, help="also print a score by N-fold cross-validation"
     )
-    add_model(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Fit, cross-validate if requested, and write the model."""
-    cross_val_predict = needed("sklearn.model_selection", by="train").cross_val_predict
-    from sklearn.pipeline import Pipeline
+    estimator, samples = prepare(options, TYPES)
+    from sklearn.model_selection import cross_val_predict
 
-    from .. import svm
     from .scores import score_line
 
-    parameters = quantile(options) | given(
-        options, C="c", gamma="gamma", nu="nu", epsilon="epsilon", probability="probability"
-    )
-    estimator = made(getattr(svm, TYPES[options.type]), parameters, options)
-    require_writable(options.model)
-    samples = training_samples(options)
-    if options.class_weight:
-        estimator.set_params(class_weight=class_weights(options.class_weight, samples.y))
-    scaling = scaler(options, samples)
-    model = Pipeline([("scale", scaling), ("svm", estimator)]) if scaling else estimator
+    model = scaled(scaler(options, samples), estimator)
     # scikit-learn deprecates `probability`, but --probability has requested it.
     warnings.simplefilter("ignore", FutureWarning)
     with progress():

@@ -6,25 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from ..extras import needed
-from .command import DASH, progress, report, require_writable
-from .libsvm_options import svm_type
-from .models import (
-    DATA,
-    LIBSVM,
-    add_model,
-    add_quantile,
-    add_samples,
-    class_weights,
-    gamma,
-    given,
-    made,
-    number,
-    quantile,
-    scaler,
-    training_samples,
-    write_model,
-)
+from .command import DASH, progress, report
+from .models import DATA, LIBSVM, add_estimator, gamma, number, prepare, scaled, scaler, write_model
 
 SEARCHES = {"svc": "SVCCV", "svr": "SVRCV"}
 
@@ -50,75 +33,56 @@ def add_to(commands: Any) -> None:
         "and write the model to a file.",
         epilog=EXAMPLES + DATA + LIBSVM,
     )
-    add_samples(parser)
-    parser.add_argument(
-        "-s", "--type", choices=SEARCHES, type=svm_type, default="svc", metavar="NAME",
-        help=f"type of SVM: {', '.join(SEARCHES)} (default: svc)",
-    )  # fmt: skip
+    add_estimator(parser, SEARCHES)
     several = {"nargs": "+", "metavar": "X"}
     parser.add_argument(
-        "-c", "--c", type=number, **several,
+        "-c", "--c", dest="Cs", type=number, **several,
         help="values of C to try (default: 10 values from 0.01 to 1000)",
     )  # fmt: skip
     parser.add_argument(
-        "-g", "--gamma", type=gamma, **several,
+        "-g", "--gamma", dest="gammas", type=gamma, **several,
         help="values of gamma to try (default: 10 values around that of scale)",
     )  # fmt: skip
     parser.add_argument(
-        "-p",
-        "--epsilon",
-        type=number,
-        **several,
+        "-p", "--epsilon", dest="epsilons", type=number, **several,
         help="values of epsilon to try, for svr (default: 0.1)",
-    )
-    add_quantile(parser, "a quantile regression in place of svr")
+    )  # fmt: skip
     parser.add_argument(
         "-v", "--cv", metavar="N", type=int, default=5, help="number of folds (default: 5)"
     )
-    parser.add_argument("--seed", metavar="N", type=int, help="shuffle the samples with this seed")
+    parser.add_argument(
+        "--seed", dest="random_state", metavar="N", type=int,
+        help="shuffle the samples with this seed",
+    )  # fmt: skip
     parser.add_argument(
         "--halving", action="store_true", default=None,
         help="score all candidates on a ninth of the samples, and only the best ones on all",
     )  # fmt: skip
     parser.add_argument(
-        "--checkpoint", metavar="FILE", help="file of scores (default: MODEL.checkpoint)"
-    )
-    add_model(parser)
+        "--checkpoint", dest="scores", metavar="FILE",
+        help="file of scores (default: MODEL.checkpoint)",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Search, fit, write."""
-    Pipeline = needed("sklearn.pipeline", by="tune").Pipeline
-    from .. import __version__, svm
+    search, samples = prepare(options, SEARCHES)
+    from .. import __version__
     from ..svm.checkpoint import Checkpoint, fingerprint
 
-    parameters = quantile(options) | given(
-        options,
-        Cs="c",
-        gammas="gamma",
-        epsilons="epsilon",
-        cv="cv",
-        halving="halving",
-        random_state="seed",
-    )
-    search = made(getattr(svm, SEARCHES[options.type]), parameters, options)
-    require_writable(options.model)
-    samples = training_samples(options)
-    if options.class_weight:
-        parameters["class_weight"] = class_weights(options.class_weight, samples.y)
-        search.set_params(class_weight=parameters["class_weight"])
-    if scaling := scaler(options, samples):
+    scaling = scaler(options, samples)
+    if scaling is not None:
         # Scale once, with the means of all samples, so that the folds can share kernel matrices.
         samples = replace(samples, X=scaling.fit_transform(samples.X))
-    path = options.checkpoint
+    path = options.scores
     if path is None and options.model != DASH:
         path = f"{options.model}.checkpoint"
     if path is not None:
-        # The scores depend on these parameters, which identify the search. The values that it
-        # tries are not among them, because each line of the checkpoint has its candidate.
-        decisive = {k: v for k, v in parameters.items() if k not in ("Cs", "gammas", "epsilons")}
-        decisive.pop("n_jobs", None)
+        # The values that it tries do not identify a search: each line of the checkpoint has its
+        # candidate. Nor does the number of threads.
+        varying = ("Cs", "gammas", "epsilons", "n_jobs")
+        decisive = {k: v for k, v in search.get_params(deep=False).items() if k not in varying}
         about = fingerprint(samples.X, samples.y, options.type, decisive, __version__)
         search.checkpoint = Checkpoint(path, about)
     with progress():
@@ -126,10 +90,7 @@ def run(options: argparse.Namespace) -> int:
     best = ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in search.best_params_.items())  # fmt: skip
     tried = len({tuple(some.items()) for some in search.cv_results_["params"]})
-    model = search.best_estimator_
-    write_model(
-        options, Pipeline([("scale", scaling), ("svm", model)]) if scaling else model, samples
-    )
+    write_model(options, scaled(scaling, search.best_estimator_), samples)
     score = "accuracy" if options.type == "svc" else "R2"
     if options.quantile is not None:
         score = "D2 of the pinball loss"

@@ -41,7 +41,8 @@ class Samples:
     names : list of str or None
         Names of the columns of X.
     guessed_label : str or None
-        The column of a table that was taken as the labels because no column was named.
+        The name or the number of the column of a table that was taken as the labels because no
+        column was named.
     serials : array or None
         The numbers of the samples of a precomputed kernel in a svmlight file (``0:number``).
     """
@@ -57,7 +58,7 @@ def read_samples(
     path: str | os.PathLike[str],
     *,
     label: str | None = None,
-    labeled: bool | None = True,
+    labeled: bool = True,
     names: Sequence[str] | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
@@ -74,13 +75,13 @@ def read_samples(
     label : str, optional
         Name or number (from 1) of the column of a table that has the labels. By default it is the
         last one, or the first one if that has text or is named like labels and the last is not.
-    labeled : bool or None
-        Whether a table has labels if `label` is not given. None means that it has labels if it has
-        one column more than `n_features`.
+    labeled : bool
+        Whether a table has labels if `label` and `n_features` are not given.
     names : sequence of str, optional
         Columns of a table to take as features. By default all except the labels.
     n_features : int, optional
-        Expected number of features. The last ones may be absent from a svmlight file.
+        Expected number of features. A table with one column more has labels. The last features may
+        be absent from a svmlight file.
     zero_based : bool
         Whether the indices of a svmlight file begin with 0.
     precomputed : bool
@@ -156,35 +157,29 @@ def _of_arrays(found: dict[str, Any]) -> Samples:
 def _of_table(
     table: Table,
     label: str | None,
-    labeled: bool | None,
+    labeled: bool,
     names: Sequence[str] | None,
     n_features: int | None,
 ) -> Samples:
     """Return the samples of a table, and the column of their labels if it has one."""
-    wanted = None
+    everything = range(len(table.names))
+    wanted: list[int] = []
     if names is not None and table.headed and set(names) <= set(table.names):
         wanted = [table.names.index(name) for name in names]
-    width = len(table.names)
-    if labeled is None:
-        labeled = width == n_features + 1 if n_features is not None else False
-    at = None
+    if n_features is not None:
+        labeled = len(table.names) == n_features + 1
+    at = None if label is None else table.index_of(label)
     guessed = None
-    if label is not None:
-        at = table.index_of(label)
-    elif labeled:
-        others = [k for k in range(width) if wanted is None or k not in wanted]
-        if others:
-            at = others[0] if _has_labels_first(table, others) else others[-1]
-            ends = {width - 1: "the last column", 0: "the first column"}
-            guessed = ends.get(at, f"column {at + 1}")
-            guessed += f" ({table.names[at]})" if table.headed else ""
-    if wanted is None:
-        wanted = [k for k in range(width) if k != at]
-    if not wanted:
+    if at is None and labeled:
+        others = [k for k in everything if k not in wanted]
+        at = others[0] if _has_labels_first(table, others) else others[-1]
+        guessed = table.names[at]
+    features = wanted or [k for k in everything if k != at]
+    if not features:
         raise ValueError("the table must have at least one column other than the labels")
-    X = table.numbers(wanted)
+    X = table.numbers(features)
     y = None if at is None else labels_of(table.labels(at))
-    return Samples(X, y, [table.names[k] for k in wanted] if table.headed else None, guessed)
+    return Samples(X, y, [table.names[k] for k in features] if table.headed else None, guessed)
 
 
 def _has_labels_first(table: Table, columns: list[int]) -> bool:
