@@ -273,33 +273,6 @@ class TestContributing:
             names.add(f"{path.parent.relative_to(ROOT).as_posix()}/")  # or with its folder
             assert any(f"| `{name}`" in text or f", `{name}`" in text for name in names), path.name
 
-    @pytest.mark.parametrize(
-        ("name", "path"),
-        [
-            ("RULES = {", "src/pairstep/rules/__init__.py"),
-            ("struct Rule {", "cpp/core/types.hpp"),
-            ("enum class StepLength", "cpp/core/types.hpp"),
-            ("class Units", "cpp/isa/selection/units.hpp"),
-            ("class Objective(Protocol)", "src/pairstep/objectives/objective.py"),
-            ("STEPS = (", "src/pairstep/solve/steps.py"),
-            ("def plan(", "src/pairstep/solve/steps.py"),
-            ("def assumed_curvature(", "src/pairstep/solve/loop.py"),
-            ("assumed_curvature(", "cpp/isa/greedy.hpp"),
-            ("BACKTRACKING", "src/pairstep/solve/choose_solver.py"),
-            ("OBJECTIVES = {", "tests/solve/test_minimize.py"),
-            ("STEPS = (", "tests/solve/test_minimize.py"),
-            ("NORM = {", "tests/rules/test_rules.py"),
-            ("class Layout", "src/pairstep/constraints/layout.py"),
-            ("nb::enum_<StepLength>", "cpp/python/module.cpp"),
-            ("class Oracle {", "cpp/engine/oracle.hpp"),
-            ("class Oracle(Protocol)", "src/pairstep/solve/oracle.py"),
-            ("class Axis", "src/pairstep/labels.py"),
-        ],
-    )
-    def test_names_exist(self, name, path):
-        assert f"`{path}`" in text_of("CONTRIBUTING.md")
-        assert name in text_of(path)
-
 
 @pytest.mark.slow
 def test_the_picture_can_be_drawn(tmp_path):
