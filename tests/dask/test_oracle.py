@@ -1,11 +1,10 @@
 """The oracle over partitions, compared with the whole problem in NumPy."""
 
 import os
-import signal
 
 import numpy as np
 import pytest
-from clusters import lazy, problem
+from clusters import kill, lazy, problem
 from sklearn.metrics.pairwise import rbf_kernel
 
 from pairstep.dask.cluster import Partitions
@@ -95,7 +94,7 @@ def test_shrinking(restarting_client, killed):
             (pid,) = restarting_client.run(
                 os.getpid, workers=[case.partitions.connections[0].worker]
             ).values()
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         case.change(active)
         case.check()
         case.oracle.unshrink()

@@ -13,7 +13,7 @@ import dask.array
 import distributed
 import numpy as np
 import pytest
-from clusters import lazy, problem
+from clusters import kill, lazy, problem, processes_of
 from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.dask
@@ -41,12 +41,6 @@ def objective(model):
     return z @ rbf_kernel(model.support_vectors_, gamma=0.3) @ z / 2 - np.abs(z).sum()
 
 
-def processes_of(client, worker):
-    """Return the living process of a worker, or nothing. A dying worker does not answer itself."""
-    nannies = [each for each in client.cluster.workers.values() if each.worker_address == worker]
-    return [nanny.pid for nanny in nannies if nanny.pid]
-
-
 class Fault:
     """Call `act` before the first message of a kind is sent, from round `after` on."""
 
@@ -65,12 +59,12 @@ class Fault:
         monkeypatch.setattr(Partitions, "call_each", faulty)
 
 
-def kill(client, numbers, how=signal.SIGKILL):
+def killing(client, numbers):
+    """Return a function that kills the workers of some partitions."""
+
     def act(partitions):
         for number in numbers:
-            for process in processes_of(client, partitions.connections[number].worker):
-                os.kill(process, how)
-        time.sleep(0.05)
+            kill(*processes_of(client, partitions.connections[number].worker))
 
     return act
 
@@ -97,7 +91,7 @@ def check(model, expected):
 )
 def test_killed_workers_are_replaced(monkeypatch, restarting_client, expected, numbers, kind):
     after = 1 if kind == "begin" else 8
-    fault = Fault(monkeypatch, kill(restarting_client, numbers), after=after, kind=kind)
+    fault = Fault(monkeypatch, killing(restarting_client, numbers), after=after, kind=kind)
     model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     assert fault.done
     assert model.traffic_.recoveries == len(numbers)
@@ -112,7 +106,7 @@ def test_a_worker_that_dies_before_it_is_connected_is_replaced(
     def late(partitions, connections):
         if not killed:
             killed.extend(processes_of(restarting_client, connections[0].worker))
-            os.kill(killed[0], signal.SIGKILL)
+            kill(*killed)
             while partitions.connections[0].worker in restarting_client.ncores():
                 time.sleep(0.01)
         return start(partitions, connections)
@@ -235,8 +229,7 @@ def test_no_worker_is_left_while_data_are_computed(fresh_client, what):
 def kill_once_at_work(client, processes):
     while not all(client.processing().values()):
         time.sleep(0.05)
-    for process in processes:
-        os.kill(process, signal.SIGKILL)
+    kill(*processes)
 
 
 def test_a_computation_longer_than_the_timeout_is_awaited(client):
@@ -259,7 +252,7 @@ def test_workers_that_die_at_every_message(monkeypatch, fresh_client):
             nanny.status.name == "starting" for nanny in fresh_client.cluster.workers.values()
         ):
             time.sleep(0.05)  # a nanny that is starting its worker does not start another one
-        kill(fresh_client, [line.number for line in lines])(partitions)
+        killing(fresh_client, [line.number for line in lines])(partitions)
         return exchange(partitions, lines, each)
 
     monkeypatch.setattr(Partitions, "_exchange", deadly)
@@ -292,7 +285,7 @@ def test_rows_of_two_partitions_that_a_lost_worker_has_computed(
         return block
 
     dX, dy = lazy(X, Y)
-    fault = Fault(monkeypatch, kill(restarting_client, [number]), after=1, kind="summary")
+    fault = Fault(monkeypatch, killing(restarting_client, [number]), after=1, kind="summary")
     with dask.config.set({"pairstep.timeout": "15s"}):
         model = pairstep.dask.SVC(**PARAMETERS).fit(
             dX.map_blocks(slowly, dtype=float, meta=np.empty((0, 0))), dy
@@ -308,7 +301,7 @@ def test_rows_that_only_a_lost_worker_may_compute(monkeypatch, restarting_client
     _, other = sorted(restarting_client.run(os.getpid))
     dX = dX.persist(workers=[other], allow_other_workers=False)
     distributed.wait(dX)
-    Fault(monkeypatch, kill(restarting_client, [1]), after=1, kind="summary")
+    Fault(monkeypatch, killing(restarting_client, [1]), after=1, kind="summary")
     with (
         dask.config.set({"pairstep.timeout": "3s"}),
         pytest.raises(RuntimeError, match=r"rows \d+ to \d+, which worker .* waits for: no worker"),

@@ -136,13 +136,14 @@ def compute(client: Client, collection: Any, name: str) -> Any:
     """Compute a dask collection; return anything else unchanged."""
 
     def get(graph: Any, keys: Any, **options: Any) -> Any:
-        return client.sync(_gathered, client, client.get(graph, keys, sync=False, **options), name)
+        return client.sync(gathered, client, client.get(graph, keys, sync=False, **options), name)
 
     (result,) = dask.compute(collection, traverse=False, scheduler=get)
     return result
 
 
-async def _gathered(client: Client, futures: Any, name: str) -> Any:
+async def gathered(client: Client, futures: Any, name: str) -> Any:
+    """Return the results of futures and release them; raise their errors, or if they stall."""
     flat = futures_of(futures)
     watch = ProgressWatch(client, flat, name)
     work = asyncio.gather(client.gather(futures), return_exceptions=True)
