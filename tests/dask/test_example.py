@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import distributed
 import pytest
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -30,6 +31,8 @@ def test_the_commands_as_written(tmp_path):
         for command in commands[:2]
     ]
     try:
+        with distributed.Client(commands[2][-1], timeout=120, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)  # a user would see both in their terminals
         done = subprocess.run(
             [sys.executable, *commands[2][1:]],
             cwd=EXAMPLE.parents[1], capture_output=True, text=True, check=True, timeout=300,
