@@ -125,7 +125,7 @@ def prepare(options: argparse.Namespace, types: Mapping[str, str]) -> tuple[Any,
     given = {k: v for k, v in vars(options).items() if k in known and v is not None}
     for name in given:
         if name not in parameters[options.type]:
-            option = name.lower().replace("_", "-")
+            option = name.lower().replace("_", "-").removesuffix("s")  # epsilons of a search
             raise ValueError(f"--{option} is not an option of --type {options.type}")
     require_writable(options.model)
     samples = training_samples(options)

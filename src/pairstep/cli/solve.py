@@ -67,11 +67,8 @@ def run(options: argparse.Namespace) -> int:
     from ..data.opened import opened
 
     require_writable(options.out)
-    with opened(options.problem) as file:
-        try:
-            names, arguments = read_problem(file)
-        except ValueError as error:
-            raise ValueError(f"{options.problem}: {error}") from error
+    with opened(options.problem, "a problem in csv or npz format") as file:
+        names, arguments = read_problem(file)
     if options.total is not None:
         arguments["total"] = options.total
     for name, tighter in (("lower", np.maximum), ("upper", np.minimum)):

@@ -13,17 +13,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .npz import refused
+
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def opened(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
     """Open a file for reading; "-" is standard input.
 
-    A file whose name ends in .gz, .bz2 or .xz is decompressed, without a limit of its size.
+    A file whose name ends in .gz, .bz2 or .xz is decompressed, without a limit of its size. Errors
+    in its content become a ValueError that names the file, and says what it should have been.
     """
     if path == "-":
-        yield io.BytesIO(sys.stdin.buffer.read())
-        return
-    with OPENERS.get(Path(path).suffix, open)(path, "rb") as file:
-        yield file if file.seekable() else io.BytesIO(file.read())
+        where, source = "standard input", io.BytesIO(sys.stdin.buffer.read())
+    else:
+        where, source = str(path), OPENERS.get(Path(path).suffix, open)(path, "rb")
+    with source:
+        try:
+            with refused(what):
+                yield source if source.seekable() else io.BytesIO(source.read())
+        except (ValueError, OSError, lzma.LZMAError) as error:
+            raise ValueError(f"{where}: {error}") from error

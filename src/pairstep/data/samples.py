@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import re
 from codecs import BOM_UTF8
@@ -15,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from .npz import read_npz, refused
+from .npz import read_npz
 from .opened import opened
 from .svmlight import read_svmlight
 from .table import Table, read_csv, read_parquet
@@ -93,21 +92,16 @@ def read_samples(
     Samples
         Labels that are whole numbers have an integer type.
     """
-    with opened(path) as file:
-        try:
-            with refused("a file of samples"):
-                magic = file.read(4)
-                file.seek(len(BOM_UTF8) if magic.startswith(BOM_UTF8) else 0)
-                if magic == b"PK\x03\x04":
-                    return _of_arrays(read_npz(file))
-                if magic == b"PAR1":
-                    return _of_table(read_parquet(file), label, labeled, names, n_features)
-                if TABLES & {*Path(path).suffixes} or not _is_svmlight(file):
-                    return _of_table(read_csv(file), label, labeled, names, n_features)
-                return _of_svmlight(file, n_features, zero_based, precomputed)
-        except (ValueError, OSError, lzma.LZMAError) as error:
-            where = "standard input" if path == "-" else path
-            raise ValueError(f"{where}: {error}") from error
+    with opened(path, "a file of samples") as file:
+        magic = file.read(4)
+        file.seek(len(BOM_UTF8) if magic.startswith(BOM_UTF8) else 0)
+        if magic == b"PK\x03\x04":
+            return _of_arrays(read_npz(file))
+        if magic == b"PAR1":
+            return _of_table(read_parquet(file), label, labeled, names, n_features)
+        if TABLES & {*Path(path).suffixes} or not _is_svmlight(file):
+            return _of_table(read_csv(file), label, labeled, names, n_features)
+        return _of_svmlight(file, n_features, zero_based, precomputed)
 
 
 def _is_svmlight(file: BinaryIO) -> bool:
