@@ -26,7 +26,8 @@ test: $(VENV)/.installed lint
 test-faults: $(VENV)/.installed
 	$(PYTEST) -m faults
 
-# Random problems and fits with independent checks; about an hour on two cores. A defect is
+# Random problems and fits with independent checks, and known faults in the package, which the tests
+# must notice; about an hour and a half on two cores. A defect is
 # printed as a line that says how to repeat it, and the exit code is 1. JOBS sets the number of
 # processes, ATTACK the seed and the number of cases: `make attack ATTACK="--seed 1 --count 500"`.
 JOBS ?= 2
@@ -36,6 +37,7 @@ attack: $(VENV)/.installed
 	for backend in cpu stand-in dask; do \
 	  $(BIN)/python -m tests.attacks.svms --backend $$backend --jobs $(JOBS) $(ATTACK) || exit 1; \
 	done
+	$(BIN)/python -m tests.attacks.planted
 
 # On a computer with an NVIDIA GPU; PYTHON may be an interpreter that already has CuPy.
 test-gpu: $(VENV)/.installed
