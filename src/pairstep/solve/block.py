@@ -33,7 +33,7 @@ def run(task: Task) -> Outcome:
     solve = _core.BlockSolve(oracle_of(task), task.point, layout.totals, True)
     task.start_at(*value_and_gradient(task.objective, task.z))
     watched = task.callback is not None or task.record or task.logs
-    best, unsuccessful = math.inf, 0
+    best, unsuccessful, recorded = math.inf, 0, 0
     if task.record:
         record(task, solve, task.evaluate())
     while True:
@@ -41,8 +41,9 @@ def run(task: Task) -> Outcome:
             task.strictness * task.tol, task.max_iter, 1 if watched else NO_LIMIT, task.time_left
         )
         task.n_iter = solve.iterations
-        if task.record and stop in (Stop.paused, Stop.solved_directly):
+        if task.record and task.n_iter > recorded:  # whatever ended the round
             record(task, solve, task.evaluate())
+            recorded = task.n_iter
         if task.line_is_due:
             current = task.evaluate()
             task.log_line(current.value, current.violation)

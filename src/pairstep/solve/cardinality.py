@@ -283,7 +283,7 @@ class _Search:
         callback: Callable[[Progress], object] | None = self.options.callback
         if callback is None:
             return False
-        progress = Progress(found.nodes, found.value, gap, found.x, now - self.began)
+        progress = Progress(found.nodes, found.value, gap, found.x.copy(), now - self.began)
         self.was_stopped = bool(callback(progress)) or self.was_stopped
         return self.was_stopped
 
