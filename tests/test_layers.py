@@ -44,16 +44,6 @@ def test_a_vertex(kind):
         np.testing.assert_allclose(value, expected[name], atol=1e-12, err_msg=name)
 
 
-def test_failures_are_named():
-    Q, c = problem((3,), 2)
-    given = {
-        "Q": Q, "c": c, "total": np.array([1.0, 5.0, 1.0]), "lower": np.array(0.0),
-        "upper": np.array(1.0),
-    }  # fmt: skip
-    with pytest.raises(ValueError, match="1 of 3 problems failed; problem 1"):
-        layers.solve(given, 1e-8)
-
-
 def test_a_missing_library_names_the_extra(monkeypatch):
     import sys
 

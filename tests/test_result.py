@@ -345,3 +345,14 @@ class _Refuses:
 def test_statuses_are_strings():
     assert solve_qp(RISK).status is Status.OPTIMAL
     assert pairstep.Status("optimal") == "optimal"
+
+
+def test_the_multiplier_of_a_bound_at_the_center_of_an_l1_term():
+    """The variable can only leave both upward, where the L1 term adds to the derivative."""
+    given = {"Q": np.eye(2), "c": [0.0, 2.0], "l1": 0.3, "center": 0.0}
+    result = solve_qp(**given)
+    moved = solve_qp(**given, lower=[0.0, 1e-6])
+    assert result.x.tolist() == [1.0, 0.0]
+    assert result.bound_multipliers == pytest.approx(
+        [0.0, (moved.fun - result.fun) / 1e-6], abs=1e-5
+    )

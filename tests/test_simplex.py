@@ -143,11 +143,6 @@ def test_sparse(container, y):
     np.testing.assert_allclose(sparse.predict(container(thin)), dense.predict(thin), atol=1e-8)
 
 
-def test_sparse_is_not_centered():
-    with pytest.raises(TypeError, match="dense data is required"):
-        SimplexRegressor(fit_intercept=True).fit(scipy.sparse.csr_array(X), Y)
-
-
 def test_final_estimator_of_stacking():
     models = [
         ("line", LinearRegression()),
@@ -179,25 +174,3 @@ def test_warns_when_not_converged(y):
     with pytest.warns(ConvergenceWarning, match=r"KKT violation.*\d.*tol.*\d"):
         model = SimplexRegressor(max_iter=1, tol=1e-14, lower=lower).fit(hard, y)
     assert np.all(np.isfinite(model.coef_))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"upper": 0.1}, "the bounds allow sums from 0 to 0.7; total is 1"),
-        ({"lower": [0.0, 1.0]}, "lower"),
-        ({"ridge": -1.0}, "ridge must not be negative"),
-        ({"tol": -1.0}, "tol"),
-        ({"max_iter": 1.5}, "max_iter"),
-        ({"total": math.nan}, "total"),
-    ],
-)
-@pytest.mark.parametrize("y", [Y, MANY], ids=["one", "many"])
-def test_bad_parameters(settings, message, y):
-    with pytest.raises(ValueError, match=message):
-        SimplexRegressor(**settings).fit(X, y)
-
-
-def test_bad_sample_weight():
-    with pytest.raises(ValueError, match=r"[Nn]egative"):
-        SimplexRegressor().fit(X, Y, sample_weight=-np.ones(M))

@@ -222,7 +222,7 @@ FAULTS = [
         "theory: the sharp rate counts ordered pairs",
         "return 1 - mu_2 / (pairs * l2)",
         "return 1 - mu_2 / (2 * pairs * l2)",
-        "test_theory.py",
+        "paper/test_theory.py",
     ),
     # Native code.
     Fault(

@@ -4,6 +4,7 @@ Checked by the definition: the value on a fine grid, and left and right derivati
 """
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -17,6 +18,7 @@ from pairstep import (
     L1Penalized,
     LeastSquares,
     Quadratic,
+    RiskParity,
     Simplex,
     Smooth,
     SumBox,
@@ -157,15 +159,16 @@ def test_units_change_nothing(unit):
     assert scaled.x.tolist() == one.x.tolist()
 
 
-def test_bad_arguments_are_refused():
-    f = Quadratic(np.eye(2))
-    for l1, words in [
-        ((0.1, -0.2), r"l1\[1\] must not be negative, but l1\[1\]\[0\] = -0.2"),
-        (([0.1, -3.0], 0.2), r"l1\[0\] must not be negative, but l1\[0\]\[1\] = -3"),
-        ((0.1, 0.2, 0.3), r"pair \(down, up\), got 3 items"),
-        (([0.1, 0.2, 0.3], 0.1), r"l1\[0\] must have length 2, got 3"),
-        ((0.1, math.nan), r"l1\[1\]"),
-        (-0.5, r"l1 must not be negative, but l1\[0\] = -0.5"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            L1Penalized(f, l1)
+def test_rounding_errors_of_l1_terms_are_bounded():
+    """They dominate where the weights are far larger than the rest."""
+    rng = np.random.default_rng(0)
+    smooth, errors = RiskParity(np.eye(8)), []
+    for _ in range(20):
+        x, center, weight = rng.uniform(0.1, 1.0, (3, 8))
+        f = L1Penalized(smooth, 1e8 * weight, center)
+        terms = zip(f.l1_terms[0].tolist(), x.tolist(), center.tolist(), strict=True)
+        exact = sum(Fraction(w) * abs(Fraction(a) - Fraction(b)) for w, a, b in terms)
+        allowed, _ = f.rounding_errors(x)
+        errors.append(abs(float(Fraction(f.value(x)) - exact) - smooth.value(x)))
+        assert errors[-1] <= allowed < 1e-5
+    assert max(errors) > smooth.rounding_errors(x)[0]

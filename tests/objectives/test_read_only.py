@@ -21,11 +21,8 @@ from pairstep import (
     Simplex,
     Smooth,
     SumBox,
-    efficient_frontier,
     minimize,
     path,
-    simplex_lstsq,
-    solve_qp,
 )
 from pairstep.constraints import sum_box
 
@@ -116,29 +113,6 @@ def test_copies_are_read_only_too(objective):
     for other in others:
         overwrite(other)
         assert (minimize(other, Simplex()).x == x).all()
-
-
-def test_arguments_stay_writable():
-    own = Q.copy()
-    minimize(Quadratic(own), Simplex())
-    own[0, 0] += 1.0
-
-
-def test_writing_into_the_results_of_solve_qp_and_batches_is_harmless():
-    lower, upper = ENDS[0].copy(), ENDS[1].copy()
-    result = solve_qp(Q, lower=lower, upper=upper)
-    x = result.x.copy()
-    overwrite(result)
-    assert (solve_qp(Q, lower=lower, upper=upper).x == x).all()
-    batch = simplex_lstsq(A, np.column_stack([B, B]))
-    x = batch.x.copy()
-    overwrite(batch)
-    assert (simplex_lstsq(A, np.column_stack([B, B])).x == x).all()
-    mean, box = B[:N].copy(), SumBox(1.0, *ENDS)
-    frontier = efficient_frontier(Q, mean, box, n_points=3)
-    x = frontier.x.copy()
-    overwrite(frontier)
-    assert (efficient_frontier(Q, mean, box, n_points=3).x == x).all()
 
 
 @pytest.mark.parametrize("constraint", [Simplex(), lambda t: Simplex(1.0 + 0.1 * t)])

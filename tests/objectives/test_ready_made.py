@@ -507,35 +507,6 @@ def test_counts_of_a_known_mixture_recover_it():
     assert abs(result.fun) < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: MixtureLikelihood([[1.0, -1.0]]), r"L\[0, 1\] = -1"),
-        (lambda: MixtureLikelihood([[1.0, 1.0], [0.0, 0.0]]), "row 1 of L"),
-        (lambda: MixtureLikelihood([[math.nan]]), r"L\[0, 0\]"),
-        (lambda: MixtureLikelihood(np.ones((0, 3))), "empty"),
-        (lambda: MixtureLikelihood([[1.0]], [1.0, 2.0]), "weights"),
-        (lambda: MixtureLikelihood([[1.0]], [-1.0]), r"weights\[0\] = -1"),
-        (lambda: MixtureLikelihood([[1.0]], [0.0]), "weights are all 0"),
-        (lambda: Logistic([[1.0], [2.0]], [1, 1]), "two labels, got 1"),
-        (lambda: Logistic([[1.0], [2.0]], [1]), "y must have shape"),
-        (lambda: KLDivergence([[1.0]], [-2.0]), r"b\[0\] = -2"),
-        (lambda: KLDivergence([[0.0]], [2.0]), "row 0 of A"),
-        (lambda: DOptimal(np.ones((2, 3))), r"\(2, 3\)"),
-        (lambda: RiskParity(np.eye(2), [1.0, 0.0]), r"budgets\[1\] = 0"),
-        (lambda: RiskParity(np.ones((2, 3))), "square"),
-    ],
-)
-def test_bad_input(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
-def test_a_rank_deficient_design_is_refused_with_advice():
-    with pytest.raises(ValueError, match="x0"):
-        minimize(DOptimal(np.ones((4, 2))), Simplex())
-
-
 @every
 def test_named_rules_still_run(name):
     f, _, box = case(name, np.random.default_rng(10))

@@ -2,7 +2,6 @@
 
 import math
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -139,57 +138,12 @@ def test_order_of_b_does_not_matter():
     np.testing.assert_array_equal(whole.x, simplex_lstsq(A, np.rint(B)).x)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ((A, B[:10]), "b must have 15 rows.*10"),
-    ((scipy.sparse.csr_array(A), B[:10]), "b must have 15 rows.*10"),
-    ((A, B[None]), "b must have"),
-    ((A, scipy.sparse.csr_array(B)), "b must be dense"),
-    ((A, B.astype(complex)), "b must hold real numbers"),
-    ((A[:, :0], B), "A has no columns"),
-    ((A * np.nan, B), "A must be finite"),
-    ((A[0], B), "A must have 2 dim"),
-    ((3.0, B), "A"),
-])  # fmt: skip
-def test_bad_arrays(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        simplex_lstsq(*arguments)
-
-
-@pytest.mark.parametrize(("option", "bad"), [
-    ("tol", -1.0), ("tol", np.nan), ("max_iter", -1), ("max_iter", 1.5), ("time_limit", -1.0),
-    ("time_limit", np.nan), ("ridge", -1.0), ("ridge", np.nan), ("x0", np.full(7, 1 / 7)),
-    ("total", 8.0), ("upper", -1.0),
-])  # fmt: skip
-def test_bad_options(option, bad):
-    options = {"upper": 1.0} | {option: bad}
-    with pytest.raises(ValueError, match=option if option not in ("upper",) else "lower"):
-        simplex_lstsq(A, B, **options)
-
-
 def test_max_iter_is_reported():
     rng = np.random.default_rng(3)
     matrix, right = rng.normal(size=(60, 50)), rng.normal(size=(60, 5))
     batch = simplex_lstsq(matrix, right, max_iter=1)
     assert (batch.status == "max_iter").all()
     for x in batch.x:
-        assert sum_error_in_ulps(x, 1.0) <= 1
-
-
-def hard_batch(count):
-    rng = np.random.default_rng(4)
-    return rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, count))
-
-
-@pytest.mark.unsanitized
-def test_time_limit_is_kept():
-    """For the whole call, including second solves, and within one slab of columns."""
-    matrix, right = hard_batch(1500)
-    began = time.perf_counter()
-    batch = simplex_lstsq(matrix, right, time_limit=0.3, lower=-1.0, upper=1.0)
-    assert time.perf_counter() - began < 2.5
-    assert (batch.status[-10:] == "time_limit").all()
-    assert set(batch.status) <= {"time_limit", "optimal"}
-    for x in batch.x[::100]:
         assert sum_error_in_ulps(x, 1.0) <= 1
 
 
@@ -263,35 +217,6 @@ def test_concurrent_batches():
     with ThreadPoolExecutor(4) as pool:
         for batch in pool.map(lambda _: simplex_lstsq(A, B), range(8)):
             np.testing.assert_array_equal(batch.x, expected)
-
-
-@pytest.mark.unsanitized
-def test_interrupt_is_answered_promptly():
-    script = """
-        import numpy as np, pairstep
-        rng = np.random.default_rng(4)
-        A, B = rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, 4000))
-        print("go", flush=True)
-        try:
-            pairstep.simplex_lstsq(A, B, lower=-1.0, upper=1.0)
-            print("done", flush=True)
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-    """
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout.readline().strip() == "go"
-        time.sleep(1.0)
-        child.send_signal(signal.SIGINT)
-        began = time.perf_counter()
-        answer, _ = child.communicate(timeout=8)
-        assert answer.strip() == "interrupted"
-        assert time.perf_counter() - began < 1.5
-    finally:
-        child.kill()
-        child.wait()
 
 
 def test_a_matrix_of_right_hand_sides_gives_a_batch_result():

@@ -1,7 +1,6 @@
 """The block solver reaches the optimum of the coordinate-descent solver, in limited memory."""
 
 import functools
-import time
 import tracemalloc
 
 import numpy as np
@@ -238,17 +237,6 @@ def test_the_callback_is_called_and_can_stop():
         minimize(objective, SumBox(1.0), callback=lambda progress: {}["no"])
 
 
-def test_history_has_value_and_violation():
-    objective, _, _ = CASES["factors"]
-    result = minimize(objective, SumBox(1.0), history=True)
-    h = result.history
-    assert h.value[-1] == pytest.approx(result.fun, rel=1e-10)
-    assert (np.diff(h.value) <= 1e-12).all()
-    assert h.violation[-1] == pytest.approx(result.kkt_violation, rel=1e-3, abs=1e-12)
-    assert h.moved[0] == 0
-    assert (np.diff(h.time) >= 0).all()
-
-
 @pytest.mark.parametrize("limit", [0, 1, 5, 10])
 def test_max_iter_is_an_upper_bound(limit):
     objective, _, _ = CASES["factors"]
@@ -256,18 +244,6 @@ def test_max_iter_is_an_upper_bound(limit):
     assert result.status == "max_iter"
     assert result.n_iter <= limit
     assert sum_error_in_ulps(result.x, 1.0) <= 1
-
-
-@pytest.mark.unsanitized
-def test_time_limit():
-    rng = np.random.default_rng(9)
-    objective = LeastSquares(rng.normal(size=(2000, 3000)), rng.normal(size=2000))
-    began = time.perf_counter()
-    result = minimize(objective, SumBox(1.0, -1.0, 1.0), time_limit=0.3)
-    assert time.perf_counter() - began < 1.5
-    assert result.status == "time_limit"
-    assert sum_error_in_ulps(result.x, 1.0) <= 1
-    assert minimize(objective, SumBox(1.0), time_limit=0).n_iter == 0
 
 
 def test_warm_start_in_blocks():

@@ -203,54 +203,6 @@ def test_caps_with_groups_rows_and_labels():
     assert (result.weights - before).abs().sum() <= 0.8 + 1e-12
 
 
-BEFORE = np.full(3, 1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("caps", "words"),
-    [
-        ({"turnover": 0.1}, r"turnover must be a pair \(x_before, limit\)"),
-        ({"turnover": (BEFORE, -0.1)}, "limit of turnover must be at least 0, got -0.1"),
-        ({"turnover": (BEFORE, math.nan)}, "limit of turnover must be finite"),
-        ({"turnover": (BEFORE[:2], 0.1)}, r"turnover\[0\] must have length 3, got 2"),
-        ({"turnover": ([math.nan, 0, 1], 0.1)}, r"turnover\[0\]"),
-        ({"tracking_error": (BEFORE, 0.0)}, "limit of tracking_error must be positive"),
-        ({"tracking_error": (2 * BEFORE, 0.1)}, "benchmark of tracking_error sums to 2, but total"),
-        ({"max_risk": -1.0}, "max_risk must be positive, got -1"),
-        ({"max_risk": 0.01}, "max_risk cannot be as small as 0.01: .* at least 0.57"),
-        ({"min_return": (np.ones(3), 2.0)}, "no x satisfies all rows"),
-        ({"turnover": ([3.0, 0, 0], 0.1)}, "turnover cannot be as small as 0.1: .* at least 2"),
-        (
-            {"turnover": ([1.0, 0, 0], 0.1), "max_risk": 0.6},
-            "contradict each other: with turnover at most 0.1, max_risk is at least",
-        ),
-        (
-            {"turnover": (BEFORE, 0.5), "l1": 0.1, "center": 0.0},
-            "turnover and the costs l1 must start from the same holdings",
-        ),
-    ],
-)
-def test_bad_caps_are_refused(caps, words):
-    with pytest.raises(ValueError, match=words):
-        solve_qp(np.eye(3), [0.0, 0.1, 0.2], **caps)
-
-
-def test_a_linear_objective_needs_a_covariance_and_a_cap_on_risk():
-    with pytest.raises(ValueError, match="give Q, or covariance"):
-        solve_qp(None, [1.0, 2.0], max_risk=1.0)
-    with pytest.raises(ValueError, match="covariance needs max_risk or tracking_error"):
-        solve_qp(None, [1.0, 2.0], covariance=np.eye(2))
-    with pytest.raises(ValueError, match="needs max_risk or tracking_error"):
-        solve_qp(None, [1.0, 2.0], covariance=np.eye(2), turnover=([0.5, 0.5], 0.1))
-    with pytest.raises(ValueError, match="give Q or covariance, not both"):
-        solve_qp(np.eye(2), [1.0, 2.0], covariance=np.eye(2), max_risk=1.0)
-
-
-def test_a_time_limit_ends_a_solve_with_caps():
-    with pytest.raises(TimeoutError, match="time_limit = 0 seconds"):
-        solve_qp(np.eye(3), turnover=(BEFORE, 0.1), time_limit=0.0)
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_units_change_nothing(scale):
     _, _, Q, mean, before, _ = drawn(4, n=10)

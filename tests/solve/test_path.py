@@ -127,11 +127,6 @@ def test_options_reach_every_solve():
         next(path(mean_variance, Simplex(), over=[1.0], unknown=1))
 
 
-def test_a_path_needs_a_function_of_the_parameter():
-    with pytest.raises(ValueError, match="function of the parameter"):
-        path(mean_variance(1.0), Simplex(), over=[1.0])
-
-
 def test_infeasible_parameter():
     results = path(mean_variance(1.0), lambda u: SumBox(1.0, 0.0, u), over=[1.0, 0.001])
     next(results)

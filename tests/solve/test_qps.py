@@ -86,26 +86,6 @@ def test_one_bad_problem_is_reported():
     assert "2 invalid, 3 optimal" in repr(batch)
 
 
-def test_an_error_that_all_problems_share_is_raised():
-    with pytest.raises(ValueError, match="lower"):
-        solve_qps(problems(3, 4)["Q"], lower=[0.0, 1.0])
-
-
-def test_arguments_with_different_numbers_of_problems():
-    with pytest.raises(ValueError, match="3 for Q, 2 for c"):
-        solve_qps(problems(3, 4)["Q"], np.zeros((2, 4)))
-
-
-def test_a_single_problem_is_refused():
-    with pytest.raises(ValueError, match="use solve_qp"):
-        solve_qps(np.eye(3))
-
-
-def test_unexpected_keywords():
-    with pytest.raises(TypeError, match="solve_qps"):
-        solve_qps(np.eye(3)[None], weights=1)
-
-
 def test_different_numbers_of_variables():
     rng = np.random.default_rng(1)
     sizes = [3, 5, 3, 1, 8]
@@ -179,11 +159,6 @@ def test_a_time_limit_leaves_problems_unsolved():
     assert late.sum() > 1000  # other threads may solve a few before the clock is first read
     assert np.isnan(batch.x[late]).all()
     assert (batch.status[~late] == "optimal").all()
-
-
-def test_progress_is_printed(capsys):
-    solve_qps(problems(3, 4)["Q"], verbose=True)
-    assert "3 of 3 problems optimal" in capsys.readouterr().out
 
 
 def test_no_problems():

@@ -27,6 +27,7 @@ from pairstep import (
     solve_qp,
 )
 from pairstep.constraints.rows import contradiction
+from pairstep.solve.rows import verified
 
 RISK = np.diag([1.0, 2.0, 3.0, 4.0])
 
@@ -234,46 +235,6 @@ def test_derivatives():
         assert derivatives[name] @ direction == pytest.approx(v @ expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"rows": np.ones((1, 3)), "rows_lower": 0.0}, "one column for each of the 4 variables"),
-        ({"rows": np.ones((1, 4))}, "rows need limits"),
-        ({"rows": np.ones((1, 4)), "rows_lower": np.nan}, "rows_lower"),
-        ({"rows": np.full((1, 4), np.nan), "rows_lower": 0.0}, r"rows\[0, 0\] = nan"),
-        ({"rows": np.ones((1, 4)), "rows_lower": 2.0, "rows_upper": 1.0}, "exceeds rows_upper"),
-        ({"rows": np.ones((1, 4)), "rows_lower": [0.0, 1.0]}, "rows_lower"),
-        ({"rows_lower": 1.0}, "rows_lower needs rows"),
-    ],
-)
-def test_wrong_arguments(given, message):
-    with pytest.raises(ValueError, match=message):
-        solve_qp(RISK, **given)
-
-
-def test_batches_are_refused():
-    with pytest.raises(ValueError, match="rows needs one right-hand side"):
-        simplex_lstsq(np.eye(2), np.eye(2), rows=np.ones((1, 2)), rows_upper=1.0)
-    with pytest.raises(ValueError, match="rows needs one problem"):
-        simplex_lstsq(np.ones((2, 3, 2)), np.ones(3), rows=np.ones((1, 2)), rows_upper=1.0)
-
-
-def test_a_time_limit():
-    rng = np.random.default_rng(6)
-    Q, c, rows, low, high = drawn(rng, 30, 5)
-    result = solve_qp(Q, c, rows=rows, rows_lower=low, rows_upper=high, time_limit=0.0)
-    assert result.status == "time_limit"
-
-
-def test_an_unknown_label_of_a_row_is_named():
-    rows = pd.DataFrame([[1.0, 0.0], [0.0, 1.0]], index=["beta", "size"], columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"rows_lower has the label 'bta', but rows have \['beta'"):
-        solve_qp(np.eye(2), rows=rows, rows_lower={"bta": 0.1, "size": 0.0})
-    matrix = pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"labels of rows and Q differ: .*'c' is not in Q"):
-        solve_qp(matrix, rows=rows.rename(columns={"b": "c"}), rows_lower=0.1)
-
-
 def test_rows_of_a_constraint_object():
     row = np.array([[1.0, 2.0, 3.0]])
     box = SumBox(upper=0.6, rows=row, rows_upper=1.5)
@@ -336,3 +297,33 @@ def test_smooth_objectives_with_rows(name, seed):
     assert result.fun <= expected.fun + 1e-7 * (1 + abs(expected.fun))
     if name != "costs":  # where SLSQP needs derivatives
         assert result.fun >= expected.fun - 1e-5 * (1 + abs(expected.fun))
+
+
+# A row that the point meets, and rows that it misses by little or by much.
+@pytest.mark.parametrize("limit", [{"rows_lower": 0.7}, {"rows_lower": 0.5 + 1e-8},
+                                   {"rows_upper": 0.3}, {"rows_upper": 0.5 - 1e-8}])  # fmt: skip
+def test_a_point_that_misses_a_row_is_not_optimal(limit):
+    """No solve ends at such a point, so the certificate is called with one."""
+    constraint = SumBox(rows=[[1.0, 0.0]], **limit)
+    result = verified(Quadratic(np.eye(2)), constraint, np.array([0.5, 0.5]), np.zeros(1), 1e-8)
+    assert result.status == "stalled"
+    assert "row 0 is 0.5, but its limit is" in result.message
+
+
+def test_a_row_with_a_multiplier_that_is_not_at_its_limit_is_in_the_bound():
+    """As above; the multiplier certifies another point, so the bound must cover the difference."""
+    objective = Quadratic(np.eye(2))
+    constraint = SumBox(rows=[[1.0, 0.0]], rows_lower=0.7)
+    x = np.array([0.7001, 0.2999])
+    result = verified(objective, constraint, x, np.array([x[0] - x[1]]), 1e-8)
+    assert result.status == "stalled"
+    assert result.suboptimality_bound >= objective.value(x) - objective.value([0.7, 0.3])
+
+
+def test_rows_are_aligned_with_the_labels_of_the_objective():
+    names = ["a", "b", "c"]
+    risk = pd.DataFrame(np.diag([1.0, 2.0, 3.0]), names, names)
+    exposure = pd.DataFrame([[3.0, 0.0, 1.0]], ["beta"], ["c", "a", "b"])
+    constraint = SumBox(rows=exposure, rows_lower=1.2)  # has labels of its own, in its own order
+    expected = solve_qp(risk.to_numpy(), rows=[[0.0, 1.0, 3.0]], rows_lower=1.2).x
+    np.testing.assert_allclose(minimize(Quadratic(risk), constraint).x, expected, atol=1e-9)

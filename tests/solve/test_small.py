@@ -132,22 +132,6 @@ def test_unsupported_problems_are_declined(declined):
     assert not small(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"Q": np.array([[1.0, 0.5], [0.4, 1.0]])}, r"Q must be symmetric, but Q\[0, 1\] = 0.5"),
-        ({"c": np.array([math.nan, 0.0])}, "c must be finite"),
-        ({"total": 3.0, "upper": 1.0}, "total is 3"),
-        ({"tol": -1.0}, "tol must not be negative, got -1"),
-    ],
-    ids=str,
-)
-def test_errors_are_those_of_minimize(arguments, message):
-    Q = arguments.pop("Q", np.eye(2))
-    with pytest.raises(ValueError, match=message):
-        solve_qp(Q, **arguments)
-
-
 def test_a_problem_that_is_not_convex_is_reported():
     result = solve_qp(np.array([[1.0, 3.0], [3.0, 1.0]]))
     assert result.status == "stalled"

@@ -359,21 +359,6 @@ def test_a_warm_start_saves_iterations():
     assert warm.n_iter == 0
 
 
-@pytest.mark.parametrize(
-    ("second", "words"),
-    [
-        (lambda x: np.eye(3), "3 columns, but there are 12 variables"),
-        (lambda x: np.full((N, N), math.nan), "Hessian"),
-        (lambda x: np.triu(np.ones((N, N))), "symmetric"),
-        (lambda x: (np.ones((2, 3)), 0.0), "3 columns, but there are 12 variables"),
-        (lambda x: (np.ones((2, N)), np.ones(3)), "length 12"),
-    ],
-)
-def test_a_bad_hessian_is_refused(second, words):
-    with pytest.raises(ValueError, match=words):
-        minimize(Smooth(value, gradient, second), BOXES["simplex"])
-
-
 def test_large_least_squares_form():
     """More variables than a Gram matrix is formed for: the block solver solves the models."""
     rng = np.random.default_rng(1)
@@ -545,11 +530,6 @@ def test_autodiff(library):
         result = minimize(smooth, box)
         assert result.status == Status.OPTIMAL
         assert np.allclose(result.x, [0.2, 0.4, 0.4], atol=1e-7)
-
-
-def test_an_unknown_library_is_refused():
-    with pytest.raises(ValueError, match="jax"):
-        Smooth(value, "jaxx")
 
 
 def test_subnormal_amounts():

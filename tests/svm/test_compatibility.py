@@ -29,12 +29,6 @@ def test_types_by_name(Estimator, dtype):
         np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "double", "f4", np.dtype("int32"), int, None])
-def test_other_types(dtype):
-    with pytest.raises(ValueError, match="'dtype' parameter of SVC must be"):
-        SVC(dtype=dtype).fit(X, Y)
-
-
 @pytest.mark.parametrize("Estimator", ALL)
 def test_numbers_of_support_vectors(Estimator):
     model = Estimator().fit(X, Y)
@@ -123,9 +117,3 @@ def test_verbose_ends_with_a_summary(Estimator, capsys):
 def test_verbose_counts_the_models_of_cross_validation(capsys):
     SVC(verbose=True, probability=True).fit(X, Y)
     assert "18 of 18 solved" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_nothing_is_printed_without_verbose(Estimator, capsys):
-    Estimator().fit(X, Y)
-    assert capsys.readouterr() == ("", "")

@@ -132,12 +132,6 @@ def test_an_exported_model_can_be_pickled_and_cloned(Estimator):
     assert clone(theirs).fit(X, Y).shape_fit_ == theirs.shape_fit_
 
 
-@pytest.mark.parametrize("Estimator", ALL)
-def test_unfitted(Estimator):
-    with pytest.raises(NotFittedError):
-        Estimator().to_sklearn()
-
-
 def outputs_of_onnx(model, new, **options):
     """Return the predictions of a model's ONNX file."""
     # Only where NumPy is too old for them: `make test` installs them.

@@ -88,22 +88,6 @@ def test_names_of_features_stay():
     assert not hasattr(model, "n_features_in_")
 
 
-@pytest.mark.parametrize("Estimator", ALL)
-def test_interrupted(Estimator):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    def refit(model):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pairstep.svm.plan.solve", interrupt)
-            model.fit(OTHER, np.arange(40) % 2)
-
-    model = Estimator(warm_start=True).fit(X, Y)
-    decisions = model.predict(X)
-    check_untouched(model, refit, KeyboardInterrupt)
-    np.testing.assert_array_equal(model.predict(X), decisions)
-
-
 def test_interrupted_by_a_signal():
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -1,6 +1,5 @@
 """Hard and bad input gives a valid model or a clear error in finite time."""
 
-import signal
 import time
 import warnings
 
@@ -16,9 +15,6 @@ from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 RNG = np.random.default_rng(11)
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 IRIS = load_iris(return_X_y=True)
-# Random labels and a large C: minutes of work.
-ENDLESS = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)
-LONG = {"C": 1e5, "gamma": 0.02, "tol": 1e-10}
 
 
 def decisions(model, X):
@@ -42,12 +38,6 @@ def test_two_samples(Estimator):
     np.testing.assert_allclose(
         decisions(model, X), decisions(model.to_sklearn().fit(X, y), X), atol=1e-3
     )
-
-
-@pytest.mark.parametrize("Estimator", [SVC, NuSVC])
-def test_one_class(Estimator):
-    with pytest.raises(ValueError, match="number of classes has to be greater than one; got 1"):
-        Estimator().fit(IRIS[0], np.ones(150))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -104,26 +94,12 @@ def test_constant_target():
     np.testing.assert_array_equal(sparse.predict(IRIS[0]), 7.0)
 
 
-@pytest.mark.parametrize("nu", [0.21, 0.5, 1.0])
-def test_infeasible_nu(nu):
-    with pytest.raises(ValueError, match=r"nu is infeasible.* nu must be in \(0, 0.2\]; got nu="):
-        NuSVC(nu=nu).fit(RNG.normal(size=(20, 2)), [0] * 18 + [1] * 2)
-
-
 @pytest.mark.parametrize("n", [3, 7, 10, 29])
 def test_largest_nu(n):
     X = RNG.normal(size=(60, 2))
     model = NuSVC(nu=2 * n / 60).fit(X, np.arange(60) < n)
     check_finite(model, X)
     assert model.n_support_[1] == n  # all of the small class
-
-
-def test_infeasible_nu_names_weights():
-    y, weights = np.array(["a", "b", "b", "a"]), [1.0, 3.0, 0.0, 0.0]
-    with pytest.raises(
-        ValueError, match=r"sum to 1 in class 'a' and to 3 in class 'b', so nu must"
-    ):
-        NuSVC(nu=0.6).fit(np.eye(4), y, weights)
 
 
 @pytest.mark.parametrize("Estimator", ALL)
@@ -214,13 +190,6 @@ def test_extreme_C(Estimator, C):
     check_finite(Estimator(C=C).fit(X, y), X)
 
 
-def test_data_that_overflow():
-    X = np.finfo(float).max * RNG.uniform(size=(10, 2))
-    for kernel in ("linear", "poly", "rbf", "sigmoid"):
-        with pytest.raises(ValueError, match="coefficients or intercepts are not finite"):
-            SVC(kernel=kernel).fit(X, np.tile([0, 1], 5))
-
-
 @pytest.mark.parametrize("n", [60, 1500])
 def test_data_whose_squares_are_large(n):
     """With gamma="scale", scaling the data does not change the model."""
@@ -267,24 +236,6 @@ def test_decisions_that_overflow():
             model.predict(X[:5] * factor)
 
 
-@pytest.mark.parametrize("width", [2**31, 2**32 + 5])
-@pytest.mark.parametrize("Estimator", ALL)
-def test_more_columns_than_can_be_numbered(Estimator, width):
-    X = scipy.sparse.csr_array(IRIS[0])
-    place = np.array([0, 1, 2, width - 1])
-    wide = scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (150, width))
-    with pytest.raises(ValueError, match=rf"X has {width} columns, .* at most 2\*\*31 - 1"):
-        Estimator().fit(wide, IRIS[1])
-
-
-@pytest.mark.parametrize("given", [None, 1.0, "text", [[1.0] * 149] * 3, [[1.0] * 150] * 2])
-def test_a_kernel_with_invalid_values_for_new_samples_is_refused(given):
-    X, y = IRIS
-    model = SVC(kernel=lambda A, B: A @ B.T if len(A) == 150 else given).fit(X, y)
-    with pytest.raises(ValueError, match=r"kernel must return .* \(3, 150\)|could not convert"):
-        model.predict(X[:3])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("Estimator", ALL)
 def test_an_asymmetric_kernel(Estimator, dtype):
@@ -298,32 +249,6 @@ def test_an_asymmetric_kernel(Estimator, dtype):
         Estimator(kernel="precomputed", **nu).fit(K, IRIS[1])
     with pytest.raises(ValueError, match="the matrix that kernel returns " + message):
         Estimator(kernel=lambda X, Y: K, **nu).fit(*IRIS)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("Estimator", [SVC, NuSVC, SVR, NuSVR])
-def test_targets_that_are_not_finite(Estimator, bad):
-    X, y = IRIS[0], IRIS[1].astype(float)
-    y[3] = bad
-    for kernel in ("rbf", lambda A, B: A @ B.T):
-        with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
-            Estimator(kernel=kernel).fit(X, y)
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_weights_that_overflow(Estimator):
-    X, y = IRIS
-    with pytest.raises(ValueError, match=r"sample_weight must have a finite sum.* up to 1e\+308"):
-        Estimator().fit(X, y, np.full(150, 1e308))
-
-
-@pytest.mark.parametrize("Estimator", [SVC, SVR, NuSVR])
-def test_limits_that_overflow(Estimator):
-    X, y = IRIS
-    with pytest.raises(ValueError, match=r"finite sum, got C=1e\+10 and weights up to 1e\+300"):
-        Estimator(C=1e10).fit(X, y, np.full(150, 1e300))
-    with pytest.raises(ValueError, match="finite sum, got C=1 and weights up to inf"):
-        SVC(class_weight={0: 1e200, 1: 1, 2: 1}).fit(X, y, np.full(150, 1e200))
 
 
 def test_more_memory_than_the_computer_has():
@@ -366,32 +291,6 @@ def test_a_symmetric_problem_has_no_intercept(Estimator, scale):
         assert Estimator(kernel=kernel, **settings).fit(X, y).intercept_[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"degree": 2**31}, r"'degree' parameter .* range \[0, 2147483647\]"),
-        ({"C": 0.0}, "'C' parameter"),
-        ({"C": -1.0}, "'C' parameter"),
-        ({"kernel": "gauss"}, "'kernel' parameter"),
-        ({"gamma": -0.1}, "'gamma' parameter"),
-        ({"tol": 0.0}, "'tol' parameter"),
-        ({"dtype": np.int32}, "'dtype' parameter"),
-        ({"time_limit": -1.0}, "'time_limit' parameter"),
-        ({"n_jobs": 0}, "n_jobs must not be 0"),
-        ({"kernel": lambda X, Y: X @ X.T * np.nan}, "NaN or infinite"),
-        ({"kernel": lambda X, Y: X}, r"shape \(150, 150\) for 150 samples, got \(150, 4\)"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        SVC(**settings).fit(*IRIS)
-
-
-def test_infinite_C_is_refused_where_it_is_a_bound_per_sample():
-    with pytest.raises(ValueError, match="C must be finite"):
-        NuSVR(C=np.inf).fit(*IRIS)
-
-
 @pytest.mark.parametrize("Estimator", [SVC, SVR])
 def test_convergence_warning(Estimator):
     X, y = IRIS
@@ -417,35 +316,6 @@ def test_max_iter_is_reported_at_the_optimum_too():
     assert model.fit_status_ == 1
     assert model.optimality_.status == ["optimal"]
     assert SVC(max_iter=2).fit(X, y).fit_status_ == 0
-
-
-@pytest.mark.unsanitized
-def test_time_limit():
-    began = time.perf_counter()
-    with pytest.warns(ConvergenceWarning, match="stopped by time_limit=0.5"):
-        model = SVC(time_limit=0.5, **LONG).fit(*ENDLESS)
-    assert time.perf_counter() - began < 4
-    assert model.optimality_.status.tolist() == ["time_limit"]
-    assert model.optimality_.kkt_violation[0] > LONG["tol"]
-    assert np.isfinite(model.decision_function(ENDLESS[0])).all()
-
-
-@pytest.mark.unsanitized
-def test_interrupt_is_answered_within_a_second():
-    def interrupt(*_):
-        nonlocal sent
-        sent = time.perf_counter()
-        raise KeyboardInterrupt
-
-    sent, earlier = 0.0, signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 1.0)
-        with pytest.raises(KeyboardInterrupt):
-            SVC(**LONG).fit(*ENDLESS)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, earlier)
-    assert time.perf_counter() - sent < 1
 
 
 def true_violation(model, K, y):

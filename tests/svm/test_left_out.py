@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_regressor
-from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
@@ -141,33 +141,6 @@ def test_samples_that_are_not_support_vectors_keep_their_decisions():
         found.decisions[others], model.decision_function(X)[others], atol=model.tol
     )
     assert np.abs(found.decisions - model.decision_function(X)).max() > 0.1
-
-
-def test_the_only_sample_of_a_class_is_refused():
-    X, y = load_iris(return_X_y=True)
-    X, y = X[:101], y[:101]
-    with pytest.raises(ValueError, match="class 2 has a single sample"):
-        leave_one_out(SVC().fit(X, y), X, y)
-
-
-def test_nu_that_is_infeasible_without_a_sample_is_refused():
-    X, y = problem("SVC", 0)
-    X, y = np.concatenate([X[y == 0][:5], X[y == 1][:5]]), np.repeat([0, 1], 5)
-    with pytest.raises(ValueError, match="nu is infeasible"):
-        leave_one_out(NuSVC(nu=1.0).fit(X, y), X, y)
-
-
-def test_other_data_are_refused():
-    X, y = problem("SVC", 0)
-    model = SVC().fit(X, y)
-    with pytest.raises(ValueError, match="fitted to 60"):
-        leave_one_out(model, X[:-1], y[:-1])
-    with pytest.raises(ValueError, match="X is not the data"):
-        leave_one_out(model, X + 1, y)
-    with pytest.raises(ValueError, match="y has other labels"):
-        leave_one_out(model, X, 1 - y)
-    with pytest.raises(TypeError, match="SVM of pairstep"):
-        leave_one_out(object(), X, y)
 
 
 def test_a_fit_that_was_not_finished_warns():

@@ -1,5 +1,6 @@
 """Objectives against LIBSVM's, violations and gaps against their definitions."""
 
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -8,11 +9,13 @@ import scipy.sparse
 import sklearn.svm
 from pairwise import pairwise
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 
 import pairstep.svm
 from pairstep import _core
+from pairstep.svm import SVC, SVR
 from pairstep.svm.engine import Dual, Kernel, verify
 
 RNG = np.random.default_rng(5)
@@ -235,3 +238,35 @@ def test_a_wrong_gradient_of_an_outlier_is_found(name):
     wrong[7] = -1e9
     verify(X, None, kernel, dual, wrong, _core.StopReason.optimal, 1, tol=1e-3, threads=1)
     np.testing.assert_allclose(wrong, true, rtol=1e-9, atol=1e-6)
+
+
+def test_optimal_means_within_the_tolerance():
+    """Fits that a limit ends anywhere: also just above the tolerance, they are not optimal."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+
+    def fitted(tol, max_iter):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return SVC(C=10.0, tol=tol, max_iter=max_iter).fit(X, y).optimality_
+
+    above = 0
+    for max_iter in range(5, 100, 5):
+        (violation,) = fitted(1e-6, max_iter).kkt_violation
+        found = fitted(violation / 1.5, max_iter)
+        assert (found.status[0] == "optimal") == (found.kkt_violation[0] <= violation / 1.5)
+        above += found.kkt_violation[0] == violation
+    assert above > 0
+
+
+def test_intercepts_are_those_of_data_that_are_far_from_0():
+    """A linear kernel is centered where that cancels; the intercept belongs to the given data."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    near = SVR(kernel="linear").fit(X, y).predict(X)
+    far = SVR(kernel="linear").fit(X + 1000.0, y).predict(X + 1000.0)
+    np.testing.assert_allclose(far, near, atol=5e-3)
+    near = SVC(kernel="linear").fit(X, y > 0).decision_function(X)
+    far = SVC(kernel="linear").fit(X + 1000.0, y > 0).decision_function(X + 1000.0)
+    np.testing.assert_allclose(far, near, atol=5e-3)

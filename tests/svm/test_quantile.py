@@ -145,14 +145,6 @@ def test_the_score_is_d2_of_the_pinball_loss():
     assert model.score(X, Y) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("quantile", [0.0, 1.0, -0.1, np.nan, [0.5, 1.0], [], [0.5, 0.5], [[0.5]]])
-def test_invalid_quantiles(quantile):
-    with pytest.raises(ValueError, match="quantile"):
-        QuantileSVR(quantile=quantile).fit(X, Y)
-    with pytest.raises(ValueError, match="quantile"):
-        SVRCV(quantile=quantile, Cs=1, gammas=1).fit(X, Y)
-
-
 def test_clone_pickle_and_warm_start():
     model = QuantileSVR(quantile=QUANTILES, warm_start=True, tol=1e-6).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
@@ -204,11 +196,6 @@ def test_a_search_by_the_pinball_loss():
     grid = GridSearchCV(QuantileSVR(quantile=0.9, tol=1e-6), GRID, scoring=loss).fit(X, Y)
     assert ours.best_score_ == pytest.approx(grid.best_score_, abs=1e-5)
     assert clone(ours).fit(X, Y).best_params_ == ours.best_params_
-
-
-def test_a_quantile_has_no_epsilon():
-    with pytest.raises(ValueError, match="epsilons and quantile exclude each other"):
-        SVRCV(quantile=0.9, epsilons=[0.1, 0.2]).fit(X, Y)
 
 
 def test_coverage_of_held_out_houses():

@@ -78,14 +78,6 @@ def test_the_estimator_is_not_changed():
     assert not hasattr(model, "support_")
 
 
-@pytest.mark.parametrize(
-    ("Cs", "message"), [([0.0], "'C' parameter"), ([np.nan], "Cs"), (1.0, "Cs")]
-)
-def test_bad_values(Cs, message):
-    with pytest.raises(ValueError, match=message):
-        path(X, Y, Cs)
-
-
 def test_plot():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     left, right = path(X, Y, CS).plot()

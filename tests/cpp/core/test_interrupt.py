@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import pairstep
-from pairstep import FactorModel, L1Penalized, LeastSquares, Quadratic, Smooth, SumBox, _core
+from pairstep import _core
 from pairstep.rules import RULES
-from pairstep.svm import SVC, SVR
 
 # ------------------------------------------------------------------ state machines
 
@@ -190,56 +188,6 @@ TestBlockPauses.settings = settings(max_examples=15, stateful_step_count=10)
 # ------------------------------------------------------------------ callbacks
 
 
-def portfolio(n, seed=0):
-    rng = np.random.default_rng(seed)
-    F = rng.normal(size=(n // 2, n)) * 10.0 ** rng.uniform(-2, 2, n)
-    return Quadratic(F.T @ F, rng.normal(size=n))
-
-
-def factors(n, seed=1):
-    rng = np.random.default_rng(seed)
-    return FactorModel(rng.normal(size=(40, n)), 0.01 + rng.random(n), rng.normal(size=n))
-
-
-WIDE = SumBox(1.0, -1.0, 1.0)
-SOLVES = {
-    "greedy": (portfolio(150), WIDE, {}),
-    "greedy with l1 terms": (L1Penalized(portfolio(80), 0.5, 0.01), WIDE, {}),
-    "greedy to max_iter": (portfolio(150), WIDE, {"max_iter": 77}),
-    "greedy to tol 0": (portfolio(60), WIDE, {"tol": 0.0}),
-    "a rule by name": (portfolio(12), WIDE, {"rule": "gs-q", "max_iter": 5000}),
-    "random": (portfolio(12), WIDE, {"rule": "random", "seed": 3, "max_iter": 5000}),
-    "block": (factors(700), WIDE, {}),
-    "block with l1 terms": (L1Penalized(factors(700), 0.2, 0.001), WIDE, {}),
-    "block to max_iter": (factors(700), WIDE, {"max_iter": 300}),
-    "block to tol 0": (factors(300), WIDE, {"tol": 0.0}),
-    "loop": (portfolio(8), WIDE, {"step": "backtracking", "max_iter": 3000}),
-}
-
-
-@pytest.mark.parametrize("history", [False, True])
-@pytest.mark.parametrize("name", SOLVES)
-def test_a_callback_is_called_and_changes_nothing(name, history):
-    objective, box, options = SOLVES[name]
-    plain = pairstep.minimize(objective, box, **options)
-    seen = []
-    watched = pairstep.minimize(objective, box, callback=seen.append, history=history, **options)
-    np.testing.assert_array_equal(watched.x, plain.x)
-    for what in ("n_iter", "status", "fun", "kkt_violation", "message"):
-        assert getattr(watched, what) == getattr(plain, what)
-    assert len(seen) > 0
-    assert seen[-1].n_iter <= plain.n_iter
-    iterations = [progress.n_iter for progress in seen]
-    assert iterations == sorted(iterations)
-    if history:
-        recorded = pairstep.minimize(objective, box, history=True, **options)
-        np.testing.assert_array_equal(recorded.x, plain.x)
-        for column in ("value", "violation", "moved", "interior"):
-            np.testing.assert_array_equal(
-                getattr(recorded.history, column), getattr(watched.history, column)
-            )
-
-
 def test_a_callback_does_not_disable_the_newton_phase():
     """The problem is rank-deficient and badly scaled, so only Newton's method solves it."""
     rng = np.random.default_rng(0)
@@ -251,144 +199,11 @@ def test_a_callback_does_not_disable_the_newton_phase():
     np.testing.assert_array_equal(plain.x, watched.x)
 
 
-class Listener:
-    """A callback of scikit-learn's protocol that only counts."""
-
-    def __init__(self):
-        self.calls = 0
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        self.calls += 1
-
-    def on_fit_task_end(self, estimator, context):
-        self.calls += 1
-
-
-def svm_data(n=1500):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(n, 6))
-    return X, (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
-
-
-callbacks_needed = pytest.mark.skipif(
-    not hasattr(SVC, "set_callbacks"), reason="scikit-learn has them from 1.9 on"
-)
-
-
-@callbacks_needed
-@pytest.mark.parametrize("model", [SVC(C=10.0), SVR(C=10.0)], ids=["SVC", "SVR"])
-def test_a_model_is_the_same_with_a_callback(model):
-    X, y = svm_data()
-    plain = model.fit(X, y)
-    expected = plain.dual_coef_.copy(), plain.support_.copy(), np.copy(plain.n_iter_)
-    listener = Listener()
-    watched = model.set_callbacks(listener).fit(X, y)
-    assert listener.calls > 0
-    for found, value in zip(
-        (watched.dual_coef_, watched.support_, watched.n_iter_), expected, strict=True
-    ):
-        np.testing.assert_array_equal(found, value)
-
-
-# ------------------------------------------------------------------ concurrent solves
-
-
-def bits_of_everything():
-    """One solve of each kind."""
-    rng = np.random.default_rng(3)
-    A, b = rng.normal(size=(120, 90)), rng.normal(size=(120, 40))
-    X, y = svm_data(500)
-    model = SVC(C=10.0).fit(X, y)
-    return [
-        pairstep.minimize(*SOLVES["greedy"][:2]).x.tobytes(),
-        pairstep.minimize(*SOLVES["block with l1 terms"][:2]).x.tobytes(),
-        pairstep.simplex_lstsq(A, b).x.tobytes(),
-        pairstep.simplex_lstsq(A, b[:, 0]).x.tobytes(),
-        model.dual_coef_.tobytes(),
-        model.decision_function(X).tobytes(),
-    ]
-
-
-def test_concurrent_solves_change_no_bits():
-    alone = bits_of_everything()
-    found = [None] * 4
-
-    def work(k):
-        found[k] = bits_of_everything()
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [alone] * 4
-
-
 # ------------------------------------------------------------------ interrupts
-
-
-def interrupting(progress):
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("name", ["greedy", "block", "loop"])
-def test_an_interrupt_in_a_callback_leaves_a_valid_state(name):
-    objective, box, options = SOLVES[name]
-    before = pairstep.minimize(objective, box, **options)
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            pairstep.minimize(objective, box, callback=interrupting, **options)
-    after = pairstep.minimize(objective, box, **options)
-    np.testing.assert_array_equal(before.x, after.x)
-
-
-@callbacks_needed
-def test_an_interrupt_in_the_callback_of_a_fit_leaves_a_valid_state():
-    class Interrupting(Listener):
-        def on_fit_task_begin(self, estimator, context):
-            if context.task_name == "percent":
-                raise KeyboardInterrupt
-
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(3000, 20)), rng.integers(0, 2, 3000)
-    with pytest.raises(KeyboardInterrupt):
-        SVC(C=1e5, gamma=0.02, tol=1e-10).set_callbacks(Interrupting()).fit(X, y)
-    X, y = svm_data(300)
-    assert SVC().fit(X, y).fit_status_ == 0
-
-
-def test_an_interrupt_in_callables_leaves_a_valid_state():
-    def interrupted(x):
-        raise KeyboardInterrupt
-
-    falling = Smooth(lambda x: float(x @ x), interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        pairstep.minimize(falling, SumBox(1.0), x0=[0.5, 0.5])
 
 
 # Each takes a minute or more, in one call into native code.
 ENDLESS = {
-    "solve_qp": """
-        F = rng.normal(size=(3000, 3000))
-        Q = F.T @ F
-        work = lambda: pairstep.solve_qp(Q, rng.normal(size=3000), lower=-1, tol=0)
-    """,
-    "simplex_lstsq": """
-        F = rng.normal(size=(1500, 1500))
-        b = F @ rng.random((1500, 4096)) / 750
-        work = lambda: pairstep.simplex_lstsq(F, b)
-    """,
-    "SVC.fit": """
-        from pairstep import svm
-        X, y = rng.normal(size=(6000, 20)), rng.integers(0, 2, 6000)
-        work = lambda: svm.SVC(C=1e6, gamma=0.02, tol=1e-12, max_iter=-1).fit(X, y)
-    """,
     "SVC.predict": """
         from pairstep import svm
         X, y = rng.normal(size=(3000, 200)), rng.integers(0, 2, 3000)
@@ -443,20 +258,6 @@ def test_a_signal_is_answered(name):
 # ------------------------------------------------------------------ time limits
 
 
-@pytest.mark.unsanitized
-def test_the_time_limit_of_a_batch_holds_within_a_column():
-    """A batch of a few columns that each take long."""
-    rng = np.random.default_rng(4)
-    A = rng.normal(size=(1200, 1000))
-    b = rng.normal(size=(1200, 64))
-    batch = pairstep.simplex_lstsq(A, b, lower=-1.0, upper=1.0, time_limit=0.05)
-    assert (batch.status == "time_limit").any()
-    # A batch that is solved before the clock is first read may end optimal.
-    assert set(batch.status) <= {"time_limit", "optimal"}
-    assert batch.solve_time < 5
-    np.testing.assert_allclose(batch.x.sum(axis=1), 1.0, rtol=1e-12)
-
-
 def test_a_batch_without_time_is_feasible():
     rng = np.random.default_rng(5)
     A, b = rng.normal(size=(50, 40)), rng.normal(size=(50, 100))
@@ -465,13 +266,3 @@ def test_a_batch_without_time_is_feasible():
     assert set(batch.status) <= {"time_limit", "optimal"}
     assert (batch.x >= 0).all()
     np.testing.assert_allclose(batch.x.sum(axis=1), 1.0, rtol=1e-12)
-
-
-def test_a_time_limit_that_is_not_reached_changes_nothing():
-    for objective, box, options in (SOLVES["greedy"], SOLVES["block"]):
-        plain = pairstep.minimize(objective, box, **options)
-        limited = pairstep.minimize(objective, box, time_limit=600, **options)
-        np.testing.assert_array_equal(plain.x, limited.x)
-        assert plain.n_iter == limited.n_iter
-    large = LeastSquares(np.random.default_rng(6).normal(size=(300, 1100)), np.ones(300))
-    assert pairstep.minimize(large, SumBox(1.0), time_limit=0).status == "time_limit"
