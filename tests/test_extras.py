@@ -200,8 +200,10 @@ def test_commands_and_files_name_the_extra_that_they_need(bare):
     ]
 
 
-@pytest.mark.parametrize("absent", ["joblib", "threadpoolctl"])
-def test_experiments_name_each_library_that_they_need(absent):
+@pytest.mark.parametrize(
+    ("absent", "extra"), [("joblib", "plots"), ("threadpoolctl", "plots"), ("pandas", "cli")]
+)
+def test_experiments_name_each_library_that_they_need(absent, extra):
     pytest.importorskip("matplotlib")
     script = f"""
         import sys
@@ -212,7 +214,7 @@ def test_experiments_name_each_library_that_they_need(absent):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
     )
-    message = f"pairstep: reproduce needs {absent}: pip install 'pairstep[plots]'\n"
+    message = f"pairstep: reproduce needs {absent}: pip install 'pairstep[{extra}]'\n"
     assert (done.returncode, done.stderr) == (2, message)
 
 

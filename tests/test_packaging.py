@@ -125,7 +125,7 @@ def test_the_sdist_and_the_wheel_contain_the_right_files(built):
     package = {name for name in installed if name.startswith("pairstep/")}
     tracked = {f"pairstep/{p.relative_to(ROOT / 'src/pairstep')}"
                for p in (ROOT / "src/pairstep").rglob("*")
-               if p.suffix in (".py", ".pyi", ".cu", ".typed")}  # fmt: skip
+               if p.suffix in (".py", ".pyi", ".cu", ".typed", ".html", ".mplstyle")}  # fmt: skip
     (native,) = package - tracked
     assert native.startswith("pairstep/_core.")
     assert tracked <= package

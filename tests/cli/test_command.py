@@ -27,7 +27,6 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from pairstep import __version__, cli, show_versions, solve_qp, svm
 from pairstep.figures import Figure
-from pairstep.paper import progress
 
 X, Y = load_iris(return_X_y=True)
 COMMAND = [sys.executable, "-W", "error", "-m", "pairstep"]
@@ -733,40 +732,10 @@ def test_seeds_are_chosen(monkeypatch, tmp_path):
     assert given["scale"].seeds == (0,)
 
 
-def test_redraw_needs_tables(capfdbinary, tmp_path):
-    pytest.importorskip("matplotlib")
-    assert "no claims.json" in mistake(capfdbinary, "reproduce", "--redraw", "--out", tmp_path)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"about": {}}', '{"about": {"figures": ["f7"]}}'])
-def test_redraw_explains_bad_claims(content, capfdbinary, tmp_path):
-    pytest.importorskip("matplotlib")
-    (tmp_path / "claims.json").write_text(content)
-    line = mistake(capfdbinary, "reproduce", "--redraw", "--out", tmp_path)
-    assert str(tmp_path / "claims.json") in line
-
-
 @pytest.mark.parametrize("inside", ["", "folder"])
-@pytest.mark.parametrize("redraw", [[], ["--redraw"]])
-def test_a_file_is_not_a_folder(inside, redraw, capfdbinary, tmp_path):
+def test_a_file_is_not_a_folder(inside, capfdbinary, tmp_path):
     pytest.importorskip("matplotlib")
     (tmp_path / "file").write_text("mine")
     out = tmp_path / "file" / inside
-    assert str(out) in mistake(capfdbinary, "reproduce", "--quick", "--out", out, *redraw)
+    assert str(out) in mistake(capfdbinary, "reproduce", "--quick", "--out", out)
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_there_is_no_progress_in_a_pipe(capfdbinary):
-    with progress.progress(2) as done:
-        done("one")
-    assert capfdbinary.readouterr() == (b"", b"")
-
-
-def test_plain_progress_goes_to_stderr(capfd):
-    done = progress.plain(2)
-    done("one")
-    done("two")
-    output = capfd.readouterr()
-    assert output.out == ""
-    assert "[1/2]" in output.err
-    assert "two" in output.err

@@ -8,18 +8,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pairstep.paper import (
-    bounded,
-    figure1,
-    figure2,
-    peers,
-    support_vectors,
-    theorems,
-    weights,
-)
+pytest.importorskip("joblib")
+
+from pairstep.paper import bounded, peers, support_vectors, theorems, unbounded
 from pairstep.paper.claims import Verdict
-from pairstep.paper.experiment import Scale
-from pairstep.paper.parts import run
+from pairstep.paper.experiment import Scale, run
 from pairstep.paper.reproduce import EXPERIMENTS
 
 SEEDS = tuple(range(10))
@@ -27,9 +20,9 @@ SCALE = Scale(n=100, seeds=SEEDS, sizes=(100, 1000, 10_000), rows=100)
 
 RATES = {
     "random": 1.0, "random-lipschitz": 1.0, "greedy": 1.0, "gs-q-lipschitz": 1.0, "ratio": 1.0,
-    "gs-1-lipschitz": 1.0, "gs-s": 1.0, "gs-q": 1.0, "gs-1": 1.0, weights.DIRECT: 1.0,
+    "gs-1-lipschitz": 1.0, "gs-s": 1.0, "gs-q": 1.0, "gs-1": 1.0, unbounded.DIRECT: 1.0,
 }  # fmt: skip
-WEIGHTED = dict.fromkeys(figure1.WEIGHTED, 3.0)
+WEIGHTED = dict.fromkeys(unbounded.WEIGHTED, 3.0)
 GREEDY = WEIGHTED | {"greedy": 3.0}
 
 
@@ -40,26 +33,33 @@ class World:
     """
 
     def __init__(
-        self, rates=None, by_seed=1.0, counts=None, moved=2, exact=1.0, slope=1.0, fraction=2.0,
-        found=None, iterations=None, difference=0.0, theory_fails=False,
+        self, rates=None, by_seed=1.0, counts=None, moved=2, exact=1.0, slope=1.0, margin=1.0,
+        found=None, iterations=None, difference=0.0,
     ):  # fmt: skip
         self.rates = RATES | (rates or {})
         self.by_seed, self.moved, self.exact, self.slope = by_seed, moved, exact, slope
         self.counts, self.found = counts or {}, found or {}
-        self.iterations, self.fraction, self.difference = iterations or {}, fraction, difference
-        self.theory_fails = theory_fails
+        self.iterations, self.margin, self.difference = iterations or {}, margin, difference
 
     def __getitem__(self, part):
         given, name = dict(part.parameters), part.measure.__name__
-        make = getattr(self, f"{part.measure.__module__.rsplit('.', 1)[-1]}_{name}")
-        return make(**given)
+        module = part.measure.__module__.rsplit(".", 1)[-1]
+        if module == "theorems":
+            return {"margin": np.array(self.margin)}
+        return getattr(self, f"{module}_{name}")(**given)
 
     def curve(self, rule, seed, length, slowest):
         rate = slowest * self.rates[rule] * self.by_seed ** (seed % 2) * (1 + 1e-3 * seed)
         return np.exp(-rate * np.arange(length + 1))
 
-    def figure1_measure(self, seed, n, columns, rule, timed):
+    def unbounded_measure(self, seed, n, columns, rule, repeat):
         return {"suboptimality": self.curve(rule, seed, 20 * n, 0.02)}
+
+    def unbounded_measure_weighted(self, seed, n, weights, rule):
+        return {"suboptimality": self.curve(rule, seed, 10 * n, 0.02)}
+
+    def unbounded_against_brute_force(self, seed, n, tries):
+        return {"fast": np.full(tries, self.exact), "brute": np.ones(tries)}
 
     def bounded_measure(self, seed, n, bounds, rule):
         length = 20 * n
@@ -71,12 +71,6 @@ class World:
             "not_final": np.where(np.arange(length + 1) < 8 * n * count / 50, count, 0),
             "moved": np.full(length + 1, self.moved),
         }
-
-    def weights_measure(self, seed, n, kind, rule):
-        return {"suboptimality": self.curve(rule, seed, 10 * n, 0.02)}
-
-    def weights_against_brute_force(self, seed, n, tries):
-        return {"fast": np.full(tries, self.exact), "brute": np.ones(tries)}
 
     def scaling_measure(self, seed, n, rule):
         return {
@@ -97,50 +91,11 @@ class World:
     def peers_same_steps(self, n, seed):
         return {"difference": np.array(self.difference)}
 
-    def theorems_measure(self, seed, rule):
-        return {
-            "fraction": np.full(5, self.fraction), "expected": np.full(5, self.fraction),
-            "bound": np.array(1.0), "sharp": np.array(1.0),
-        }  # fmt: skip
-
-    def theorems_measure_step(self, seed, step):
-        return {"fraction": np.full(5, self.fraction), "bound": np.array(1.0)}
-
-    def theorems_measure_rules(self, seed):
-        decreases = np.array(
-            [[1.0, 2.0, 3.0, 4.0]] if self.theory_fails else [[4.0, 3.0, 2.0, 1.0]]
-        )
-        errors = np.full((1, 2), 0.1 if self.theory_fails else 0.0)
-        conformal = np.array([not self.theory_fails])
-        return {"decreases": decreases, "errors": errors, "conformal": conformal}
-
-    def theorems_measure_constants(self, seed):
-        ratio, quotients = (0.5, [0.1, 0.9]) if self.theory_fails else (2.0, [0.2, 0.5])
-        found = {"free": np.full(2, ratio), "bounds": np.full(2, ratio)}
-        return found | {f"{name}_quotient": np.array(quotients) for name in found}
-
-    def theorems_measure_updates(self, seed):
-        last = 3 if self.theory_fails else 2
-        return {
-            "moved": np.array([3, 2, 2, last]), "wrong": np.arange(4) < 1, "margin": np.array(0.1)
-        }  # fmt: skip
-
-    def theorems_measure_examples(self):
-        small = np.full(len(theorems.EPSILONS), 0.5) if self.theory_fails else theorems.EPSILONS
-        large = np.full(len(theorems.EPSILONS), 0.5)
-        counts = [2, 2] if self.theory_fails else [3, 2]
-        return {
-            "fractions": np.column_stack([large, large, small, small]),
-            "counts": np.array(counts * (theorems.CYCLE // 2)),
-        }
-
 
 SAME = World()
 LAST_IS_GS_Q = World(counts={"gs-q": 80})
 FIRST_IS_GS_1 = World(counts={"gs-1": 20})
 FIRST_IS_SLOW = World(found={"gs-1": 200})
-TOO_SLOW = World(fraction=0.5)
-THEORY_FAILS = World(theory_fails=True)
 
 # For every claim, measurements for which it holds, and for which it fails, at every horizon.
 WORLDS = {
@@ -170,31 +125,14 @@ WORLDS = {
     "simplex-gs-1-updates-two": (SAME, World(moved=3)),
     "weights-fast-rule-is-exact": (SAME, World(exact=0.9)),
     "weights-greedy-beats-random": (World({"greedy": 3.0}), SAME),
-    "weights-norm-matters": (World({weights.DIRECT: 3.0}), SAME),
+    "weights-norm-matters": (World({unbounded.DIRECT: 3.0}), SAME),
     "pairwise-frank-wolfe-is-gs-s": (SAME, World(difference=0.1)),
     "conjugate-smo-is-faster": (World(iterations={peers.CONJUGATE: 50}), SAME),
     "quadratic-corrections-need-fewest-iterations": (
         World(iterations={peers.CORRECTED: 50}), SAME,
     ),
-    "theorem-greedy": (SAME, TOO_SLOW),
-    "theorem-random": (SAME, TOO_SLOW),
-    "theorem-gs-q": (SAME, TOO_SLOW),
-    "theorem-gs-1": (SAME, TOO_SLOW),
-    "theorem-gs-1-lipschitz": (SAME, TOO_SLOW),
-    "theorem-exact-step": (SAME, TOO_SLOW),
-    "theorem-backtracking-step": (SAME, TOO_SLOW),
-    "random-bound-is-loose": (SAME, TOO_SLOW),
-    "theorem-most-progress": (SAME, THEORY_FAILS),
-    "theorem-gs-q-lower-bounds": (SAME, THEORY_FAILS),
-    "theorem-gs-1-linear-time": (SAME, THEORY_FAILS),
-    "theorem-conformal-pairs": (SAME, THEORY_FAILS),
-    "theorem-gs-s-small-progress": (SAME, THEORY_FAILS),
-    "theorem-libsvm-no-guarantee": (SAME, THEORY_FAILS),
-    "theorem-proximal-pl": (SAME, THEORY_FAILS),
-    "theorem-mu-1-and-mu-2": (SAME, THEORY_FAILS),
-    "theorem-finitely-many-updates": (SAME, THEORY_FAILS),
-    "degenerate-optimum-three-updates": (SAME, THEORY_FAILS),
 }  # fmt: skip
+WORLDS |= {theorem.name: (SAME, World(margin=0.999)) for theorem in theorems.THEOREMS}
 
 
 @pytest.fixture(autouse=True)
@@ -213,29 +151,27 @@ def test_a_verdict_follows_its_measurements(name):
     true, false = WORLDS[name]
     (figure,) = [figure for figure in EXPERIMENTS if name in claims_of(SAME, figure)]
     held, failed = claims_of(true, figure)[name], claims_of(false, figure)[name]
-    assert held.verdict == Verdict.HOLDS, held.horizons
-    assert failed.verdict == Verdict.FAILS, failed.horizons
+    assert held.verdict == Verdict.HOLDS, held.readings
+    assert failed.verdict == Verdict.FAILS, failed.readings
 
 
 def test_every_claim_is_tested():
     names = [c.name for e in EXPERIMENTS.values() for c in e.claims(SAME, SCALE)]
     assert len(set(names)) == len(names)
-    # This one compares constants of given problems, without a measurement.
-    assert set(names) - {"theorem-gs-1-rate-and-gs-q-rate"} == set(WORLDS)
+    assert set(names) == set(WORLDS)
 
 
 def test_every_claim_has_a_reading_and_horizons():
     for experiment in EXPERIMENTS.values():
         for claim in experiment.claims(SAME, SCALE):
-            record = claim.record()
-            assert record["reading"]
-            assert record["horizons"]
-            assert record["figure"] in EXPERIMENTS
-            assert bool(record["sentence"]) == bool(record["source"]) == (claim.kind != "beyond")
-            for horizon in record["horizons"]:
-                assert set(horizon) == {"iterations", "value", "interval", "holds"}
-            with_horizon = claim.horizons[0].iterations is not None
-            assert all((h.interval is not None) == with_horizon for h in claim.horizons)
+            assert bool(claim.sentence) == bool(claim.source) == (claim.kind != "beyond")
+            for reading in claim.readings:
+                assert reading.reading
+                assert reading.value
+                assert reading.horizons
+            horizons = claim.readings[0].horizons
+            with_horizon = horizons[0].iterations is not None
+            assert all((h.interval is not None) == with_horizon for h in horizons)
 
 
 def paper():
@@ -365,12 +301,15 @@ def measured(tmp_path_factory):
     """Return the claims of figures 1 and 2 at n = N, by name."""
     scale = Scale(n=N, seeds=SEEDS)
     parts = [
-        *(figure1.part_of(scale, kind, seed, rule)
-          for kind in (figure1.AS_IS, figure1.SCALED) for seed in SEEDS for rule in figure1.RULES),
+        *unbounded.parts(scale, (unbounded.AS_IS, unbounded.SCALED)),
         *bounded.parts(scale, bounded.BOX),
-    ]  # fmt: skip
-    results = run(parts, tmp_path_factory.mktemp("parts"))
-    found = [*figure1.claims(results, scale), *figure2.claims(results, scale)]
+    ]
+    results = run(parts, tmp_path_factory.mktemp("kept"))
+    found = [
+        *unbounded.claims_of_figure_3(results, scale),
+        *bounded.claims_of_figure_2(results, scale),
+        *bounded.claims_of_figure_6(results, scale),
+    ]
     return {c.name: c for c in found}
 
 
@@ -389,7 +328,7 @@ def test_li_helps_gs_q_computed_again(measured):
         for K, found in logs.items():
             found.append(np.log(speed_at(*curves, K)))
     for horizon, (K, found) in zip(
-        measured["li-helps-gs-q-lipschitz"].horizons, logs.items(), strict=True
+        measured["li-helps-gs-q-lipschitz"].readings[0].horizons, logs.items(), strict=True
     ):
         low, high = np.exp(interval_of(found))
         assert horizon.iterations == K
@@ -419,7 +358,7 @@ HORIZONS = (N, 2 * N, 20 * N, None)
 
 
 def test_gs_s_is_slowest_computed_again(measured, in_the_box):
-    for horizon, K in zip(measured["gs-s-is-slowest"].horizons, HORIZONS, strict=True):
+    for horizon, K in zip(measured["gs-s-is-slowest"].readings[0].horizons, HORIZONS, strict=True):
         intervals = {}
         for rule in ("gs-q", "gs-1"):
             logs = [np.log(speed_at(run[rule][0], run["gs-s"][0], K)) for run in in_the_box]
@@ -432,7 +371,7 @@ def test_gs_s_is_slowest_computed_again(measured, in_the_box):
 
 
 def test_gs_1_updates_two_computed_again(measured, in_the_box):
-    for horizon, K in zip(measured["gs-1-updates-two"].horizons, HORIZONS, strict=True):
+    for horizon, K in zip(measured["gs-1-updates-two"].readings[0].horizons, HORIZONS, strict=True):
         shares = []
         for run_of_seed in in_the_box:
             curve, moved = run_of_seed["gs-1"]

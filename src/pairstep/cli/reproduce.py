@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +13,6 @@ from typing import Any
 from ..extras import needed
 from ..figures import Figure
 from .command import complain
-
-# Exit codes of a process that a signal has ended, as shells report them.
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-
-# Seconds that a run has to end its workers after SIGTERM, before it exits without waiting.
-SHUTDOWN_SECONDS = 10.0
 
 EXAMPLES = """\
 examples:
@@ -62,11 +52,6 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="small problems and two seeds, without verdicts; less than 30 seconds",
     )
-    parser.add_argument(
-        "--redraw",
-        action="store_true",
-        help="only redraw the figures and the report from the files in DIR",
-    )
     parser.set_defaults(run=run)
 
 
@@ -80,68 +65,29 @@ def seed(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the experiments; print system errors on one line."""
-    folder = options.out / ".parts"
-    kept = f" Finished parts are in {folder}; run the same command again to continue."
-    message = f"\nInterrupted.{'' if options.redraw else kept}"
+    needed("matplotlib", by="reproduce")
+    from ..paper.experiment import QUICK, Scale
+    from ..paper.reproduce import reproduce
+
+    out: Path = options.out
+    if out.exists() and not out.is_dir():
+        return complain(f"--out {out} is not a folder")
+    scale = QUICK if options.quick else Scale()
+    if options.seeds:
+        scale = replace(scale, seeds=tuple(dict.fromkeys(options.seeds)))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends the workers, like Ctrl-C
     try:
-        with terminated_like_interrupted(message):
-            return experiment(options)
-    except KeyboardInterrupt as stop:
-        print(message, file=sys.stderr)
-        return int(stop.args[0]) if stop.args else INTERRUPTED
-    except OSError as error:
-        return complain(f"{error.filename or options.out}: {error.strerror or error}")
+        print(reproduce(out, figures=options.figure, scale=scale, command=options.line))
+    except KeyboardInterrupt:
+        again = "run the same command again to continue"
+        print(f"\nInterrupted. Finished parts are in {out / '.cache'}; {again}.", file=sys.stderr)
+        return 128 + signal.SIGINT  # as shells report it
+    except (OSError, Warning) as error:  # joblib warns if it cannot write to its cache
+        place = getattr(error, "filename", None) or out
+        return complain(f"{place}: {getattr(error, 'strerror', None) or error}")
     except BrokenExecutor:
         return complain(
             "a worker process was killed, perhaps for lack of memory; run the same command again "
             "to continue"
         )
-
-
-def experiment(options: argparse.Namespace) -> int:
-    """Measure and draw, or only draw; return the exit code."""
-    needed("matplotlib", by="reproduce")
-    from ..paper import reproduce
-    from ..paper.experiment import QUICK, Scale
-
-    out: Path = options.out
-    if out.exists() and not out.is_dir():
-        return complain(f"--out {out} is not a folder")
-    if options.redraw:
-        if not (out / "claims.json").exists():
-            return complain(f"{out} has no claims.json to draw from; run without --redraw first")
-        print(reproduce.redraw(out))
-        return 0
-    scale = QUICK if options.quick else Scale()
-    if options.seeds:
-        scale = replace(scale, seeds=tuple(dict.fromkeys(options.seeds)))
-    print(reproduce.reproduce(out, figures=options.figure, scale=scale, command=options.line))
     return 0
-
-
-@contextmanager
-def terminated_like_interrupted(message: str) -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C, which also ends the workers.
-
-    A process pool can wait forever if it is interrupted at an unlucky moment. So a timer ends this
-    process if the shutdown takes too long; the workers exit when their parent is gone.
-    """
-
-    def leave() -> None:
-        print(message, file=sys.stderr)
-        os._exit(TERMINATED)
-
-    timer = threading.Timer(SHUTDOWN_SECONDS, leave)
-    timer.daemon = True
-
-    def stop(number: int, frame: object) -> None:
-        if not timer.is_alive():
-            timer.start()
-        raise KeyboardInterrupt(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        timer.cancel()

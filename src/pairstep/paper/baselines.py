@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .. import Quadratic
 from ..rules import Coordinates, Step
 from ..rules.coordinates import box_coordinates
-from .problems import Array
+from .claims import Array
 
 Iterates = Iterator[tuple[Array, float]]
 # Smallest weight of a vertex in the active set of a Frank-Wolfe method; smaller ones are dropped.

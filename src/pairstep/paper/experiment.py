@@ -1,19 +1,41 @@
-"""The definition of an experiment: parts to measure, tables, claims, and panels to draw."""
+"""What an experiment is, and how its parts are measured in parallel and kept.
+
+A part is a function with its parameters. `joblib.Memory` keeps its measurements by parameters and
+by `fingerprint`, so an interrupted run continues, and no code sees what other code has measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import multiprocessing
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..extras import needed
 from .claims import Claim
-from .parts import Part, Results
-from .tables import Table
 
 if TYPE_CHECKING:
+    import joblib
+    import pandas as pd
     from matplotlib.axes import Axes
+    from threadpoolctl import threadpool_limits
+else:
+    joblib, pd = needed("joblib", by="reproduce"), needed("pandas", by="reproduce")
+    threadpool_limits = needed("threadpoolctl", by="reproduce").threadpool_limits
 
-MAX_DRAWN = 4  # seeds that the figures show
+Array = NDArray[np.float64]
+Measured = dict[str, NDArray[Any]]
+Parameter = str | int | float | bool
+POINTS = 200  # rows of a table, evenly and logarithmically spaced, per curve
 
 
 @dataclass(frozen=True)
@@ -40,18 +62,30 @@ class Scale:
     @property
     def drawn(self) -> tuple[int, ...]:
         """The seeds that the figures show; four, as in the paper."""
-        return self.seeds[:MAX_DRAWN]
+        return self.seeds[:4]
 
 
 QUICK = Scale(n=100, seeds=(0, 1), sizes=(300, 1_000, 3_000), rows=300)
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One plot of a figure: its title and a function that draws it."""
+class Part:
+    """A function at the top level of its module with its keyword arguments.
 
-    title: str
-    draw: Callable[[Axes], None]
+    Nothing else runs at the same time if it runs `alone`, because its times matter.
+    """
+
+    measure: Callable[..., Measured]
+    parameters: tuple[tuple[str, Parameter], ...]
+    alone: bool = False
+
+
+def part(measure: Callable[..., Measured], alone: bool = False, **parameters: Parameter) -> Part:
+    """Return a measurement of a function with these parameters."""
+    return Part(measure, tuple(sorted(parameters.items())), alone)
+
+
+Results = Mapping[Part, Measured]
 
 
 @dataclass(frozen=True)
@@ -61,30 +95,121 @@ class Experiment:
     Attributes
     ----------
     name : str
-        One of `Figure`. The table is ``name.csv``, the figures are ``name.png`` and ``name.svg``.
+        One of `Figure`; also the name of its files.
     title, caption : str
         For the report.
     parts : callable
         ``parts(scale)``: what to measure.
-    tables : callable
-        ``tables(results, scale)``: tables by name. The names of tables with times end in
-        ``_timing``; all others are the same in every run.
+    table : callable
+        ``table(results, scale)``: what is drawn. Columns of times have "seconds" in their name; all
+        others are the same in every run.
     claims : callable
-        ``claims(results, scale)``, from all measurements, not only from what the tables keep.
+        ``claims(results, scale)``, from all measurements, not only from what the table keeps.
     panels : callable
-        ``panels(tables)``: what to draw, from the CSV files only.
+        ``panels(table)``: a function for each title, which draws on axes.
     columns : int
         Number of panels in a row.
-    label_width : float
-        Width in inches of the labels on the right of each panel.
     """
 
     name: str
     title: str
     caption: str
     parts: Callable[[Scale], list[Part]]
-    tables: Callable[[Results, Scale], dict[str, Table]]
+    table: Callable[[Results, Scale], pd.DataFrame]
     claims: Callable[[Results, Scale], list[Claim]]
-    panels: Callable[[dict[str, Table]], list[Panel]]
+    panels: Callable[[pd.DataFrame], dict[str, Callable[[Axes], None]]]
     columns: int = 2
-    label_width: float = 0.75
+
+
+def fingerprint(package: Path = Path(__file__).parents[1], core: str = _core.__file__) -> str:
+    """Return a hash of the package's Python sources and of the compiled module."""
+    digest = hashlib.sha256()
+    for path in [*sorted(package.rglob("*.py")), Path(core)]:
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Kept(Mapping[Part, Measured]):
+    """Measurements on disk, which are read on access."""
+
+    def __init__(self, found: dict[Part, Any]):
+        self._found = found
+
+    def __getitem__(self, part: Part) -> Measured:
+        return dict(self._found[part].get())
+
+    def __iter__(self) -> Any:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def run(parts: Iterable[Part], folder: Path) -> Results:
+    """Measure the parts that are not finished yet; finished ones are kept in a folder."""
+    kept = joblib.Memory(folder, verbose=0).cache(measured)
+    code = fingerprint()
+    unique = list(dict.fromkeys(parts))
+    found: dict[Part, Any] = {}
+    for alone in (False, True):
+        here = [p for p in unique if p.alone is alone]
+        calls = [joblib.delayed(keep)(kept, code, p) for p in here]
+        # The backend and its number of jobs are the caller's; the default is all CPUs.
+        _, n_jobs = joblib.parallel.get_active_backend()
+        parallel = joblib.Parallel(
+            n_jobs=1 if alone else n_jobs or -1,
+            verbose=10 if sys.stderr.isatty() else 0,
+            initializer=leave_interrupts_to_parent,
+        )
+        found |= dict(zip(here, parallel(calls), strict=True))
+    return Kept(found)
+
+
+def keep(kept: Any, code: str, part: Part) -> Any:
+    """Measure a part unless its measurements are kept, and return a reference to them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Unable to cache to disk")
+        return kept.call_and_shelve(code, part.measure, part.parameters)
+
+
+def measured(
+    code: str, measure: Callable[..., Measured], parameters: tuple[tuple[str, Parameter], ...]
+) -> Measured:
+    """Measure on one thread, so that the results do not depend on the backend."""
+    with threadpool_limits(1):
+        return measure(**dict(parameters))
+
+
+def leave_interrupts_to_parent() -> None:
+    """Ignore Ctrl-C in a worker: a terminal sends it to all processes, and the parent ends them."""
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def by_iteration(
+    results: Results,
+    parts: Iterable[Part],
+    columns: Sequence[str],
+    also: Callable[[Measured], NDArray[Any]] = lambda measured: np.zeros(0, int),
+) -> pd.DataFrame:
+    """Return a table of parameters and measurements by iteration.
+
+    The rows of each part are evenly and logarithmically spaced; `also` returns further ones.
+    """
+    tables = []
+    for p in parts:
+        measured = results[p]
+        curves = pd.DataFrame({column: measured[column] for column in columns})
+        last = len(curves) - 1
+        spaced = [np.linspace(0, last, POINTS), np.geomspace(1, max(last, 1), POINTS)]
+        shown = np.concatenate([*spaced, also(measured)]).round().astype(int).clip(0, last)
+        rows = curves.iloc[np.unique(shown)].rename_axis("iteration").reset_index()
+        tables.append(pd.DataFrame(dict(p.parameters), index=rows.index).join(rows))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def by_part(results: Results, parts: Iterable[Part], columns: Sequence[str]) -> pd.DataFrame:
+    """Return a table of parameters and single measurements, with a row for each part."""
+    return pd.DataFrame(
+        [dict(p.parameters) | {c: results[p][c].item() for c in columns} for p in parts]
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -20,21 +21,22 @@ from .baselines import Problem
 from .claims import (
     ADVANTAGE,
     TIES,
+    ByName,
     Claim,
-    Kind,
+    Cut,
+    by_cut,
+    checked,
     geometric_mean,
-    table,
-    unless,
+    read,
     weakest,
-    without_horizon,
 )
-from .experiment import Experiment, Panel, Scale
-from .parts import Measured, Part, Results, part
-from .problems import Array, box_optimum, equality_minimum, least_squares
-from .style import BLACK, COLORS, GRAY, PURPLE
-from .tables import Table, distinct, stack, where
+from .drawing import BLACK, GRAY, LINES, PURPLE
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_part, part
+from .problems import box_optimum, equality_minimum, least_squares
+from .races import race
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 TARGET = 1e-6  # suboptimality relative to the start x = 0, or the center of the simplex
@@ -127,13 +129,12 @@ def measure(problem: str, n: int, seed: int, method: str) -> Measured:
 def by_rule(p: Problem, start: Array, goal: float, method: str, seed: int) -> tuple[int, float]:
     """Run a rule; return iterations and seconds."""
     rule, step = RULES[method]
-    result = minimize(
+    run = race(
         Quadratic(p.Q, p.c), SumBox(p.total, p.lower, p.upper), x0=start, rule=rule, step=step,
-        tol=0.0, max_iter=MAX_NATIVE, seed=seed, history=True,
+        tol=0.0, max_iter=MAX_NATIVE, seed=seed,
     )  # fmt: skip
-    assert result.history is not None
-    found = np.flatnonzero(result.history.value <= goal)
-    return (int(found[0]), float(result.history.time[found[0]])) if len(found) else (-1, math.nan)
+    found = np.flatnonzero(run["suboptimality"] <= goal)
+    return (int(found[0]), float(run["seconds"][found[0]])) if len(found) else (-1, math.nan)
 
 
 def by_baseline(p: Problem, start: Array, goal: float, method: str, seed: int) -> tuple[int, float]:
@@ -173,16 +174,6 @@ def same_steps(n: int, seed: int) -> Measured:
     return {"difference": np.array(max(differences)), "steps": np.array(len(differences))}
 
 
-def problems() -> list[str]:
-    """Return the problems whose data are there."""
-    return [*SYNTHETIC, *(d for d in support_vectors.FILES if support_vectors.data_file(d))]
-
-
-def seeds(scale: Scale, problem: str) -> tuple[int, ...]:
-    """Return the seeds of a problem; a data set has one."""
-    return scale.seeds if problem in SYNTHETIC else scale.seeds[:1]
-
-
 def part_of(scale: Scale, problem: str, seed: int, method: str) -> Part:
     """Return the part of one method on one problem."""
     return part(measure, problem=problem, n=size(scale, problem), seed=seed, method=method)
@@ -193,76 +184,49 @@ def identical(scale: Scale) -> list[Part]:
     return [part(same_steps, n=size(scale, SIMPLEX), seed=seed) for seed in scale.seeds]
 
 
-def parts(scale: Scale) -> list[Part]:
-    """Return one part for every problem and method."""
-    runs = [
+def runs(scale: Scale) -> list[Part]:
+    """Return one part for every problem whose data are there, and every method."""
+    there = [data for data in support_vectors.FILES if support_vectors.data_file(data)]
+    return [
         part_of(scale, problem, seed, method)
-        for problem in problems()
-        for seed in seeds(scale, problem)
+        for problem in (*SYNTHETIC, *there)
+        for seed in (scale.seeds if problem in SYNTHETIC else scale.seeds[:1])
         for method in methods(problem)
     ]
-    return runs + identical(scale)
 
 
-def tables(results: Results, scale: Scale) -> dict[str, Table]:
+def table(results: Results, scale: Scale) -> pd.DataFrame:
     """Return the iterations to the target, and the seconds."""
-    counts, times = [], []
-    for problem in problems():
-        for seed in seeds(scale, problem):
-            for method in methods(problem):
-                measured = results[part_of(scale, problem, seed, method)]
-                row = {"problem": problem, "seed": seed, "method": method}
-                counts.append(row | {"iterations": measured["iterations"]})
-                times.append(row | {"seconds": measured["seconds"]})
-    return {"peers": stack(counts), "peers_timing": stack(times)}
+    return by_part(results, runs(scale), ("iterations", "seconds"))
 
 
-def panels(tables: dict[str, Table]) -> list[Panel]:
+def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
     """Return one panel per problem."""
-    both = tables["peers"] | {"seconds": tables["peers_timing"]["seconds"]}
-    return [
-        Panel(title(problem), partial(draw, rows=where(both, problem=problem)))
-        for problem in distinct(both, "problem")
-    ]
+    return {
+        problem.replace("L_i", "$L_i$") if problem in SYNTHETIC else f"SVM dual, {problem}":
+        partial(draw, rows=rows)
+        for problem, rows in table.groupby("problem", sort=False)
+    }  # fmt: skip
 
 
-def title(problem: str) -> str:
-    """Return the title of a panel."""
-    name = problem.replace("L_i", "$L_i$")
-    return name[0].upper() + name[1:] if problem in SYNTHETIC else f"SVM dual, {name}"
-
-
-def draw(ax: Axes, rows: Table) -> None:
-    """Draw a dot for the iterations of each method, with its time as text."""
-    found = []
-    for method in distinct(rows, "method"):
-        of = where(rows, method=method)
-        reached = of["iterations"] > 0
-        iterations, seconds = (
-            float(np.median(np.where(reached, of[column], math.inf)))
-            for column in ("iterations", "seconds")
-        )
-        found.append((iterations, str(method), seconds))
-    found.sort(key=lambda each: each[0])
-    finite = [each[0] for each in found if math.isfinite(each[0])] or [1.0]
-    ax.set(xscale="log", xlabel="iterations", ylim=(len(found) - 0.4, -0.6), yticks=[])
-    ax.set_xlim(0.7 * min(finite), 1.4 * max(finite))
-    for k, (iterations, method, seconds) in enumerate(found):
-        color = color_of(method)
-        if math.isfinite(iterations):
-            ax.plot(iterations, k, "o", color=color, markersize=6, clip_on=False)
-        took = f"{seconds:.2g} s" if math.isfinite(iterations) else "not reached"
-        ax.text(
-            1.04, k, f"{method}, {took}", transform=ax.get_yaxis_transform(), va="center",
-            color=color, fontsize=9.5,
-        )  # fmt: skip
+def draw(ax: Axes, rows: pd.DataFrame) -> None:
+    """Draw a dot for the median iterations of each method, with its time as text."""
+    columns = ["iterations", "seconds"]
+    reached = rows.assign(**rows[columns].astype(float).where(rows.iterations > 0, math.inf))
+    middle = reached.groupby("method")[columns].median().sort_values("iterations")
+    for k, (method, (iterations, _)) in enumerate(middle.iterrows()):
+        ax.plot(iterations, k, "o", color=color_of(method))
+    took = ["not reached" if math.isinf(s) else f"{s:.2g} s" for s in middle.seconds]
+    ax.set(xscale="log", xlabel="iterations", ylim=(len(middle) - 0.4, -0.6))
+    ax.yaxis.tick_right()
+    ax.set_yticks(range(len(middle)), map(", ".join, zip(middle.index, took, strict=True)))
 
 
 def color_of(method: str) -> str:
     """Return the color of a method: black in NumPy, purple for Frank-Wolfe, those of the rules."""
     if method in FRANK_WOLFE:
         return PURPLE
-    return BLACK if method in PAIR_METHODS else COLORS.get(method, GRAY)
+    return BLACK if method in PAIR_METHODS else LINES.get(method, {"color": GRAY})["color"]
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
@@ -272,47 +236,43 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
         count = int(results[part_of(scale, problem, seed, method)]["iterations"])
         return float(count if count > 0 else MAX_NATIVE)
 
-    def speeds(method: str, over: tuple[str, ...]) -> dict[str, list[float]]:
-        return {
-            problem: [
-                min(iterations(problem, seed, m) for m in over) / iterations(problem, seed, method)
-                for seed in scale.seeds
-            ]
-            for problem in (BOX, SIMPLEX)
-        }
+    def compare(name: str, statement: str, method: str, over: tuple[str, ...], say: str) -> Claim:
+        def found(cut: Cut) -> ByName:
+            return {
+                problem: [
+                    min(iterations(problem, seed, m) for m in over)
+                    / iterations(problem, seed, method)
+                    for seed in scale.seeds
+                ]
+                for problem in (BOX, SIMPLEX)
+            }
 
-    def compare(name: str, statement: str, method: str, over: tuple[str, ...], found: str) -> Claim:
-        of = speeds(method, over)
-        means = ", ".join(f"{name} {geometric_mean(xs).value:.2f}" for name, xs in of.items())
+        means = {name: geometric_mean(xs).value for name, xs in found(TO_TARGET).items()}
         return Claim(
             name,
-            Kind.BEYOND,
             statement,
-            "",
-            "",
-            f"Iterations {TO_TARGET} of the start, on the problems with bounds [-1, 1] and on the "
-            f"simplex. All rules take exact steps. {TIES}.",
-            "peers",
-            f"Least of two speeds: iterations of {listed(over)} over those of {method}",
-            (weakest(TO_TARGET, map(geometric_mean, of.values()), ADVANTAGE),),
-            f"Geometric means: {means}. {found}",
-            {"speed": table(of)},
-        )
+            (
+                read(
+                    f"Iterations {TO_TARGET} of the start, on the problems with bounds [-1, 1] and "
+                    f"on the simplex. All rules take exact steps. {TIES}.",
+                    f"Least of two speeds: the least iterations of {', '.join(over)} over those of "
+                    f"{method}",
+                    found, [TO_TARGET], weakest(geometric_mean, ADVANTAGE),
+                ),
+            ),
+            f"Geometric means: {', '.join(f'{k} {mean:.2f}' for k, mean in means.items())}. {say}",
+            numbers={"speed": by_cut(found, [TO_TARGET])},
+        )  # fmt: skip
 
     worst = max(float(results[p]["difference"]) for p in identical(scale))
     return [
-        without_horizon(
+        checked(
             "pairwise-frank-wolfe-is-gs-s",
             "On the simplex, pairwise Frank-Wolfe is gs-s with exact steps.",
-            "",
-            "",
-            "peers",
-            unless(worst < 1e-9, f"difference {worst:.1e}"),
-            "Their pairs differ",
+            [f"difference {worst:.1e}"] if worst >= 1e-9 else [],
             f"Each iteration {TO_TARGET} changes two variables, and the gap of their derivatives "
             "is that of the pair of gs-s at the same point, for every seed.",
             f"Largest difference of the gaps, relative to the largest derivative: {worst:.1e}.",
-            {"largest difference": worst},
         ),
         compare(
             "conjugate-smo-is-faster",
@@ -334,11 +294,6 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
     ]
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """Return the names as text."""
-    return names[0] if len(names) == 1 else f"the best of {', '.join(names)}"
-
-
 EXPERIMENT = Experiment(
     "peers",
     "Peers of the method",
@@ -350,9 +305,8 @@ EXPERIMENT = Experiment(
     "after 3000 iterations. BPCG is blended pairwise conditional gradients, and QC are "
     "quadratic corrections. Without bounds, gs-s, gs-q, gs-1 and Beck's pair are the same rule, "
     "and Frank-Wolfe does not apply.",
-    parts,
-    tables,
+    lambda scale: [*runs(scale), *identical(scale)],
+    table,
     claims,
     panels,
-    label_width=2.05,
 )

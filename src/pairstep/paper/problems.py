@@ -1,15 +1,14 @@
-"""The problems of section 5 of the paper, and their optima from independent methods."""
+"""The problems of section 5 of the paper, and their optima from linear systems."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from .. import Quadratic, SumBox, minimize
+from .claims import Array
 
 
 def least_squares(seed: int, n: int, scaled: bool = False) -> tuple[Array, Array]:
@@ -54,12 +53,11 @@ def equality_optimum(A: Array, b: Array, weights: Array | None = None) -> float:
 def box_optimum(
     H: Array, c: Array, total: float, lower: float, upper: float = math.inf
 ) -> tuple[Array, float]:
-    """Minimize ``x'Hx/2 + c'x`` where x sums to a total within bounds: an independent reference.
+    """Minimize ``x'Hx/2 + c'x`` where x sums to a total within bounds.
 
-    A primal-dual interior-point method (Mehrotra's predictor-corrector) identifies the active
-    bounds. With these fixed, one linear system gives the optimum up to rounding, and the signs of
-    the multipliers prove it. Variables with a wrong sign change sets, and the system is solved
-    again.
+    The solution of `minimize` only gives the first guess of the active bounds. With these fixed,
+    one linear system gives the optimum up to rounding, and the signs of the multipliers prove it.
+    Variables with a wrong sign change sets, and the system is solved again.
 
     Returns
     -------
@@ -68,10 +66,9 @@ def box_optimum(
     value : float
         ``x'Hx/2 + c'x`` there.
     """
-    x, multiplier = interior_point(H, c, total, lower, upper)
-    scale = 1.0 + float(np.abs(H @ x + c).max())
-    low = (x - lower) * scale < H @ x + c - multiplier
-    high = (upper - x) * scale < multiplier - H @ x - c
+    x = minimize(Quadratic(H, c), SumBox(total, lower, upper), tol=1e-10).x
+    low, high = x == lower, x == upper
+    slack = 1e-9 * (1.0 + float(np.abs(H @ x + c).max()))
     for _ in range(100):
         x = np.where(low, lower, np.where(high, upper, 0.0))
         free = ~(low | high)
@@ -84,7 +81,6 @@ def box_optimum(
             multiplier = float(gradient[low].min() + gradient[high].max()) / 2
         excess = H @ x + c - multiplier  # the multipliers of the bounds
         excess[free] = 0.0
-        slack = 1e-9 * scale
         now_low = (low & (excess >= -slack)) | (x < lower)
         now_high = (high & (excess <= slack)) | (x > upper)
         if (now_low == low).all() and (now_high == high).all():
@@ -93,62 +89,9 @@ def box_optimum(
     raise RuntimeError("the active set of the reference solution did not converge")
 
 
-def interior_point(
-    H: Array, c: Array, total: float, lower: float, upper: float
-) -> tuple[Array, float]:
-    """Run Mehrotra's method for a sum and bounds; return x and the multiplier of the sum."""
-    n = len(c)
-    bounded = math.isfinite(upper)
-    x = np.full(n, total / n)
-    scale = 1.0 + float(np.abs(H @ x + c).max())
-    y, p, q = 0.0, np.full(n, scale), np.full(n, scale if bounded else 0.0)
-    for _ in range(100):
-        down = x - lower
-        up = upper - x if bounded else np.ones(n)
-        gap = float(down @ p + up @ q) / (n * (1 + bounded))
-        dual = H @ x + c - y - p + q
-        primal = total - float(x.sum())
-        if gap < 1e-13 * scale and np.abs(dual).max() < 1e-10 * scale:
-            break
-        step = partial(_newton, H, dual, primal, p, q, down, up)
-        dx, dy, dp, dq = step(-down * p, -up * q)
-        length = min(1.0, _reach(down, dx), _reach(p, dp), _reach(q, dq), _reach(up, -dx * bounded))
-        after = (down + length * dx) @ (p + length * dp)
-        after += (up - length * dx * bounded) @ (q + length * dq)
-        target = gap * (float(after) / (n * (1 + bounded)) / gap) ** 3
-        dx, dy, dp, dq = step(
-            target - down * p - dx * dp, (target - up * q + dx * dq) if bounded else 0.0 * up
-        )
-        reach = min(_reach(down, dx), _reach(p, dp), _reach(q, dq), _reach(up, -dx * bounded))
-        length = min(1.0, 0.995 * reach)
-        x, y, p, q = x + length * dx, y + length * dy, p + length * dp, q + length * dq
-    return x, y
-
-
-def _newton(
-    H: Array, dual: Array, primal: float, p: Array, q: Array, down: Array, up: Array,
-    change_p: Array, change_q: Array,
-) -> tuple[Array, float, Array, Array]:  # fmt: skip
-    """Solve for the step that removes the residuals and changes ``down * p`` and ``up * q``."""
-    rhs = -dual + change_p / down - change_q / up
-    base, ones = _solve(H + np.diag(p / down + q / up), rhs, np.ones(len(p)))
-    dy = (primal - base.sum()) / ones.sum()
-    dx = base + dy * ones
-    return dx, float(dy), (change_p - p * dx) / down, (change_q + q * dx) / up
-
-
-def _solve(H: Array, *sides: Array) -> Array:
-    return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(H), np.array(sides).T)).T
-
-
-def _reach(values: Array, change: Array) -> float:
-    """Return how far along `change` the values stay positive."""
-    falling = change < 0
-    return float(np.min(-values[falling] / change[falling], initial=math.inf))
-
-
 def equality_minimum(H: Array, gradient: Array, total: float) -> tuple[Array, float]:
     """Minimize ``x'Hx/2 + gradient'x`` where x sums to a total; return x and the multiplier."""
-    base, ones = _solve(H, gradient, np.ones(len(H)))
+    sides = np.column_stack([gradient, np.ones(len(H))])
+    base, ones = scipy.linalg.cho_solve(scipy.linalg.cho_factor(H), sides).T
     multiplier = (total + base.sum()) / ones.sum()
-    return multiplier * ones - base, float(multiplier)
+    return np.asarray(multiplier * ones - base), float(multiplier)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,68 +10,55 @@ from numpy.typing import NDArray
 from .. import SumBox, minimize
 from ..objectives import Objective
 from ..result import History, Progress
-from .parts import Measured
+from .experiment import Array, Measured
+
+FREE = SumBox(total=0.0, lower=-np.inf, upper=np.inf)
 
 
-@dataclass(frozen=True)
-class Race:
-    """A problem, and the settings with which a rule runs on it."""
+def race(
+    objective: Objective,
+    constraint: SumBox,
+    *,
+    optimum: float = 0.0,
+    final: Array | None = None,
+    repeat: int = 1,
+    **options: Any,
+) -> Measured:
+    """Run a rule with the options of `minimize`.
 
-    objective: Objective
-    constraint: SumBox
-    rule: str
-    step: str
-    max_iter: int
-    tol: float = 0.0
-    seed: int = 0
+    Returns
+    -------
+    dict
+        Suboptimality, interior variables, updated variables and seconds per iteration, the last x
+        and whether the run converged. If `final` is given, also how many variables are not yet in
+        their final state in each iteration: at the lower bound, at the upper bound or between them.
+    """
+    counts: list[int] = []
 
-    def run(self, optimum: float, repeat: int = 1) -> Measured:
-        """Return suboptimality, interior variables, updated variables and seconds per iteration.
+    def watch(progress: Progress) -> None:
+        counts.append(differing(progress.x))
 
-        Runs are identical to the bit, so a run can be repeated to remove noise from the times: the
-        least time of each iteration counts. After one second in total, there are no more repeats.
-        """
-        took: list[NDArray[np.float64]] = []
-        while len(took) < repeat and sum(float(t.sum()) for t in took) < 1:
-            result = minimize(
-                self.objective, self.constraint, rule=self.rule, step=self.step,
-                max_iter=self.max_iter, tol=self.tol, seed=self.seed, history=True,
-            )  # fmt: skip
-            assert result.history is not None
-            took.append(np.diff(result.history.time, prepend=0.0))
+    def differing(x: Array) -> int:
+        lower, upper = constraint.layout(len(x)).bounds
+        return int((((x == lower) != (final == lower)) | ((x == upper) != (final == upper))).sum())
+
+    if final is not None:
+        counts.append(differing(options.get("x0", constraint.start(len(final)))))
+        options["callback"] = watch
+    times = []
+    for _ in range(repeat):  # runs are identical to the bit, and the least times count
+        result = minimize(objective, constraint, history=True, **options)
         history = cast(History, result.history)
-        return {
-            "suboptimality": history.value - optimum,
-            "interior": history.interior,
-            "moved": history.moved,
-            "seconds": np.cumsum(np.min(took, axis=0)),
-            "x": result.x,
-            "converged": np.array(str(result.status) == "optimal"),
-        }
-
-    def not_final(self, final: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return how many variables are not yet in their final state, per iteration.
-
-        The state of a variable is at its lower bound, at its upper bound, or between them. The
-        iterations are the same as in `run`; a callback counts.
-        """
-        layout = self.constraint.layout(len(final))
-        lower, upper = layout.bounds
-        at_lower, at_upper = final == lower, final == upper
-        start = self.constraint.start(len(final))
-        counts = [int((((start == lower) != at_lower) | ((start == upper) != at_upper)).sum())]
-
-        def watch(progress: Progress) -> bool:
-            x = progress.x
-            differs = ((x == lower) != at_lower) | ((x == upper) != at_upper)
-            counts.append(int(np.count_nonzero(differs)))
-            return False
-
-        minimize(
-            self.objective, self.constraint, rule=self.rule, step=self.step,
-            max_iter=self.max_iter, tol=self.tol, seed=self.seed, callback=watch,
-        )  # fmt: skip
-        return np.array(counts)
+        times.append(np.diff(history.time, prepend=0.0))
+    return {
+        "suboptimality": history.value - optimum,
+        "interior": history.interior,
+        "moved": history.moved,
+        "seconds": np.cumsum(np.min(times, axis=0)),
+        "x": result.x,
+        "converged": np.array(str(result.status) == "optimal"),
+        "not_final": np.array(counts),
+    }
 
 
 def identified_at(not_final: NDArray[np.int64], tolerated: int = 0) -> int:

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
+import timeit
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import Quadratic, SumBox, minimize
+from .. import Quadratic, SumBox
 from ..extras import needed
-from .claims import TIE, TIES, Claim, Kind, without_horizon
-from .experiment import Experiment, Panel, Scale
-from .parts import Measured, Part, Results, part
-from .problems import Array
-from .races import Race, identified_at
-from .style import COLORS, DASHES, leader
-from .tables import Table, distinct, stack, thin, where
+from .claims import TIE, TIES, Claim, Reading, checked
+from .drawing import curves
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_iteration, part
+from .races import identified_at, race
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 FILES = {"svmguide1": "svmguide1.gz", "splice": "splice.gz", "a9a": "a9a.gz"}
 RULES = "gs-s", "gs-q", "gs-1", "libsvm"
-STEPS = "1/L2", "exact"
+STEPS = {"1/L2": "steps 1/L2", "exact": "exact steps, as solvers use"}
 C = 1.0
 
 
@@ -83,184 +82,126 @@ def dual(data: str, rows: int) -> tuple[Quadratic, SumBox]:
 def measure(data: str, rows: int, rule: str, step: str) -> Measured:
     """Run one rule to convergence, and find the iteration at which its active set was final."""
     f, box = dual(data, rows)
-    lower, upper = np.asarray(box.lower), np.asarray(box.upper)
-    race = Race(f, box, rule, step, max_iter=1_000_000, tol=1e-6)
-    run = race.run(0.0)
-    not_final = race.not_final(run["x"])
-    found = identified_at(not_final)
-    seconds = []
-    for _ in range(2):  # without a callback, which takes time itself
-        began = time.perf_counter()
-        minimize(f, box, rule=rule, step=step, tol=0.0, max_iter=max(found, 1))
-        seconds.append(time.perf_counter() - began)
+    options: dict[str, Any] = {"rule": rule, "step": step}
+    x = race(f, box, tol=1e-6, max_iter=1_000_000, **options)["x"]
+    again = race(f, box, tol=1e-6, max_iter=1_000_000, final=x, **options)
+    found = identified_at(again["not_final"])
+    identify = partial(race, f, box, tol=0.0, max_iter=max(found, 1), **options)
     return {
-        "not_final": not_final,
+        "not_final": again["not_final"],
         "found": np.array(found),
-        "nearly": np.array(identified_at(not_final, tolerated=len(run["x"]) // 100)),
-        "iterations": np.array(len(not_final) - 1),
-        "converged": run["converged"],
-        "support": np.array(int(np.count_nonzero(run["x"]))),
-        "state": ((run["x"] == lower).astype(np.int8) - (run["x"] == upper)),
-        "seconds": np.array(min(seconds)),
+        "nearly": np.array(identified_at(again["not_final"], tolerated=len(x) // 100)),
+        "support": np.array(np.count_nonzero(x)),
+        "state": (x == box.lower).astype(np.int8) - (x == box.upper),
+        "seconds": np.array(min(timeit.repeat(identify, number=1, repeat=2))),
     }
+
+
+def part_of(scale: Scale, data: str, step: str, rule: str) -> Part:
+    """Return the part of one rule on one data set."""
+    return part(measure, data=data, rows=scale.rows, rule=rule, step=step)
 
 
 def parts(scale: Scale) -> list[Part]:
     """Return one part for every rule, step and available data set."""
-    return [
-        part(measure, data=data, rows=scale.rows, rule=rule, step=step)
-        for data in FILES
-        if data_file(data)
-        for step in STEPS
-        for rule in RULES
-    ]
+    there = [data for data in FILES if data_file(data)]
+    return [part_of(scale, data, step, rule) for step in STEPS for data in there for rule in RULES]
 
 
-def tables(results: Results, scale: Scale) -> dict[str, Table]:
-    """Return how many variables are not in their final state by iteration, and the seconds."""
-    curves, times = [], []
-    for p in parts(scale):
-        measured, given = results[p], dict(p.parameters)
-        row = {k: given[k] for k in ("data", "step", "rule")}
-        at = thin(len(measured["not_final"]), [max(int(measured["found"]) - 1, 0)])
-        curves.append(row | {"iteration": at, "not_final": measured["not_final"][at]})
-        times.append(row | {"found": measured["found"], "seconds": measured["seconds"]})
-    if not curves:
-        return {}
-    return {"support_vectors": stack(curves), "support_vectors_timing": stack(times)}
+def table(results: Results, scale: Scale) -> pd.DataFrame:
+    """Return how many variables are not in their final state by iteration."""
+    return by_iteration(
+        results, parts(scale), ("not_final",), lambda run: np.atleast_1d(run["found"] - [1, 0])
+    )
 
 
-def panels(tables: dict[str, Table]) -> list[Panel]:
-    """Return one panel per data set and step."""
-    table = tables["support_vectors"]
-    titles = {"1/L2": "steps 1/L2", "exact": "exact steps"}
-    return [
-        Panel(f"{data}, {titles[step]}", partial(draw, rows=where(table, data=data, step=step)))
-        for step in STEPS
-        for data in distinct(table, "data")
-    ]
+def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
+    """Return one panel per step and data set."""
+    return {
+        f"{data}, step {step}": partial(draw, rows=rows)
+        for (step, data), rows in table.groupby(["step", "data"], sort=False)
+    }
 
 
-def draw(ax: Axes, rows: Table) -> None:
-    """Draw the number of variables not in their final state; labels show when it reaches 0."""
-    ax.set(xlabel="iterations", ylabel="variables not yet final", yscale="log")
-    last = {}
-    for rule in reversed(RULES):
-        of_rule = where(rows, rule=rule)
-        wrong = of_rule["not_final"] > 0
-        last[rule] = int(of_rule["iteration"][wrong].max(initial=0)) + 1
-        seen = of_rule["iteration"] < last[rule]
-        # The axis is logarithmic, so zero variables are drawn at 0.5.
-        x = np.append(of_rule["iteration"][seen], last[rule])
-        y = np.append(np.maximum(of_rule["not_final"][seen], 0.5), 0.5)
-        ax.plot(x, y, color=COLORS[rule], linestyle=DASHES.get(rule, "-"), drawstyle="steps-post")
-    ax.set_xlim(0, 1.02 * max(last.values()))
-    ax.set_ylim(0.5, 1.5 * rows["not_final"].max())
-    ordered = sorted(RULES, key=lambda rule: last[rule])
-    for k, rule in enumerate(ordered):
-        height = 0.22 + 0.16 * k
-        point = crossing(ax, where(rows, rule=rule), height)
-        ax.plot(*point, "o", color=COLORS[rule], markersize=4, transform=ax.transAxes, zorder=4)
-        leader(ax, point, height, f"{rule}, {last[rule]}", COLORS[rule])
-
-
-def crossing(ax: Axes, rows: Table, height: float) -> Array:
-    """Return where a curve last falls below a height, in axes coordinates."""
-    to_axes = ax.transData + ax.transAxes.inverted()
-    points = np.column_stack([rows["iteration"], np.maximum(rows["not_final"], 0.5)])
-    inside = to_axes.transform(points)
-    above = int(np.flatnonzero(inside[:, 1] >= height)[-1])
-    return np.array([inside[min(above + 1, len(inside) - 1), 0], height])
+def draw(ax: Axes, rows: pd.DataFrame) -> None:
+    """Draw the variables not in their final state; labels say at which iteration that is none."""
+    found = rows[rows.not_final > 0].groupby("rule").iteration.max() + 1
+    shown = rows[rows.iteration <= rows.rule.map(found)]
+    # The axis is logarithmic, so zero variables are drawn at 0.5.
+    curves(
+        ax, shown.assign(not_final=shown.not_final.clip(lower=0.5)), "iteration", "not_final",
+        label=lambda rule: f"{rule}, {found[rule]}", yscale="log", ylabel="variables not yet final",
+    )  # fmt: skip
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
     """Check the claim with the step 1/L2 of the theorems, and with exact steps, as solvers use."""
     there = [data for data in FILES if data_file(data)]
-    if not there:
-        return [not_measured()]
-    return [claim(results, scale, there, step) for step in STEPS]
-
-
-def claim(results: Results, scale: Scale, there: list[str], step: str) -> Claim:
-    """Compare the rules for one kind of step."""
-    found: dict[str, dict[str, int]] = {}
-    nearly: dict[str, dict[str, int]] = {}
-    seconds: dict[str, dict[str, float]] = {}
-    support: dict[str, dict[str, int]] = {}
-    differ: dict[str, dict[str, int]] = {}
-    for data in there:
-        of = {
-            rule: results[part(measure, data=data, rows=scale.rows, rule=rule, step=step)]
-            for rule in RULES
-        }
-        found[data] = {rule: int(m["found"]) for rule, m in of.items()}
-        nearly[data] = {rule: int(m["nearly"]) for rule, m in of.items()}
-        seconds[data] = {rule: round(float(m["seconds"]), 4) for rule, m in of.items()}
-        support[data] = {rule: int(m["support"]) for rule, m in of.items()}
-        differ[data] = {
-            rule: int(np.count_nonzero(m["state"] != of["gs-1"]["state"])) for rule, m in of.items()
-        }
-    named = {"1/L2": "steps 1/L2", "exact": "exact steps, as solvers use"}[step]
-    return without_horizon(
-        f"gs-1-identifies-support-vectors-{'exact' if step == 'exact' else 'theory'}",
+    statement = (
         "On real SVM duals, gs-1 identifies the support vectors in fewer iterations than gs-s, "
-        f"gs-q and libsvm ({named}).",
-        "",
-        "",
-        "support_vectors",
-        tuple(
-            f"{data}: {rival} {of[rival]}, gs-1 {of['gs-1']}"
-            for data, of in found.items()
-            for rival in [min((r for r in RULES if r != "gs-1"), key=lambda r: of[r])]
-            if of[rival] / max(of["gs-1"], 1) <= TIE
-        ),
-        "Another rule identifies the last support vectors as soon or sooner",
+        "gs-q and libsvm"
+    )
+    if there:
+        return [claim(results, scale, there, step, statement) for step in STEPS]
+    files = ", svm/".join(FILES.values())
+    return [
+        Claim(
+            "gs-1-identifies-support-vectors",
+            f"{statement}.",
+            (Reading("On real SVM duals.", "", ()),),
+            f"Not measured: set PAIRSTEP_DATA to a folder with svm/{files}.",
+        )
+    ]
+
+
+def claim(results: Results, scale: Scale, there: list[str], step: str, statement: str) -> Claim:
+    """Compare the rules for one kind of step."""
+    of = {
+        data: {rule: results[part_of(scale, data, step, rule)] for rule in RULES} for data in there
+    }
+
+    def each(name: str) -> dict[str, dict[str, float]]:
+        return {data: {r: run[name].item() for r, run in runs.items()} for data, runs in of.items()}
+
+    found, nearly, seconds = each("found"), each("nearly"), each("seconds")
+    others = [rule for rule in RULES if rule != "gs-1"]
+    rivals = {data: min(others, key=runs.__getitem__) for data, runs in found.items()}
+    return checked(
+        f"gs-1-identifies-support-vectors-{'exact' if step == 'exact' else 'theory'}",
+        f"{statement} ({STEPS[step]}).",
+        [
+            f"{data}: {rival} {found[data][rival]}, gs-1 {found[data]['gs-1']}"
+            for data, rival in rivals.items()
+            if found[data][rival] / max(found[data]["gs-1"], 1) <= TIE
+        ],
         "RBF kernel, C = 1, KKT violation 1e-6 (relative): the iteration after which no variable "
         f"enters or leaves a bound, fewest for gs-1 on every data set. {TIES}. The paper "
         "has no SVM and does not compare with the libsvm rule.",
-        f"Fewest iterations: {listed(found)}. For all but 1% of the variables: {listed(nearly)}. "
-        f"Least time: {', '.join(f'{data} {rule}' for data, rule in first_of(seconds).items())}.",
+        f"Fewest iterations: {least(found)}. For all but 1% of the variables: {least(nearly)}. "
+        f"Least time: {least(seconds)}.",
         numbers={
             "iterations": found,
             "iterations for all but 1%": nearly,
             "seconds": seconds,
-            "support vectors": support,
-            "variables whose final state is not that of gs-1": differ,
+            "support vectors": each("support"),
+            "variables whose final state is not that of gs-1": {
+                data: {
+                    rule: int(np.count_nonzero(run["state"] != runs["gs-1"]["state"]))
+                    for rule, run in runs.items()
+                }
+                for data, runs in of.items()
+            },
         },
     )
 
 
-def first_of(counts: dict[str, dict[str, int]] | dict[str, dict[str, float]]) -> dict[str, str]:
-    """Return the rule with the least count for each data set."""
-    return {data: min(of, key=lambda rule: of[rule]) for data, of in counts.items()}
-
-
-def listed(counts: dict[str, dict[str, int]]) -> str:
-    """Return the least count for each data set as text, with that of gs-1."""
-    words = []
-    for data, rule in first_of(counts).items():
-        rival = "" if rule == "gs-1" else f" (gs-1: {counts[data]['gs-1']})"
-        words.append(f"{data} {rule} with {counts[data][rule]}{rival}")
-    return ", ".join(words)
-
-
-def not_measured() -> Claim:
-    """Return the claim without a verdict, because there is no data."""
-    return without_horizon(
-        "gs-1-identifies-support-vectors",
-        "On real SVM duals, gs-1 identifies the support vectors in fewer iterations than gs-s, "
-        "gs-q and libsvm.",
-        "",
-        "",
-        "support_vectors",
-        None,
-        "",
-        "On real SVM duals.",
-        "Not measured: set PAIRSTEP_DATA to a folder with svm/"
-        + ", svm/".join(FILES.values())
-        + ".",
-        kind=Kind.BEYOND,
-    )
+def least(numbers: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the least number for each data set as text, with that of gs-1."""
+    listed = []
+    for data, of in numbers.items():
+        rule = min(of, key=of.__getitem__)
+        listed.append(f"{data} {rule} with {of[rule]:.4g} (gs-1: {of['gs-1']:.4g})")
+    return ", ".join(listed)
 
 
 EXPERIMENT = Experiment(
@@ -271,9 +212,8 @@ EXPERIMENT = Experiment(
     "final state: at 0, at C or between. Duplicate rows are dropped, because they make the "
     "solution ambiguous.",
     parts,
-    tables,
+    table,
     claims,
     panels,
     columns=3,
-    label_width=1.15,
 )
