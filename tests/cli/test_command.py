@@ -642,17 +642,6 @@ def test_tune(data, capfdbinary):
     assert len(lines) == 18
 
 
-def test_tune_by_halving(tmp_path, capfdbinary):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(900, 2))
-    np.savez(tmp_path / "two.npz", X=rows, y=(rows**2).sum(axis=1) > 1)
-    said, _ = called(
-        capfdbinary, "tune", tmp_path / "two.npz", tmp_path / "model", *TUNE, "--halving"
-    )
-    assert re.match(r"best of 6: C .*3-fold accuracy 0\.9", said.decode())
-    assert len((tmp_path / "model.checkpoint").read_text().splitlines()) == (6 + 2) * 3
-
-
 def test_tune_regression(data, capfdbinary):
     said, _ = called(
         capfdbinary, "tune", data / "iris.npz", data / "model", "--type", "svr", *TUNE,

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from pairstep import svm
+from pairstep.svm.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -91,44 +92,46 @@ MOMENTS = {
 @pytest.mark.faults
 @pytest.mark.parametrize("numbers", [[0], [1], [0, 1]], ids=str)
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
-def test_killed_workers(restarting_client, expected, moment, numbers):
-    client, checkpoint = restarting_client, {}
+def test_killed_workers(restarting_client, expected, moment, numbers, tmp_path):
+    client, checkpoint = restarting_client, tmp_path / "checkpoint"
     processes = workers_of(client, numbers)
     with searching(client, {moment: lambda: kill(*processes)}) as tasks:
         found = own_search(checkpoint=checkpoint).fit(X, Y)
     assert not tasks.moments
     check(found, expected)
-    assert len(checkpoint) == len(GRID["C"]) * len(GRID["gamma"]) * len(FOLDS)
+    lines = checkpoint.read_text().splitlines()
+    assert len(lines) == len(set(lines)) == len(GRID["C"]) * len(GRID["gamma"]) * len(FOLDS)
 
 
 @pytest.mark.faults
-def test_all_workers_are_killed_after_each_task(restarting_client, expected):
+def test_all_workers_are_killed_after_each_task(restarting_client, expected, monkeypatch, tmp_path):
     """dask gives up their tasks, which are submitted again; known scores are not computed again."""
-    client, killed = restarting_client, []
+    client, killed, known = restarting_client, [], []
+    scheduler, add = client.cluster.scheduler, Checkpoint.add
 
-    class Checkpoint(dict):
-        def __setitem__(self, key, value):
-            assert key not in self
-            super().__setitem__(key, value)
-            if len(self) % (len(GRID["C"]) * len(FOLDS)) == 0:  # the scores of one gamma
-                # A nanny does not replace a process that is killed before it has seen it run.
-                processes = [
-                    nanny.pid
-                    for nanny in client.cluster.workers.values()
-                    if nanny.process is not None and nanny.process.status.name == "running"
-                ]
-                kill(*processes)
-                killed.extend(processes)
+    def add_and_kill(self, name, split, score):
+        """Kill all workers between two tasks, when the last score of a gamma is written."""
+        add(self, name, split, score)
+        known.append((name, split))
+        if len(known) % (len(GRID["C"]) * len(FOLDS)) == 0:
+            # A nanny does not replace a process that is killed before it has seen it run.
+            processes = [
+                nanny.pid
+                for nanny in client.cluster.workers.values()
+                if nanny.process is not None and nanny.process.status.name == "running"
+            ]
+            kill(*processes)
+            killed.extend(processes)
 
-    checkpoint, scheduler = Checkpoint(), client.cluster.scheduler
+    monkeypatch.setattr(Checkpoint, "add", add_and_kill)
     allowed, scheduler.allowed_failures = scheduler.allowed_failures, 1
     try:
         with searching(client):
-            check(own_search(checkpoint=checkpoint).fit(X, Y), expected)
+            check(own_search(checkpoint=tmp_path / "checkpoint").fit(X, Y), expected)
     finally:
         scheduler.allowed_failures = allowed
     assert len(killed) >= len(GRID["gamma"])
-    assert len(checkpoint) == len(GRID["C"]) * len(GRID["gamma"]) * len(FOLDS)
+    assert len(known) == len(set(known)) == len(GRID["C"]) * len(GRID["gamma"]) * len(FOLDS)
 
 
 @pytest.mark.faults
@@ -209,23 +212,26 @@ def test_a_search_inside_a_task(client, expected):
         check(found, expected)
 
 
-def test_regression_with_checkpoint_and_weights(client):
+def test_regression_with_checkpoint_and_weights(client, tmp_path):
     weight = np.linspace(0.5, 2.0, len(X))
-    checkpoint, again = {}, {}
+    path = tmp_path / "checkpoint"
 
-    def fitted(checkpoint):
+    def fitted(checkpoint=None):
         search = svm.SVRCV(
             Cs=[1.0, 10.0], gammas=[0.1, 1.0], epsilons=[0.1], cv=3, checkpoint=checkpoint
         )
         return search.fit(X, SCORE, sample_weight=weight)
 
     with searching(client) as tasks:
-        found = fitted(checkpoint)
-        submitted = tasks.counts.copy()
-        fitted(checkpoint)  # the checkpoint is complete, so nothing is evaluated
+        found = fitted(path)
+        submitted, written = tasks.counts.copy(), path.read_bytes()
+        assert len(written.splitlines()) == 12
+        fitted(path)  # the checkpoint is complete, so nothing is evaluated
         assert tasks.counts["scores", "memory"] == submitted["scores", "memory"] == 2
-    local = fitted(again)
-    assert checkpoint == pytest.approx(again, rel=1e-3)
+    assert path.read_bytes() == written
+    local = fitted()
+    mean = local.cv_results_["mean_test_score"]
+    assert np.allclose(found.cv_results_["mean_test_score"], mean, rtol=1e-3)
     assert np.allclose(found.predict(X), local.predict(X), atol=0.01)
 
 

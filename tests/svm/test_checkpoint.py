@@ -1,84 +1,117 @@
-"""The checkpoint of a search keeps its results."""
+"""The checkpoint of a search keeps its scores."""
+
+import contextlib
+import json
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
+from sklearn.metrics import accuracy_score, make_scorer
 
-from pairstep.svm import SVCCV
-from pairstep.svm.checkpoint import Checkpoint, fingerprint
+from pairstep.svm import SVCCV, SVRCV
 
-CELL = ((("C", 1.0), ("gamma", "scale")), 2)
-
-
-def test_scores_are_read_back(tmp_path):
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "a")
-    checkpoint[CELL] = 0.1 + 0.2
-    checkpoint[((("C", np.float64(2.0)),), 0)] = np.float64(0.5)
-    again = Checkpoint(tmp_path / "checkpoint", "a")
-    assert dict(again) == {CELL: 0.1 + 0.2, ((("C", 2.0),), 0): 0.5}
-    assert not Checkpoint(tmp_path / "checkpoint", "b")
-    with pytest.raises(TypeError):
-        del again[CELL]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.repeat(["a", "b"], 30)
+WEIGHT = RNG.uniform(0.5, 2.0, 60)
 
 
-def test_every_score_is_on_the_disk_at_once(tmp_path):
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "a")
-    checkpoint[CELL] = 0.5
-    assert CELL in Checkpoint(tmp_path / "checkpoint", "a")
+def search(path, X=X, y=Y, Search=SVCCV, sample_weight=None, **options):
+    """Search with a checkpoint; return the number of lines, and the scores."""
+    given = {"Cs": [1.0, 10.0], "gammas": [0.1, "scale"], "cv": 3, "refit": False} | options
+    found = Search(**given, checkpoint=path).fit(X, y, sample_weight=sample_weight)
+    return len(path.read_bytes().splitlines()), found.cv_results_["mean_test_score"]
+
+
+def test_a_search_does_not_repeat_itself(tmp_path):
+    path = tmp_path / "checkpoint"
+    count, scores = search(path)
+    assert count == 12
+    again, same = search(path)
+    assert again == 12
+    np.testing.assert_array_equal(same, scores)
+    wider, _ = search(path, Cs=[1.0, 10.0, 100.0])  # of the same search
+    assert wider == 18
+    for same in ({"n_jobs": 2}, {"verbose": True}, {"cache_size": 10.0}):
+        assert search(path, **same)[0] == 18
+    assert search(path, X=X.tolist(), y=pandas.Series(Y))[0] == 18
+
+
+OTHERS = {
+    "X": {"X": X + 1e-12}, "y": {"y": np.roll(Y, 1)}, "sparse": {"X": scipy.sparse.csr_array(X)},
+    "weights": {"sample_weight": WEIGHT}, "folds": {"cv": 4}, "loo": {"cv": "loo"},
+    "shuffled": {"random_state": 0}, "tol": {"tol": 1e-4}, "scoring": {"scoring": "f1_macro"},
+    "class_weight": {"class_weight": {"a": 2.0}}, "kernel": {"kernel": "sigmoid"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_scores_of_other_searches_are_ignored(change, tmp_path):
+    path, other = tmp_path / "checkpoint", tmp_path / "other"
+    search(path)
+    before = path.read_bytes()
+    expected, scores = search(other, **change)
+    count, found = search(path, **change)
+    assert count == 12 + expected
+    assert path.read_bytes().startswith(before)
+    np.testing.assert_array_equal(found, scores)
+
+
+def test_estimators_are_distinguished(tmp_path):
+    path, y = tmp_path / "checkpoint", X[:, 0]
+    options = {"Search": SVRCV, "y": y}
+    assert search(path, **options)[0] == 12
+    assert search(path, quantile=0.5, **options)[0] == 24
+    assert search(path, quantile=[0.5, 0.6], **options)[0] == 36
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scoring": make_scorer(accuracy_score)}, {"kernel": lambda A, B: A @ B.T},
+        {"random_state": np.random.RandomState(0)},
+    ],
+    ids=["scoring", "kernel", "random_state"],
+)  # fmt: skip
+def test_what_has_no_name_is_refused(change, tmp_path):
+    (name,) = change
+    with pytest.raises(ValueError, match=f"{name}=.* cannot be saved"):
+        search(tmp_path / "checkpoint", **change)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_incomplete_last_line_is_ignored(tmp_path):
     path = tmp_path / "checkpoint"
-    checkpoint = Checkpoint(path, "a")
-    checkpoint[CELL] = 0.5
+    _, scores = search(path)
     whole = path.read_bytes()
-    for length in range(len(whole)):
-        path.write_bytes(whole + whole[:length])
-        checkpoint = Checkpoint(path, "a")
-        assert dict(checkpoint) == {CELL: 0.5}
-        checkpoint[((("C", 3.0),), 1)] = 0.25
-        assert len(Checkpoint(path, "a")) == 2
+    *kept, last = whole.splitlines(keepends=True)
+    for length in range(0, len(last), 7):
+        path.write_bytes(b"".join(kept) + last[:length])
+        _, again = search(path)
+        np.testing.assert_array_equal(again, scores)
+        assert path.read_bytes().endswith(last)
+    path.write_bytes(whole[:-1])  # complete, but for the end of the line
+    assert search(path)[0] == 12
 
 
-@pytest.mark.parametrize("line", [b"[]", b"{}", b"1", b"\xff", b"[" * 9999, b'{"candidate": 1}'])
+VALID = {"candidate": [["C", 1.0], ["gamma", 0.1]], "split": 0, "score": 0.5}
+LINES = [
+    b"[]", b"{}", b"1", b"\xff", b"[" * 9999, b'{"candidate": 1}',
+    *(json.dumps(VALID | wrong).encode() for wrong in (
+        {"split": 1.5}, {"split": True}, {"score": "1"}, {"score": 10**400}, {"candidate": [1]},
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
 def test_lines_in_another_format_are_ignored(line, tmp_path):
-    (tmp_path / "checkpoint").write_bytes(line + b"\n")
-    assert len(Checkpoint(tmp_path / "checkpoint", "a")) == 0
-
-
-NUMBERS = [("1e999", "0.5"), ("1.5", "0.5"), ("true", "0.5"), ("0", "1" + "0" * 400), ("0", '"1"')]
-
-
-@pytest.mark.parametrize(("split", "score"), NUMBERS)
-def test_lines_with_invalid_scores_are_ignored(split, score, tmp_path):
-    line = f'{{"search": "a", "candidate": [["C", 1.0]], "split": {split}, "score": {score}}}\n'
-    (tmp_path / "checkpoint").write_text(line)
-    assert len(Checkpoint(tmp_path / "checkpoint", "a")) == 0
-
-
-def test_data_are_identified():
-    X, y = np.eye(3), np.array(["a", "b", "a"])
-    assert fingerprint(X, y, 1) == fingerprint(X.copy(), y.copy(), 1)
-    others = [
-        fingerprint(X + 1e-12, y, 1), fingerprint(X, np.roll(y, 1), 1), fingerprint(X, y, 2),
-        fingerprint(X.astype(np.float32), y, 1), fingerprint(scipy.sparse.csr_array(X), y, 1),
-        fingerprint(X[:, :2], y, 1), fingerprint(scipy.sparse.csr_array(np.eye(3, 4)), y, 1),
-    ]  # fmt: skip
-    assert len({fingerprint(X, y, 1), *others}) == 8
-
-
-def test_a_search_does_not_repeat_itself(tmp_path):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.repeat([0, 1], 30)
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "a")
-    search = SVCCV(Cs=[1.0, 10.0], gammas=[0.1, "scale"], cv=3, checkpoint=checkpoint).fit(X, y)
-    before = (tmp_path / "checkpoint").read_bytes()
-    again = SVCCV(
-        Cs=[1.0, 10.0],
-        gammas=[0.1, "scale"],
-        cv=3,
-        checkpoint=Checkpoint(tmp_path / "checkpoint", "a"),
-    ).fit(X, y)
-    assert (tmp_path / "checkpoint").read_bytes() == before
-    found = "mean_test_score"
-    np.testing.assert_array_equal(again.cv_results_[found], search.cv_results_[found])
+    path = tmp_path / "checkpoint"
+    _, scores = search(path)
+    entry = json.loads(path.read_text().splitlines()[0])
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        line = json.dumps(json.loads(line) | {"search": entry["search"]}).encode()
+    path.write_bytes(line + b"\n")
+    count, again = search(path)
+    assert count == 13
+    np.testing.assert_array_equal(again, scores)

@@ -1,5 +1,6 @@
 """SVCCV and SVRCV give the scores of GridSearchCV over SVC and SVR."""
 
+import json
 import subprocess
 import sys
 import time
@@ -22,7 +23,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pairstep import _core
 from pairstep.svm import SVC, SVCCV, SVR, SVRCV
 from pairstep.svm.engine import Dual, Kernel, solve
-from pairstep.svm.halving import shuffled
 
 X, Y = load_iris(return_X_y=True)
 X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))
@@ -313,37 +313,22 @@ def test_memory_stays_within_cache_size_and_data():
 # --------------------------------------------------------------------------- checkpoints and limits
 
 
-class Counting(dict):
-    """A checkpoint that counts its writes, and raises after a number of them."""
-
-    def __init__(self, most=10**9):
-        super().__init__()
-        self.most = most
-
-    def __setitem__(self, key, score):
-        if len(self) >= self.most:
-            raise KeyboardInterrupt
-        super().__setitem__(key, score)
-
-
-def test_an_interrupted_search_continues():
+def test_an_interrupted_search_continues(tmp_path):
     options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
     whole = SVCCV(**options).fit(X, Y)
-    checkpoint = Counting(most=7)
-    with pytest.raises(KeyboardInterrupt):
-        SVCCV(**options, checkpoint=checkpoint).fit(X, Y)
-    assert len(checkpoint) == 7
-    kept, checkpoint.most = dict(checkpoint), 10**9
-    again = SVCCV(**options, checkpoint=checkpoint).fit(X, Y)
-    assert len(checkpoint) == 18
-    assert kept.items() <= checkpoint.items()
+    path = tmp_path / "checkpoint"
+    SVCCV(**options, checkpoint=path).fit(X, Y)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 18
+    kept = b"".join(lines[:7])
+    path.write_bytes(kept + lines[7][:-9])  # the process was killed while it wrote
+    again = SVCCV(**options, checkpoint=str(path)).fit(X, Y)
+    assert path.read_bytes().startswith(kept)
+    assert len(path.read_bytes().splitlines()) == 19
     assert again.best_params_ == whole.best_params_
     for split in range(3):
         name = f"split{split}_test_score"
         np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
-    (key, split) = next(iter(checkpoint))
-    assert [name for name, _ in key] == ["C", "gamma"]
-    assert split in range(3)
 
 
 @pytest.mark.parametrize(
@@ -373,13 +358,15 @@ def test_an_infinite_C_is_a_candidate():
         assert_same(ours, GridSearchCV(SVC(), {"C": Cs, "gamma": [0.5]}, cv=3).fit(X, easy))
 
 
-def test_results_in_the_checkpoint_are_not_computed_again(monkeypatch):
-    checkpoint = {}
+def test_results_in_the_checkpoint_are_not_computed_again(monkeypatch, tmp_path):
+    path = tmp_path / "checkpoint"
     options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False}
-    SVCCV(**options, checkpoint=checkpoint).fit(X, Y)
-    checkpoint[(("C", 5.0), ("gamma", 0.5)), 1] = 2.0
-    monkeypatch.setattr(_core, "solve_duals", None)
-    search = SVCCV(**options, checkpoint=checkpoint).fit(X, Y)
+    SVCCV(**options, checkpoint=path).fit(X, Y)
+    entry = json.loads(path.read_text().splitlines()[0])
+    entry |= {"candidate": [["C", 5.0], ["gamma", 0.5]], "split": 1, "score": 2.0}
+    path.write_text(path.read_text() + json.dumps(entry) + "\n")
+    monkeypatch.setattr(_core, "solve_chains", None)
+    search = SVCCV(**options, checkpoint=path).fit(X, Y)
     assert search.best_params_ == {"C": 5.0, "gamma": 0.5}
     assert search.cv_results_["split1_test_score"].max() == 2.0
 
@@ -423,18 +410,17 @@ def test_a_kernel_matrix_is_given_up_when_its_time_is_over():
     assert not _core.rbf_of_distances(distances, 1.0, np.empty_like(distances), 1, 0.0)
 
 
-class Slow(dict):
-    """A checkpoint that is slow to write the last score of the first path."""
-
-    def __setitem__(self, key, score):
-        super().__setitem__(key, score)
-        if len(self) == 9:
-            time.sleep(2.1)
-
-
 @pytest.mark.slow
 def test_the_best_so_far_when_time_is_up():
-    search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3, time_limit=2.0, checkpoint=Slow())
+    scores = []
+
+    def slow(model, X, y):
+        scores.append(model.score(X, y))
+        if len(scores) == 9:  # the last one of the first gamma
+            time.sleep(2.1)
+        return scores[-1]
+
+    search = SVCCV(Cs=GRID["C"], gammas=GRID["gamma"], cv=3, time_limit=2.0, scoring=slow)
     with pytest.warns(ConvergenceWarning, match="3 of 6 candidates were left out, namely"):
         search.fit(X, Y)
     scores = search.cv_results_["mean_test_score"]
@@ -581,105 +567,6 @@ def test_a_matrix_in_float32_is_solved_as_in_float64(n):
         assert abs(values[0] - values[1]) <= max(one.duality_gap for one in found)
         return
     np.testing.assert_array_equal(found[0].z, found[1].z)
-
-
-def halved(n, positives=0.4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    score = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n)
-    return X, np.where(score > np.quantile(score, 1 - positives), "yes", "no")
-
-
-@pytest.mark.parametrize(
-    ("n", "rounds"),
-    [(899, [(6, 899)]), (900, [(6, 300), (2, 900)]), (2697, [(6, 899), (2, 2697)]),
-     (2698, [(6, 300), (2, 900), (1, 2698)])],
-)  # fmt: skip
-def test_halving_scores_fewer_on_more(n, rounds):
-    X, y = halved(n)
-    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False, "tol": 1e-6}
-    plain = SVCCV(**options).fit(X, y)
-    search = SVCCV(**options, halving=True).fit(X, y)
-    results = search.cv_results_
-    levels, samples = results["iter"], results["n_resources"]
-    seen = [(int((levels == k).sum()), samples[levels == k][0]) for k in range(len(rounds))]
-    assert seen == rounds
-    last = np.flatnonzero(levels == len(rounds) - 1)
-    scores = dict(zip(map(str, plain.cv_results_["params"]), plain.cv_results_["mean_test_score"],
-                      strict=True))  # fmt: skip
-    for k in last:  # on all samples: the scores of the plain search
-        assert results["mean_test_score"][k] == scores[str(results["params"][k])]
-    assert search.best_index_ == last[np.argmax(results["mean_test_score"][last])]
-    assert search.best_params_ == results["params"][search.best_index_]
-    for level in range(len(rounds) - 1):  # the best go on
-        here, there = np.flatnonzero(levels == level), np.flatnonzero(levels == level + 1)
-        going_on = [results["params"][k] for k in there]
-        score = {True: [], False: []}
-        for k in here:
-            score[results["params"][k] in going_on].append(results["mean_test_score"][k])
-        assert min(score[True]) >= max(score[False])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["SVC", "SVR", "precomputed"])
-def test_rounds_of_halving_are_searches_on_some_samples(kind, weighted):
-    X, y = halved(1000)
-    weight = np.random.default_rng(1).uniform(0.5, 2, 1000) if weighted else None
-    grid, model = {"C": [0.1, 1.0, 10.0]}, {"tol": 1e-7}
-    if kind == "precomputed":
-        X, kind, model["kernel"] = rbf_kernel(X, gamma=0.3), "SVC", "precomputed"
-    elif kind == "SVR":
-        y = (y == "yes").astype(float)
-    Estimator, Search = KINDS[kind]
-    folds = np.arange(1000) % 3
-    search = Search(
-        Cs=grid["C"], gammas=[0.5], cv=PredefinedSplit(folds), refit=False, halving=True,
-        random_state=5, **model,
-    )  # fmt: skip
-    search.fit(X, y, sample_weight=weight)
-    some = np.sort(shuffled(y, kind == "SVC", 5)[:334])
-    part = X[np.ix_(some, some)] if "kernel" in model else X[some]
-    model.setdefault("gamma", 0.5)
-    theirs = GridSearchCV(Estimator(**model), grid, cv=PredefinedSplit(folds[some]), refit=False)
-    theirs.fit(part, y[some], sample_weight=None if weight is None else weight[some])
-    found = search.cv_results_["mean_test_score"][search.cv_results_["iter"] == 0]
-    np.testing.assert_allclose(found, theirs.cv_results_["mean_test_score"], rtol=0, atol=1e-6)
-
-
-def test_samples_of_halving_have_all_classes():
-    X, y = halved(2700, positives=0.004)
-    y = np.where(np.arange(2700) == 1234, "rare", y)
-    sizes = {label: (y == label).sum() for label in set(y)}
-    for seed in range(20):
-        order = shuffled(y, True, seed)
-        assert sorted(order) == list(range(2700))
-        for count in (3, 300, 900):
-            for label, size in sizes.items():
-                here = (y[order[:count]] == label).sum()
-                assert max(1, count * size / 2700 - 2) <= here <= count * size / 2700 + 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # too few of a class for each fold
-        assert SVCCV(Cs=[1.0, 10.0], gammas=[1.0], halving=True).fit(X, y).best_score_ > 0.9
-
-
-def test_an_interrupted_halving_search_continues():
-    X, y = halved(2700)
-    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3, "refit": False, "halving": True}
-    checkpoint = {}
-    whole = SVCCV(**options, checkpoint=checkpoint).fit(X, y)
-    assert len(checkpoint) == (6 + 2 + 1) * 3
-    part = dict(list(checkpoint.items())[:20])
-    again = SVCCV(**options, checkpoint=part).fit(X, y)
-    assert part == checkpoint
-    np.testing.assert_array_equal(
-        again.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"]
-    )
-    with pytest.warns(ConvergenceWarning, match="time_limit"):
-        SVCCV(**options, time_limit=0.0).fit(X, y)
-    first = dict(list(checkpoint.items())[: 6 * 3])  # the first round, and no time for another
-    with pytest.warns(ConvergenceWarning, match="by scores on 300 samples"):
-        early = SVCCV(**options, checkpoint=first, time_limit=0.0).fit(X, y)
-    assert early.best_score_ == max(whole.cv_results_["mean_test_score"][:6])
 
 
 def test_plots():

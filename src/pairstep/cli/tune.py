@@ -55,45 +55,29 @@ def add_to(commands: Any) -> None:
         help="shuffle the samples with this seed",
     )  # fmt: skip
     parser.add_argument(
-        "--halving", action="store_true", default=None,
-        help="score all candidates on a ninth of the samples, and only the best ones on all",
-    )  # fmt: skip
-    parser.add_argument(
-        "--checkpoint", dest="scores", metavar="FILE",
-        help="file of scores (default: MODEL.checkpoint)",
-    )  # fmt: skip
+        "--checkpoint", metavar="FILE", help="file of scores (default: MODEL.checkpoint)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Search, fit, write."""
     search, samples = prepare(options, SEARCHES)
-    from .. import __version__
-    from ..svm.checkpoint import Checkpoint, fingerprint
-
     scaling = scaler(options, samples)
     if scaling is not None:
         # Scale once, with the means of all samples, so that the folds can share kernel matrices.
         samples = replace(samples, X=scaling.fit_transform(samples.X))
-    path = options.scores
-    if path is None and options.model != DASH:
-        path = f"{options.model}.checkpoint"
-    if path is not None:
-        # The values that it tries do not identify a search: each line of the checkpoint has its
-        # candidate. Nor does the number of threads.
-        varying = ("Cs", "gammas", "epsilons", "n_jobs")
-        decisive = {k: v for k, v in search.get_params(deep=False).items() if k not in varying}
-        about = fingerprint(samples.X, samples.y, options.type, decisive, __version__)
-        search.checkpoint = Checkpoint(path, about)
+    if search.checkpoint is None and options.model != DASH:
+        search.set_params(checkpoint=f"{options.model}.checkpoint")
     with progress():
         search.fit(samples.X, samples.y)
     best = ", ".join(f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in search.best_params_.items())  # fmt: skip
-    tried = len({tuple(some.items()) for some in search.cv_results_["params"]})
     write_model(options, scaled(scaling, search.best_estimator_), samples)
     score = "accuracy" if options.type == "svc" else "R2"
     if options.quantile is not None:
         score = "D2 of the pinball loss"
+    tried = len(search.cv_results_["params"])
     report(
         f"best of {tried}: {best}; {options.cv}-fold {score} {search.best_score_:.4f}",
         options.model,

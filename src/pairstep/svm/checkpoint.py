@@ -1,39 +1,42 @@
-"""Scores of an unfinished search in a file, so that the search can be continued."""
+"""Scores of a search in a file, so that a search that was killed can be continued."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
-Candidate = tuple[tuple[str, Any], ...]
-Cell = tuple[Candidate, int]
+from .. import __version__
+from .files import plain
+
+Name = tuple[tuple[str, Any], ...]  # a candidate: its parameters in alphabetical order
+
+# Parameters of an estimator that do not change the scores of a search.
+WITHOUT_EFFECT = {"cache_size", "device", "n_jobs", "verbose"}
 
 
-class Checkpoint(MutableMapping[Cell, float]):
+class Checkpoint:
     """Scores by candidate and split, each of which is on the disk as soon as it is known.
 
-    Each score is appended to a file as a line of JSON. A search that is killed and run again with
-    the same checkpoint continues where it stopped. Lines that cannot be read are ignored.
+    Each score is appended to the file as a line of JSON, and no line is ever changed. Lines that
+    cannot be read are ignored, as the last one of a process that was killed while it wrote.
 
     Parameters
     ----------
     path : path
         The file, which is created if it does not exist. Several searches may share it.
     search : str
-        Identifies the search, for example by its `fingerprint`. Scores of other searches are
-        ignored.
+        Identifies the search, see `search_id`. Scores of other searches are ignored.
     """
 
     def __init__(self, path: str | os.PathLike[str], search: str):
         self._path, self._search = path, search
-        self._scores: dict[Cell, float] = {}
+        self.scores: dict[tuple[Name, int], float] = {}
         content = Path(path).read_bytes() if Path(path).exists() else b""
         for line in content.splitlines():
             self._read(line)
@@ -45,20 +48,16 @@ class Checkpoint(MutableMapping[Cell, float]):
             split, score = entry["split"], entry["score"]
             if type(split) is not int or type(score) not in (int, float):
                 raise TypeError("a split must be an integer, and a score must be a number")
-            cell = tuple(map(tuple, entry["candidate"])), split
+            name = tuple(map(tuple, entry["candidate"]))
             if entry["search"] == self._search:
-                self._scores[cell] = float(score)
+                self.scores[name, split] = float(score)
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
             pass  # an incomplete line, or one that no search has written
 
-    def __getitem__(self, cell: Cell) -> float:
-        return self._scores[cell]
-
-    def __setitem__(self, cell: Cell, score: float) -> None:
-        candidate, split = cell
-        entry = {"search": self._search, "candidate": candidate, "split": split, "score": score}
-        self._append(json.dumps(entry, default=_number).encode() + b"\n")
-        self._scores[cell] = score
+    def add(self, name: Name, split: int, score: float) -> None:
+        """Write a score to the file."""
+        entry = {"search": self._search, "candidate": name, "split": split, "score": float(score)}
+        self._append(json.dumps(entry).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:
         with open(self._path, "ab") as file:
@@ -66,27 +65,28 @@ class Checkpoint(MutableMapping[Cell, float]):
             file.flush()
             os.fsync(file.fileno())
 
-    def __delitem__(self, cell: Cell) -> None:
-        raise TypeError("scores of a checkpoint cannot be deleted")
 
-    def __iter__(self) -> Iterator[Cell]:
-        return iter(self._scores)
+def search_id(validation: Any, y: Any, params: dict[str, Any], model: Any, scoring: Any) -> str:
+    """Return a hash of everything that determines the scores of a candidate.
 
-    def __len__(self) -> int:
-        return len(self._scores)
-
-
-def fingerprint(X: Any, y: Any, *rest: object) -> str:
-    """Return a hash of the data and of everything else that determines the scores."""
-    digest = hashlib.sha256(repr(rest).encode())
+    Raises
+    ------
+    ValueError
+        If it is determined by a parameter that has no stable text, such as a function.
+    """
+    settings = {
+        name: plain(name, value)
+        for name, value in (model.get_params() | {"scoring": scoring}).items()
+        if name not in WITHOUT_EFFECT
+    }
+    kinds = type(validation).__name__, type(model).__name__, __version__
+    digest = hashlib.sha256(json.dumps([kinds, settings, sorted(params)]).encode())
+    X, given = validation.X, [y, *(params[name] for name in sorted(params))]
+    parts = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
+    for values in (*parts, *given, *(rows for split in validation.splits for rows in split)):
+        array = np.ascontiguousarray(values)
+        array = array.astype(str) if array.dtype == object else array
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(array.view(np.uint8).data)
     digest.update(repr(X.shape).encode())
-    arrays = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
-    for array in (*arrays, y):
-        plain = np.ascontiguousarray(array)
-        digest.update(f"{plain.dtype} {plain.shape}".encode())
-        digest.update(plain.data if plain.dtype.kind != "U" else plain.tobytes())
     return digest.hexdigest()[:24]
-
-
-def _number(value: Any) -> Any:
-    return value.item()

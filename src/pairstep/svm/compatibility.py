@@ -14,7 +14,6 @@ from typing import Any, Self, TypeVar
 
 from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.model_selection._search_successive_halving import BaseSuccessiveHalving
 from sklearn.model_selection._validation import _score as score
 from sklearn.model_selection._validation import (
     _warn_or_raise_about_fit_failures as warn_of_failures,
@@ -34,7 +33,7 @@ from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
-    "BaseSearchCV", "BaseSuccessiveHalving", "CallbackSupportMixin", "Hidden", "Interval",
+    "BaseSearchCV", "CallbackSupportMixin", "Hidden", "Interval",
     "Options", "StrOptions", "check_method_params", "check_sample_weight", "is_builtin_scorer",
     "may_need_probabilities", "num_samples", "parameter_defaults", "routing_enabled", "score",
     "take_rows", "take_split", "validate_parameter_constraints", "warn_of_failures",

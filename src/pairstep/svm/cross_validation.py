@@ -118,25 +118,6 @@ class CrossValidation:
             given = check_method_params(X, score_parameters, indices=test)
             self.folds.append(Fold(split, train, test, plan, X_test, y_test, given))
 
-    def on_some(self, rows: Indices) -> CrossValidation:
-        """Return the cross-validation of some samples, with the same splits.
-
-        The rows of these samples must be in ascending order.
-        """
-        model, X, y, splits, scorer, *parameters = self.given
-        X_some, y_some = take_split(model, X, y, rows, rows)
-        fit_parameters, score_parameters = (
-            check_method_params(X, given, indices=rows) for given in parameters
-        )
-
-        def within(side: Indices) -> Indices:
-            return np.searchsorted(rows, side[np.isin(side, rows)])
-
-        splits_within = [(within(train), within(test)) for train, test in splits]
-        return CrossValidation(
-            model, X_some, y_some, splits_within, scorer, fit_parameters, score_parameters
-        )
-
     def _order(self) -> Indices:
         """Return rows sorted by class and split, which makes those of a fit nearly adjacent."""
         n = num_samples(self.X)

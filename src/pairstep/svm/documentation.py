@@ -98,14 +98,6 @@ PARAMETERS = {
     refit : bool or callable, default=True
         Whether to fit the best candidate to all samples. A function takes `cv_results_` and
         returns the index of the best candidate.
-    halving : bool, default=False
-        Whether to use successive halving. The first round scores all candidates on a ninth of the
-        samples, drawn by `random_state`; the second scores the best third of them on a third; the
-        last scores the best third of these on all samples. There are fewer rounds if the first
-        would have fewer than 300 samples. Every round has its own rows in `cv_results_`, with its
-        number (``iter``) and its number of samples (``n_resources``), as in scikit-learn's
-        HalvingGridSearchCV. In the checkpoint, the splits of earlier rounds have higher numbers
-        than those of the last round.
 """,
     "shared": """\
     cache_size : float or "auto", default="auto"
@@ -126,11 +118,12 @@ PARAMETERS = {
     time_limit : float, default=None
         Stop the search after this many seconds. Candidates that have not been scored on all splits
         are left out, and a ConvergenceWarning names them. The time of the last fit is not included.
-    checkpoint : MutableMapping, default=None
-        Scores by candidate and split. Scores that it contains are not computed again, and each new
-        score is stored in it at once, so that a search can be continued later. A key is,
-        for example, ``((("C", 1.0), ("gamma", 0.1)), 0)``: the parameters in alphabetical order,
-        and the number of the split.
+    checkpoint : path, default=None
+        A file of scores, which is created if it does not exist. Scores that it contains are not
+        computed again, and each new score is on the disk before the search continues, so that a
+        search that was killed can be run again. Scores of other data, splits or parameters than
+        `Cs`, `gammas` and `epsilons` are ignored, so several searches may share a file. `kernel`
+        and `scoring` must be given by name.
 """,
 }
 

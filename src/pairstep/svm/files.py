@@ -121,7 +121,7 @@ def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "pairstep": __version__,
         "class": type(model).__name__,
         "parameters": {
-            name: _plain(name, value) for name, value in model.get_params(deep=False).items()
+            name: plain(name, value) for name, value in model.get_params(deep=False).items()
         },
     }
     if "feature_names_in_" in state:
@@ -136,7 +136,7 @@ def _contents(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         state["dual_coef_"] = dense(model.dual_coef_)
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     header["state"] = {
-        name: _plain(name, value) for name, value in state.items() if name not in arrays
+        name: plain(name, value) for name, value in state.items() if name not in arrays
     }
     return arrays, header
 
@@ -167,16 +167,16 @@ def _model(header: dict[str, Any], arrays: dict[str, Any]) -> Any:
     return restored(ESTIMATORS[header["class"]], parameters, {**state, **arrays})
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """Return a parameter or attribute as a value that JSON can store."""
     if name == "dtype":
         return np.dtype(value).name
     if isinstance(value, dict):
-        return [[_plain(name, key), _plain(name, item)] for key, item in value.items()]
+        return [[plain(name, key), plain(name, item)] for key, item in value.items()]
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (tuple, list)):
-        return [_plain(name, item) for item in value]
+        return [plain(name, item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..constraints import Indices
 from ..result import Status
 from .base import BaseSVM, with_known_decisions
-from .compatibility import check_method_params, is_builtin_scorer, num_samples, score, take_split
+from .compatibility import is_builtin_scorer, num_samples, score
 from .cross_validation import Candidate, Evaluation
 from .left_out import left_out
 from .plan import FitPlan
@@ -45,19 +44,8 @@ class LeaveOneOutValidation:
         whole.read(X, y, fit_parameters.get("sample_weight"))
         whole.duals()  # raises errors that concern all candidates
         self.X = whole.X
-        self.order: Indices = np.arange(num_samples(X))
-        self.splits = [(self.order, self.order)]
-
-    def on_some(self, rows: Indices) -> LeaveOneOutValidation:
-        """Return the validation of some samples."""
-        model, X, y, scorer, *parameters = self.given
-        X_some, y_some = take_split(model, X, y, rows, rows)
-        fit_parameters, score_parameters = (
-            check_method_params(X, given, indices=rows) for given in parameters
-        )
-        return LeaveOneOutValidation(
-            model, X_some, y_some, scorer, fit_parameters, score_parameters
-        )
+        everything = np.arange(num_samples(X))
+        self.splits = [(everything, everything)]
 
     def evaluate(
         self,

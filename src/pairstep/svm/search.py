@@ -6,12 +6,13 @@ They are to `SVC` and `SVR` what scikit-learn's LassoCV is to Lasso.
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -24,13 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import log
 from ..extras import needed
-from . import halving, spread
+from . import spread
 from .arrays import from_anywhere
 from .base import BaseSVM, KernelFunction
+from .checkpoint import Checkpoint, search_id
 from .classification import SVC
 from .compatibility import (
     BaseSearchCV,
-    BaseSuccessiveHalving,
     CallbackSupportMixin,
     Interval,
     StrOptions,
@@ -49,10 +50,6 @@ from .leave_one_out_validation import LeaveOneOutValidation
 from .parameters import CONSTRAINTS
 from .regression import SVR, QuantileSVR
 
-# Scores by (candidate, split). A candidate is a tuple of its parameters, as pairs of name and value
-# in alphabetical order.
-Checkpoint = MutableMapping[tuple[tuple[tuple[str, Any], ...], int], float]
-
 # Parameters that the estimator has too, but that here only concern the search.
 SEARCH_ONLY = {"time_limit"}
 
@@ -65,17 +62,8 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "cv": ["cv_object", StrOptions({"loo"})],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "refit": ["boolean", callable],
-    "halving": ["boolean"],
-    "checkpoint": [MutableMapping, None],
+    "checkpoint": [str, os.PathLike, None],
 }
-
-
-class Round(NamedTuple):
-    """The scores of one round of halving, by candidate and split."""
-
-    candidates: list[Candidate]
-    samples: int
-    found: dict[tuple[int, int], Evaluation]
 
 
 class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
@@ -89,10 +77,9 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
     kernel: str | KernelFunction
     cv: Any
     refit: bool
-    halving: bool
     random_state: Any
     time_limit: float | None
-    checkpoint: Checkpoint | None
+    checkpoint: str | os.PathLike[str] | None
 
     # Options of BaseSearchCV that are fixed here.
     error_score = math.nan
@@ -164,17 +151,19 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             validation = CrossValidation(self._scored(scorer), X, y, splits, *routed_to)
         n_splits = len(validation.splits)
         candidates = list(ParameterGrid(self._grid(validation.X, y)))
-        plan = halving.plan(len(candidates), len(validation.order), self.halving)
+        checkpoint = None
+        if self.checkpoint is not None:
+            about = search_id(validation, y, params, model, self.scoring)
+            checkpoint = Checkpoint(self.checkpoint, about)
 
         context = self._init_callback_context(
-            max_subtasks=sum(some for some, _ in plan) * n_splits + bool(self.refit)
+            max_subtasks=len(candidates) * n_splits + bool(self.refit)
         )
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        results = self._searched(validation, candidates, plan, context)
+        results = self._searched(validation, candidates, checkpoint, context)
 
         self.scorer_, self.n_splits_, self.multimetric_ = scorer, n_splits, False
-        select = BaseSuccessiveHalving if self.halving else self
-        self.best_index_ = int(select._select_best_index(self.refit, "score", results))
+        self.best_index_ = int(self._select_best_index(self.refit, "score", results))
         self.best_params_ = results["params"][self.best_index_]
         if not callable(self.refit):
             self.best_score_ = results["mean_test_score"][self.best_index_]
@@ -206,10 +195,7 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         pyplot = needed("matplotlib.pyplot", by="plot")
         score, shown = self.cv_results_["mean_test_score"], self.cv_results_["params"]
         best: dict[tuple[Any, Any], float] = {}
-        # If halving scored a candidate in several rounds, its last score counts.
-        latest = {tuple(some.items()): value for some, value in zip(shown, score, strict=True)}
-        for items, value in latest.items():
-            candidate = dict(items)
+        for candidate, value in zip(shown, score, strict=True):
             at = candidate["C"], candidate.get("gamma")
             best[at] = np.fmax(best.get(at, math.nan), value)
         Cs, gammas = (list(dict.fromkeys(at[axis] for at in best)) for axis in (0, 1))
@@ -243,56 +229,37 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
         self,
         validation: CrossValidation,
         candidates: list[Candidate],
-        plan: list[tuple[int, int]],
+        checkpoint: Checkpoint | None,
         context: Any,
     ) -> dict[str, Any]:
         """Evaluate candidates that are not in the checkpoint; return `cv_results_`."""
-        splits = range(len(validation.splits))
-        checkpoint: Checkpoint = {} if self.checkpoint is None else self.checkpoint
         began = time.perf_counter()
-        ends = math.inf if self.time_limit is None else began + self.time_limit
-        total = sum(some for some, _ in plan) * len(splits)
-        order = halving.shuffled(validation.given[2], is_classifier(self), self.random_state or 0)
-        rounds: list[Round] = []
-        for to_come, (_, samples) in zip(reversed(range(len(plan))), plan, strict=True):
-            part = validation.on_some(np.sort(order[:samples])) if to_come else validation
-            before = sum(len(earlier.found) for earlier in rounds)
-            names = [tuple(sorted(candidate.items())) for candidate in candidates]
-            # Splits are numbered from the last round to the first, so that the last round of a
-            # search with halving has the same keys as a search without it.
-            keys = {
-                (k, split): (name, to_come * len(splits) + split)
-                for k, name in enumerate(names)
-                for split in splits
-            }
-            found = {
-                (k, split): Evaluation(k, split, checkpoint[key], 0.0, 0.0)
-                for (k, split), key in keys.items()
-                if key in checkpoint
-            }
-            rounds.append(Round(candidates, samples, found))
-            wanted = keys.keys() - found.keys()
-            seconds = ends - time.perf_counter()
-            may_stop = (
-                self.time_limit is not None
-                or self.checkpoint is not None
-                or hasattr(self, "_skl_callbacks")
-            )
-            for evaluation in spread.evaluate(part, candidates, wanted, seconds, may_stop):
-                at = evaluation.candidate, evaluation.split
-                task = context.subcontext(task_name="candidate-split-evaluation")
-                task.call_on_fit_task_begin(estimator=self)
-                found[at] = evaluation
-                if evaluation.error is None:
-                    checkpoint[keys[at]] = evaluation.score
-                self._log(evaluation, names[at[0]], before + len(found), total, began)
-                if task.call_on_fit_task_end(estimator=self):
-                    return self._results(rounds, plan, len(splits), stopped=True)
-            if len(found) < len(keys) or time.perf_counter() >= ends:
+        seconds = math.inf if self.time_limit is None else self.time_limit
+        names = [tuple(sorted(candidate.items())) for candidate in candidates]
+        everything = {(k, s) for k in range(len(names)) for s in range(len(validation.splits))}
+        known = {} if checkpoint is None else checkpoint.scores
+        found = {
+            (k, split): Evaluation(k, split, known[names[k], split], 0.0, 0.0)
+            for k, split in everything
+            if (names[k], split) in known
+        }
+        may_stop = (
+            self.time_limit is not None or checkpoint is not None or hasattr(self, "_skl_callbacks")
+        )
+        stopped = False
+        wanted = everything - found.keys()
+        for evaluation in spread.evaluate(validation, candidates, wanted, seconds, may_stop):
+            k, split = evaluation.candidate, evaluation.split
+            task = context.subcontext(task_name="candidate-split-evaluation")
+            task.call_on_fit_task_begin(estimator=self)
+            found[k, split] = evaluation
+            if checkpoint is not None and evaluation.error is None:
+                checkpoint.add(names[k], split, evaluation.score)
+            self._log(evaluation, names[k], len(found), len(everything), began)
+            if task.call_on_fit_task_end(estimator=self):
+                stopped = True
                 break
-            scores = [np.mean([found[k, s].score for s in splits]) for k in range(len(candidates))]
-            candidates = halving.best_of(candidates, scores)
-        return self._results(rounds, plan, len(splits), stopped=False)
+        return self._results(candidates, found, len(validation.splits), stopped)
 
     def _log(
         self,
@@ -311,14 +278,17 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             )
 
     def _results(
-        self, rounds: list[Round], plan: list[tuple[int, int]], n_splits: int, stopped: bool
+        self,
+        candidates: list[Candidate],
+        found: dict[tuple[int, int], Evaluation],
+        n_splits: int,
+        stopped: bool,
     ) -> dict[str, Any]:
         """Return `cv_results_`, and warn of candidates that failed or were left out."""
         left_out = Evaluation(-1, -1, math.nan, math.nan, math.nan)
         evaluations = [
-            one.found.get((k, split), left_out)
-            for one in rounds
-            for k in range(len(one.candidates))
+            found.get((k, split), left_out)
+            for k in range(len(candidates))
             for split in range(n_splits)
         ]
         done = [evaluation for evaluation in evaluations if evaluation is not left_out]
@@ -332,7 +302,6 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=6,
             )
-        candidates = [candidate for one in rounds for candidate in one.candidates]
         missing = [
             candidate
             for k, candidate in enumerate(candidates)
@@ -347,13 +316,6 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=6,
             )
-        elif len(rounds) < len(plan) and not stopped:
-            warnings.warn(
-                f"Search stopped by time_limit={self.time_limit:g} before its last round: the best "
-                f"candidate was chosen by scores on {rounds[-1].samples} samples.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
         out = [
             {
                 "test_scores": evaluation.score,
@@ -362,15 +324,10 @@ class Search(BaseSearchCV, CallbackSupportMixin):  # type: ignore[misc]
             }
             for evaluation in evaluations
         ]
-        more_results: dict[str, Any] = {}
-        if self.halving:
-            levels = [level for level, one in enumerate(rounds) for _ in one.candidates]
-            resources = [rounds[level].samples for level in levels]
-            more_results = {"iter": levels, "n_resources": resources}
         with warnings.catch_warnings():
             if missing:
                 warnings.filterwarnings("ignore", "One or more of the test scores", UserWarning)
-            return dict(self._format_results(candidates, n_splits, out, more_results))
+            return dict(self._format_results(candidates, n_splits, out))
 
 
 @documented
@@ -444,12 +401,11 @@ class SVCCV(Search):
         max_iter: int = -1,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
-        halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
         dtype: DTypeLike = np.float32,
         device: str = "cpu",
-        checkpoint: Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ):
         self.Cs = Cs
         self.gammas = gammas
@@ -468,7 +424,6 @@ class SVCCV(Search):
         self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
-        self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
         self.dtype = dtype
@@ -546,12 +501,11 @@ class SVRCV(Search):
         cache_size: float | str = "auto",
         verbose: bool = False,
         max_iter: int = -1,
-        halving: bool = False,
         random_state: Any = None,
         time_limit: float | None = None,
         dtype: DTypeLike = np.float32,
         device: str = "cpu",
-        checkpoint: Checkpoint | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ):
         self.Cs = Cs
         self.gammas = gammas
@@ -568,7 +522,6 @@ class SVRCV(Search):
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
-        self.halving = halving
         self.random_state = random_state
         self.time_limit = time_limit
         self.dtype = dtype
