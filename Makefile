@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard cpp/*/*.[chi][pn][pc] cpp/*/*/*.hpp)
-SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/isa/rules  # the folder itself, because a rule may be removed
+SOURCES := pyproject.toml CMakeLists.txt $(NATIVE) cpp/paper/rules  # the folder itself, because a rule may be removed
 
 # Real data sets in ../shared/data; tests that need them are skipped otherwise.
 ifneq ($(wildcard ../shared/data),)

@@ -1,4 +1,4 @@
-// Types that all parts of the native code use: points, steps, rules, and the interface of the
+// Types that all parts of the native code use: points, steps, and the interface of the
 // coordinate-descent solver.
 #pragma once
 
@@ -33,22 +33,6 @@ class Aligned {
   double* data_;
 };
 
-// Properties of a selection rule. Every rule states them in the file that defines it, in isa/rules.
-struct Rule {
-  const char* name;
-  const char* alias = nullptr;  // a second name
-  bool weighted = false;        // needs coordinate-wise Lipschitz constants
-  bool uses_alpha = false;      // the choice depends on the step size
-  bool one_norm = false;        // measures steps in the 1-norm
-  bool curved = false;          // uses the curvature of pairs if the Hessian is explicit
-  bool draws = false;           // uses random numbers
-  bool in_turn = false;         // cyclic: uses the number of pairs chosen before
-  int code = -1;                // position in the list of all rules
-
-  // Whether the choice depends on the gradient.
-  constexpr bool guided() const { return !(draws || in_turn); }
-};
-
 // The rows of a Hessian in float32, for single_steps (isa/single_steps.hpp). A row may be computed
 // when it is first needed; it then stays valid as long as this object.
 class HessianRows {
@@ -66,7 +50,6 @@ struct Step {
   std::vector<Index> index;
   std::vector<double> delta;
   double decrease = 0.0;  // predicted decrease of the objective
-  Index suspect = -1;     // a coordinate with invalid input, or -1
 
   void clear() {
     index.clear();
@@ -81,18 +64,6 @@ struct Step {
     index.push_back(i);
     delta.push_back(change);
   }
-};
-
-// The C interface of numpy.random's bit generators, so that native code draws from the generator
-// that the caller passes.
-struct BitGenerator {
-  void* state;
-  std::uint64_t (*next_uint64)(void*);
-  std::uint32_t (*next_uint32)(void*);
-  double (*next_double)(void*);
-  std::uint64_t (*next_raw)(void*);
-
-  double uniform() { return next_double(state); }
 };
 
 // A point of a problem in solver coordinates. Groups are contiguous: group k is
@@ -130,27 +101,6 @@ struct Sums {
   bool nested() const { return low != nullptr; }
 };
 
-// A rule and the inputs of its choice other than the point.
-struct Choice {
-  const Rule* rule;
-  double alpha;             // step size of the rule's quadratic model
-  const double* lipschitz;  // coordinate-wise constants; null means all 1
-  BitGenerator* random;     // for the random rules
-  Index turn;               // for the cyclic rule: number of pairs chosen before
-  // Polled during long choices, if not null.
-  InterruptCheck* interrupt = nullptr;
-  // Threads for long passes over the coordinates, or null.
-  WorkerGroup* worker_group = nullptr;
-
-  void poll() const {
-    if (interrupt) interrupt->poll();
-  }
-};
-
-// Curvature used to compute the length of a step: that of the rule's own model (the step is taken
-// as proposed), a multiple of the squared 1-norm, the coordinate-wise constants, or the Hessian.
-enum class StepLength : int { model, norm, lipschitz, exact };
-
 // Why a solver returned. Python maps these to the statuses of results (`pairstep.result.Status`).
 enum class StopReason : int {
   optimal,          // the violation is within the tolerance
@@ -174,20 +124,17 @@ struct Record {
 
 // A quadratic problem and the options of the coordinate-descent solver.
 struct GreedyTask {
-  const double* hessian;  // n x n, row-major, symmetric
-  Choice choice;
-  StepLength step;
-  double one_norm_constant = 0.0;  // for StepLength::norm
-  Index patience = 0;              // see NumericalPolicy::patience
-  bool newton_phase = false;       // whether to try Newton steps on the free variables
-  bool record = false;             // whether to record the history
+  const double* hessian = nullptr;   // n x n, row-major, symmetric
+  const float* hessian32 = nullptr;  // used instead of `hessian` if not null
+  bool newton_phase = true;          // whether to try Newton steps on the free variables
+  bool record = false;               // whether to record the history
   // Stop at this violation if the next step has negative curvature.
   double nonconvex_threshold = 0.0;
   // Whether to take a step with the most violating pair of a group when one coordinate has had the
   // smallest right derivative of the group for many steps.
   bool force_extreme_pair = false;
-  const float* hessian32 = nullptr;  // used instead of `hessian` if not null
   Index steps_before = 0;  // that led to the point; they count as work since the last Newton phase
+  WorkerGroup* worker_group = nullptr;  // threads for long passes over the coordinates
 };
 
 // A run of the coordinate-descent solver that can be paused and continued. The object keeps the

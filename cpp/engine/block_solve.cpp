@@ -125,10 +125,6 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   }
   GreedyTask task{};
   set_hessian(task, hessian);
-  task.choice.rule = isa().default_rule;
-  task.choice.alpha = 1.0;
-  task.step = StepLength::exact;
-  task.patience = NumericalPolicy::patience(Index(q));
   task.newton_phase = effort.newton_phase;
   task.nonconvex_threshold = effort.nonconvex_threshold;
   task.force_extreme_pair = true;
@@ -151,7 +147,7 @@ BlockOutcome solve_block(const Point& point, const WorkingSet& set, const Real* 
   };
   if (pool.size() > 1 && Index(q) >= 2 * WorkerGroup::MIN_ELEMENTS_PER_PART)
     with_worker_group(pool, [&](WorkerGroup& worker_group) {
-      task.choice.worker_group = &worker_group;
+      task.worker_group = &worker_group;
       run();
     });
   else run();

@@ -72,7 +72,7 @@ std::optional<SmallAnswer> solve_small(const Small& problem) {
     return verdict.optimal;
   };
   if (is_restored_and_optimal()) return answer;
-  const auto solver = isa().automatic(problem.hessian, n);
+  const auto solver = isa().greedy({.hessian = problem.hessian}, n);
   solver->begin(point, answer.value);
   for (int run = 0; run < SmallSettings::max_runs; ++run) {
     const Index max_iter = SmallSettings::max_iterations_per_variable * n;

@@ -20,7 +20,7 @@ inline double value_of(const double* x, const double* product, const double* lin
 inline void solve_chunk(const Batch& batch, Index begin, Index end, InterruptCheck& interrupt) {
   const Index n = batch.n;
   // All problems use the memory and the Cholesky factor of this solver.
-  Greedy solver(automatic_task(batch.hessian, n), batch.hessian, n);
+  Greedy solver({.hessian = batch.hessian}, batch.hessian, n);
   Aligned at_start(n), product(n), gradient(n);
   times(batch.hessian, batch.start, n, at_start.data());
   for (Index k = begin; k < end; ++k) {

@@ -1,5 +1,8 @@
 // Cholesky factorization of a symmetric matrix (left-looking), and solves with the factor. Both are
 // blocked and use the strips of strips.hpp. Included once per instruction set.
+#pragma once
+
+#include "strips.hpp"
 
 // Up to this number of rows, the plain algorithm is used: copying the matrix into strips would cost
 // more than the strips save.
@@ -210,7 +213,7 @@ inline bool cholesky(double* matrix, Index n, Index stride, Scratch& scratch) {
   return true;
 }
 
-bool cholesky(double* matrix, Index n, Index stride) {
+inline bool cholesky(double* matrix, Index n, Index stride) {
   Scratch scratch;
   return cholesky(matrix, n, stride, scratch);
 }
@@ -234,7 +237,7 @@ inline void substitute(const double* factor, Index n, Index stride, double* b) {
 
 // b := (L L')^-1 b, for `count` vectors of length n that follow each other in memory. The columns
 // of L are `stride` apart. The vectors are copied to strips, one vector per column of a strip.
-void cholesky_solve(const double* factor, Index n, Index stride, double* b, Index count) {
+inline void cholesky_solve(const double* factor, Index n, Index stride, double* b, Index count) {
   if (n <= MAX_UNBLOCKED_CHOLESKY && count < WIDTH) {  // most of a strip would be padding
     for (Index j = 0; j < count; ++j) substitute(factor, n, stride, b + j * n);
     return;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "../core/types.hpp"
@@ -57,12 +56,7 @@ constexpr Index SYMMETRY_BLOCK = 64;
 // The functions of one instruction set.
 struct InstructionSet {
   const char* name;
-  std::span<const Rule> rules;  // the same for every set; the code of a rule is its position
-  const Rule* default_rule;     // which single_steps follows too
-  void (*propose)(const Point&, const Choice&, Step&);
   std::unique_ptr<GreedyRun> (*greedy)(const GreedyTask&, Index n);
-  // A solver with the default options of `minimize`.
-  std::unique_ptr<GreedyRun> (*automatic)(const double* hessian, Index n);
   // Take steps in float32, see single_steps.hpp; x changes in place, the gradient does not.
   Index (*single_steps)(const Point&, HessianRows& hessian, double threshold, Index max_iter,
                         InterruptCheck&);
@@ -79,9 +73,6 @@ struct InstructionSet {
   Asymmetry (*asymmetry32)(const float* matrix, Index n, const double* diagonal, Index begin,
                            Index end);
   void (*times)(const double* matrix, const double* x, Index n, double* product);
-  double (*bare_pass)(const double* const* arrays, Index count, Index n);
-  double (*bare_update)(const double* hessian, double* gradient, Index n, Index i, Index j,
-                        double t);
   void (*top_candidates)(const PositionTable& table, Index begin, Index end, Index count,
                          TopCandidates& found);
   // See core/row_sums.hpp. The sum over the rows [begin, end), whose gradient is added to

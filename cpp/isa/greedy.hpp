@@ -1,8 +1,13 @@
 // The coordinate-descent solver for quadratics whose whole Hessian is stored. Each iteration
-// chooses a step by a selection rule, takes it, and updates the gradient. The pass that updates the
-// gradient also finds the extremes for the next choice. From time to time a Newton phase
-// (newton.hpp) minimizes over the free coordinates. Sections 2 and 3 of the paper describe the
-// basic method without and with bounds. Included once per instruction set.
+// chooses a step, takes it, and updates the gradient. The pass that updates the gradient also finds
+// the extremes for the next choice. From time to time a Newton phase (newton.hpp) minimizes over
+// the free coordinates. Sections 2 and 3 of the paper describe the basic method without and with
+// bounds. Included once per instruction set.
+#pragma once
+
+#include "across.hpp"
+#include "libsvm.hpp"
+#include "newton.hpp"
 
 struct GreedySettings {
   // Prefetch distance in entries of a Hessian row: rows come from main memory, and successive rows
@@ -30,9 +35,6 @@ struct GreedySettings {
   // A violation below this fraction of the smallest one so far counts as progress. Closer to 1,
   // rounding would count as progress and a stalled solve would end later.
   static constexpr double VIOLATION_PROGRESS = 0.999;
-  // If the true curvature along a step is twice the assumed one, the step ends at the value where
-  // it began. Above this ratio a Lipschitz step would hardly decrease the objective.
-  static constexpr double MAX_CURVATURE_RATIO = 1.999999;
 
   // Work of a step besides its passes over n entries, in multiply-adds of such a pass. It only
   // matters for small n: a larger value makes Newton phases more frequent there.
@@ -63,31 +65,27 @@ double curvature_along(const Real* hessian, Index n, const Step& step) {
   return sum;
 }
 
-// The curvature that the step length `task.step` assumes along the step.
-inline double assumed_curvature(const GreedyTask& task, const Step& step, double true_curvature) {
-  switch (task.step) {
-    case StepLength::norm: {
-      double length = 0.0;
-      for (const double d : step.delta) length += std::abs(d);
-      return task.one_norm_constant * length * length;
-    }
-    case StepLength::lipschitz: {
-      // sum L d^2 gives the step of eq. (deltaLi). The true curvature can be up to
-      // (sum sqrt(L) |d|)^2. Assuming at least half of that, no step increases the objective,
-      // whatever the number of its coordinates.
-      double sum = 0.0, length = 0.0;
-      for (std::size_t k = 0; k < step.index.size(); ++k) {
-        const double constant = task.choice.lipschitz[step.index[k]];
-        sum += constant * step.delta[k] * step.delta[k];
-        length += std::sqrt(constant) * std::abs(step.delta[k]);
-      }
-      const double assumed = std::max(sum, 0.5 * length * length);
-      return true_curvature > GreedySettings::MAX_CURVATURE_RATIO * assumed ? length * length
-                                                                            : assumed;
-    }
-    default: return true_curvature;
+// How the solver chooses pairs, and how far it goes along them: LIBSVM's rule and exact steps.
+// cpp/paper/descent.hpp has another such class, for other rules and step lengths, which also need
+// not use the derivatives (GUIDED).
+struct ExactSteps {
+  static constexpr bool GUIDED = true, NEWTON_PHASE = true;
+
+  bool guided() const { return true; }
+  // Iterations without progress after which the solver gives up.
+  Index patience(Index n) const { return NumericalPolicy::patience(n); }
+  // Whether steps are taken as chosen, with the length of the rule's own model.
+  bool takes_model_step() const { return false; }
+  double assumed_curvature(const Step&, double true_curvature) const { return true_curvature; }
+
+  // Choose a step of some coordinates, given the number of those before them and the pair with the
+  // largest gap.
+  template <class Curvature>
+  void choose(const TableView& here, Index, const Extremes& ends, Curvature curvature,
+              WorkerGroup* worker_group, InterruptCheck&, Step& step) const {
+    choose_pair(here, ends, curvature, worker_group, step);
   }
-}
+};
 
 inline bool is_interior(const Point& point, Index i) {
   return point.x[i] > point.lower[i] && point.x[i] < point.upper[i];
@@ -144,13 +142,14 @@ struct Diagonal : Aligned {
 };
 
 // Real is the type of the stored Hessian. All arithmetic is in float64.
-template <class Real>
+template <class Real, class Steps = ExactSteps>
 class Greedy final : public GreedyRun {
  public:
-  Greedy(const GreedyTask& task, const Real* hessian, Index n)
+  Greedy(const GreedyTask& task, const Real* hessian, Index n, const Steps& steps = {})
       : task_(task),
+        steps_(steps),
         hessian_(hessian),
-        choice_(task.choice),
+        patience_(steps.patience(n)),
         table_(n),
         diagonal_(hessian, n),
         newton_(hessian, diagonal_.data(), n) {}
@@ -158,7 +157,6 @@ class Greedy final : public GreedyRun {
   // Keep the factor of the Newton phase, which belongs to the Hessian, and reset everything else.
   void begin(const Point& point, double value_there) override {
     iterations = 0;
-    choice_.turn = task_.choice.turn;
     newton_plan_ = NewtonPlan{.work = double(task_.steps_before) * work_of_step(2, point.n)};
     unbounded_ = false;
     least_curvature = 0.0;
@@ -193,30 +191,28 @@ class Greedy final : public GreedyRun {
 
   StopReason run(double threshold, Index max_iter, InterruptCheck& interrupt) override {
     threshold_ = threshold;
-    choice_.interrupt = &interrupt;
     while (true) {
       observe(interrupt);
       if (violation <= threshold) return StopReason::optimal;
       if (iterations >= max_iter) return StopReason::max_iter;
-      if (idle_ > task_.patience) return StopReason::stalled;
+      if (idle_ > patience_) return StopReason::stalled;
       if (after_newton_ || iterations % GreedySettings::ITERATIONS_PER_CHECK == 0) {
         interrupt.poll();
         if (interrupt.stopped()) return StopReason::stopped;
       }
-      after_newton_ = newton_is_due() && newton_phase();
+      if constexpr (Steps::NEWTON_PHASE) after_newton_ = newton_is_due() && newton_phase();
       if (unbounded_) return stop_unbounded();
       if (!after_newton_) {
-        choose_step();
-        if (step_.index.empty() && choice_.rule->guided()) return StopReason::stalled;
+        choose_step(interrupt);
+        if (step_.index.empty() && steps_.guided()) return StopReason::stalled;
         for (std::size_t k = 0; k < std::min<std::size_t>(step_.index.size(), 2); ++k)
           prefetch_row(step_.index[k]);
         const bool changed = !step_.index.empty() && take_step();
         if (unbounded_) return stop_unbounded();
         if (enough_) return StopReason::optimal;
-        if (!changed && choice_.rule->guided()) return StopReason::stalled;
+        if (!changed && steps_.guided()) return StopReason::stalled;
       }
       ++iterations;
-      ++choice_.turn;
     }
   }
 
@@ -335,18 +331,15 @@ class Greedy final : public GreedyRun {
     return free_set;
   }
 
-  // Let the rule choose a step in each group and, if groups share a total, across groups. Keep the
-  // one with the largest decrease of the model.
-  void choose_step() {
+  // Choose a step in each group and, if groups share a total, across groups. Keep the one with the
+  // largest decrease of the model.
+  void choose_step(InterruptCheck& interrupt) {
     step_.clear();
     const TableView view(table_);
-    if (!choice_.rule->guided()) {
-      const TableView across = point_.nested() ? cross_group_.view() : view;
-      const auto view_of = [&](Index i, Index j) -> const TableView& {
-        return point_.nested() && group_of(point_, i) != group_of(point_, j) ? across : view;
-      };
-      return unguided_step(view_of, point_, choice_, weighted_, step_);
-    }
+    if constexpr (!Steps::GUIDED)
+      if (!steps_.guided())
+        return steps_.choose_unguided(view, point_.nested() ? cross_group_.view() : view, point_,
+                                      iterations, step_);
     const Index n = point_.n;
     for (Index group = 0; group < point_.n_groups + point_.nested(); ++group) {
       const bool inside = group < point_.n_groups;
@@ -360,7 +353,6 @@ class Greedy final : public GreedyRun {
         const T both = diagonal_[begin + i] + load<T>(diagonal_.data() + begin + p);
         return maximum(both - 2.0 * load<T>(row + p), GreedySettings::ZERO_CURVATURE * both);
       };
-      const double* lipschitz = choice_.lipschitz ? choice_.lipschitz + begin : nullptr;
       const TableView here = inside ? view.slice(begin, end) : cross_group_.view();
       if (inside && task_.force_extreme_pair && extreme_persists(group)) {
         best_pair_step(here, ends.down.index, ends.up.index,
@@ -369,7 +361,7 @@ class Greedy final : public GreedyRun {
         for (Index& i : step_.index) i += begin;
         return;
       }
-      choose(here, &ends, choice_, lipschitz, curvature, candidate_);
+      steps_.choose(here, begin, ends, curvature, task_.worker_group, interrupt, candidate_);
       if (!inside) cross_group_.shorten(point_, candidate_);
       if (candidate_.beats(step_)) {
         for (Index& i : candidate_.index) i += begin;
@@ -389,12 +381,12 @@ class Greedy final : public GreedyRun {
     return same;
   }
 
-  // Take the step, with the length that task_.step determines, and update gradient and extremes.
+  // Take the step, with the length that steps_ determines, and update gradient and extremes.
   // Returns whether any coordinate has changed.
   bool take_step() {
     moved_ = Index(step_.index.size());
     newton_plan_.work += work_of_step(moved_, point_.n);
-    if (moved_ == 2 && task_.step != StepLength::model) {  // make `length` below the amount
+    if (moved_ == 2 && !steps_.takes_model_step()) {  // make `length` below the amount
       step_.delta[0] = std::copysign(1.0, step_.delta[0]);
       step_.delta[1] = -step_.delta[0];
     }
@@ -423,9 +415,9 @@ class Greedy final : public GreedyRun {
     enough_ = negative && violation <= task_.nonconvex_threshold;
     if (enough_) return false;
     double length = 1.0;
-    if (task_.step != StepLength::model) {
+    if (!steps_.takes_model_step()) {
       const double flat = GreedySettings::ZERO_CURVATURE * scale,
-                   assumed = assumed_curvature(task_, step_, curvature);
+                   assumed = steps_.assumed_curvature(step_, curvature);
       // No bound and no curvature limits the step, and its slope is more than rounding error.
       unbounded_ = limit == INFINITY && assumed <= flat && 2.0 * slope > threshold_ * size;
       length = std::min(slope / std::max(assumed, flat), limit);
@@ -498,10 +490,10 @@ class Greedy final : public GreedyRun {
                          by_second * load<T>(second + begin + p));
         return derivatives.template operator()<T>(p);
       };
-      const auto found = shared<2>(choice_.worker_group, end - begin, [&](Index p, Index to) {
+      const auto found = shared<2>(task_.worker_group, end - begin, [&](Index p, Index to) {
         return argmax<2>(to - p, from(p, updated), from(p, derivatives));
       });
-      ends_[group] = {found[0], found[1], -1};
+      ends_[group] = {found[0], found[1]};
       if (found[0].index >= 0) prefetch_row(begin + found[0].index);  // the next choice reads it
     }
   }
@@ -516,15 +508,15 @@ class Greedy final : public GreedyRun {
   }
 
   const GreedyTask task_;
+  Steps steps_;
   const Real* hessian_;
-  Choice choice_;
+  const Index patience_;
   Point point_{};
   OwnPositionTable table_;
   CrossGroup cross_group_;
   Diagonal diagonal_;
   Newton<Real> newton_;
   NewtonPlan newton_plan_;
-  WeightedPairs weighted_;
   std::vector<Extremes> ends_;
   std::vector<double> delta_;
   Step step_, candidate_;
@@ -540,26 +532,3 @@ class Greedy final : public GreedyRun {
   };
   std::vector<MinRight> min_right_;  // the coordinate with the smallest right derivative per group
 };
-
-inline std::unique_ptr<GreedyRun> greedy(const GreedyTask& task, Index n) {
-  if (task.hessian32) return std::make_unique<Greedy<float>>(task, task.hessian32, n);
-  return std::make_unique<Greedy<double>>(task, task.hessian, n);
-}
-
-constexpr const Rule* default_rule = Rules::find<libsvm::Libsvm>();
-
-// The options that `minimize` uses by default.
-inline GreedyTask automatic_task(const double* hessian, Index n) {
-  GreedyTask task{};
-  task.hessian = hessian;
-  task.choice.rule = default_rule;
-  task.choice.alpha = 1.0;
-  task.step = StepLength::exact;
-  task.patience = NumericalPolicy::patience(n);
-  task.newton_phase = true;
-  return task;
-}
-
-inline std::unique_ptr<GreedyRun> automatic(const double* hessian, Index n) {
-  return greedy(automatic_task(hessian, n), n);
-}

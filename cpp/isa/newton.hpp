@@ -2,6 +2,10 @@
 // fixed sums. A coordinate that meets a bound or breakpoint stays there, and the method continues
 // with the others. This is an active-set method whose Cholesky factor is kept and updated from one
 // call to the next. Included once per instruction set.
+#pragma once
+
+#include "cholesky.hpp"
+#include "measures.hpp"
 
 struct NewtonSettings {
   // The curvature d'Hd of a direction counts as zero up to this fraction of sum_i |H_ii| d_i^2,

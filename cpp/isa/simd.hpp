@@ -1,11 +1,11 @@
-// Vector primitives: loads and stores, arithmetic, argmax, collection of positions, and the largest
-// scores. Included once per instruction set, inside the namespace of that set. PAIRSTEP_BYTES is
-// the size of its vectors, and PAIRSTEP_REGISTERS the number of vector registers. PAIRSTEP_NEON is
-// defined for NEON.
+// Vector primitives: loads and stores, arithmetic, argmax, and the largest scores. Included once
+// per instruction set, inside the namespace of that set. PAIRSTEP_BYTES is the size of its vectors,
+// and PAIRSTEP_REGISTERS the number of vector registers. PAIRSTEP_NEON is defined for NEON.
 //
 // A score is a generic lambda `score<T>(p)`. With T = double it returns the score at position p,
 // with T = Lanes the scores at the WIDTH positions from p on. So a rule is written once, without
 // intrinsics.
+#pragma once
 
 // For lambdas in inner loops. Without inlining, every call would load the captured values again.
 #define INLINED __attribute__((always_inline))
@@ -360,25 +360,6 @@ inline std::array<Found, K> shared(WorkerGroup* worker_group, Index n, Search se
 template <class Score>
 inline auto from(Index begin, Score score) {
   return [=]<class T>(Index p) INLINED { return score.template operator()<T>(begin + p); };
-}
-
-// Append to out[k] each position whose k-th score is above 0.
-template <int K, class Score>
-inline void collect(Index n, std::array<std::vector<Index>*, K> out, Score score) {
-  Index p = 0;
-  for (; p + WIDTH <= n; p += WIDTH) {
-    const std::array<Lanes, K> at = score.template operator()<Lanes>(p);
-    std::array<unsigned, K> bits;
-    unsigned any = 0;
-    for (int k = 0; k < K; ++k) any |= bits[k] = above(at[k], all<Lanes>(0.0));
-    if (any == 0) continue;
-    for (int k = 0; k < K; ++k) for_bits(bits[k], [&](Index lane) { out[k]->push_back(p + lane); });
-  }
-  for (; p < n; ++p) {
-    const std::array<double, K> at = score.template operator()<double>(p);
-    for (int k = 0; k < K; ++k)
-      if (at[k] > 0) out[k]->push_back(p);
-  }
 }
 
 // The positions of the `count` largest of each of K scores, largest first, first position on ties.

@@ -2,6 +2,9 @@
 // by rows: one line of STRIP numbers per row. A group is GROUP adjacent columns of a strip. A tile
 // is the product of a group with a strip. Included once per instruction set; uses fused
 // multiply-adds if the CPU has them.
+#pragma once
+
+#include "simd.hpp"
 
 // The tile of GROUP x VECTORS accumulators, a line of the strip and a broadcast number fit into the
 // vector registers.
@@ -85,7 +88,8 @@ template <Index... LANE>
 
 // Copy the rows [begin, end) of the columns [first, first + count) to consecutive strips, scaled by
 // `columns.scale`. Columns that pad the last tile are 0.
-void pack(const Columns& columns, Index first, Index count, Index begin, Index end, double* to) {
+inline void pack(const Columns& columns, Index first, Index count, Index begin, Index end,
+                 double* to) {
   constexpr Index PADDING = std::max(GROUP, WIDTH);
   const Index depth = end - begin, filled = (count + PADDING - 1) / PADDING * PADDING;
   const double* from = columns.data + begin * columns.down;
@@ -119,7 +123,7 @@ void pack(const Columns& columns, Index first, Index count, Index begin, Index e
 }
 
 // See BlockProduct in dispatch.hpp.
-void multiply(const BlockProduct& job) {
+inline void multiply(const BlockProduct& job) {
   for (Index strip = 0; strip < job.columns; strip += STRIP) {
     const Index end = std::min(strip + STRIP, job.columns);
     const Index last = job.upper ? std::min(job.rows, end) : job.rows;

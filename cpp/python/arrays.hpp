@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "../core/types.hpp"
-#include "../isa/dispatch.hpp"
 
 namespace pairstep {
 
@@ -51,12 +50,6 @@ template <class T>
 NumpyArray<T> to_numpy(std::vector<T>&& values) {
   const std::size_t size = values.size();
   return to_numpy(std::move(values), {size});
-}
-
-// Return the rule with this code.
-inline const Rule& rule_of(int code) {
-  require(code >= 0 && code < int(isa().rules.size()), "rule: unknown code");
-  return isa().rules[std::size_t(code)];
 }
 
 // Require that `starts` divides n coordinates into groups: ascending from 0 to n.

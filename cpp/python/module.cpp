@@ -34,38 +34,6 @@ extern "C" const int pairstep_threads = 1;
 
 namespace {
 
-using RuleProperties = nb::typed<nb::dict, nb::str, nb::any>;
-
-std::vector<std::tuple<std::vector<std::string>, RuleProperties>> rules() {
-  std::vector<std::tuple<std::vector<std::string>, RuleProperties>> result;
-  for (const Rule& rule : isa().rules) {
-    nb::dict about;
-    about["code"] = rule.code;
-    about["weighted"] = rule.weighted;
-    about["uses_alpha"] = rule.uses_alpha;
-    about["one_norm"] = rule.one_norm;
-    about["curved"] = rule.curved;
-    about["draws"] = rule.draws;
-    about["in_turn"] = rule.in_turn;
-    std::vector<std::string> names = {rule.name};
-    if (rule.alias) names.emplace_back(rule.alias);
-    result.emplace_back(std::move(names), about);
-  }
-  return result;
-}
-
-auto propose(const PointArrays& point, const In& gradient, const ChoiceArrays& choice, Index turn) {
-  const Point at = point.with(gradient);
-  Choice chosen = choice.of(at.n, turn);
-  Step step;
-  run_native([&](InterruptCheck& interrupt, WithoutGil&) {
-    chosen.interrupt = &interrupt;
-    isa().propose(at, chosen, step);
-  });
-  return std::make_tuple(to_numpy(std::move(step.index)), to_numpy(std::move(step.delta)),
-                         step.decrease, step.suspect);
-}
-
 const double* linear_of(const std::optional<In>& linear, const Point& at) {
   require(!linear || Index(linear->shape(0)) == at.n, "linear must have the length of x");
   return linear ? linear->data() : nullptr;
@@ -264,30 +232,6 @@ NumpyArray<double> times(const Matrix& matrix, const In& x) {
   return to_numpy(std::move(product));
 }
 
-double bare_pass(const std::vector<In>& arrays) {
-  std::vector<const double*> pointers;
-  for (const In& array : arrays) {
-    require(array.shape(0) == arrays[0].shape(0), "arrays must have the same length");
-    pointers.push_back(array.data());
-  }
-  require(!arrays.empty(), "arrays must not be empty");
-  return isa().bare_pass(pointers.data(), Index(pointers.size()), Index(arrays[0].shape(0)));
-}
-
-double bare_updates(const Matrix& hessian, const InOut& gradient, const Indices& indices) {
-  const Index n = Index(gradient.shape(0));
-  require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
-  constexpr double STEP_AMOUNT = 1e-9;  // small, so that the gradient stays finite
-  double sum = 0.0;
-  for (std::size_t k = 0; k + 1 < indices.shape(0); k += 2) {
-    require(indices(k) >= 0 && indices(k) < n && indices(k + 1) >= 0 && indices(k + 1) < n,
-            "index must be in range(n)");
-    sum += isa().bare_update(hessian.data(), gradient.data(), n, indices(k), indices(k + 1),
-                             STEP_AMOUNT);
-  }
-  return sum;
-}
-
 auto certify_rows(const Matrix& gradient, const Matrix& linear, const In& diagonal, const Matrix& x,
                   const In& value, const In& lower, const In& upper, const Indices& starts,
                   const std::optional<In>& low, const std::optional<In>& high, double tol,
@@ -470,6 +414,7 @@ void register_solvers(nb::module_& m);        // solvers.cpp
 void register_parametric(nb::module_& m);     // parametric.cpp
 void register_cardinality(nb::module_& m);    // cardinality.cpp
 void register_small_batches(nb::module_& m);  // small_batches.cpp
+void register_paper(nb::module_& m);          // paper.cpp
 
 namespace {
 
@@ -490,11 +435,6 @@ void register_policy(nb::module_& m) {
 }
 
 void register_types(nb::module_& m) {
-  nb::enum_<StepLength>(m, "StepLength", "Curvature used to compute the length of a step.")
-      .value("model", StepLength::model, "The step is taken as the rule proposes it.")
-      .value("norm", StepLength::norm, "A multiple of the squared 1-norm.")
-      .value("lipschitz", StepLength::lipschitz, "The coordinate-wise Lipschitz constants.")
-      .value("exact", StepLength::exact, "The Hessian: an exact line search for a quadratic.");
   nb::enum_<StopReason>(m, "StopReason", "Why a native solver returned.")
       .value("optimal", StopReason::optimal, "The violation is within the tolerance.")
       .value("max_iter", StopReason::max_iter, "The iteration limit is reached.")
@@ -521,9 +461,6 @@ void register_types(nb::module_& m) {
                     std::optional<In>>(),
            "x"_a.noconvert(), "lower"_a, "upper"_a, "l1"_a.none(), "breakpoint"_a.none(),
            "starts"_a, "low"_a.none() = nb::none(), "high"_a.none() = nb::none());
-  nb::class_<ChoiceArrays>(m, "Choice", "A selection rule and its inputs.")
-      .def(nb::init<int, double, std::optional<In>, nb::object>(), "rule"_a, "alpha"_a,
-           "lipschitz"_a.none(), "generator"_a.none());
 }
 
 // A misspelled PAIRSTEP_ISA must not run another instruction set than the one that is being tested.
@@ -551,11 +488,6 @@ NB_MODULE(_core, m) {
   register_parametric(m);
   register_cardinality(m);
   register_small_batches(m);
-  m.def("rules", &rules, "Return all rules as (names, properties).");
-  m.def(
-      "propose", &propose, "point"_a, "gradient"_a, "choice"_a, "turn"_a,
-      "Return the step that a rule chooses: (indices, delta, decrease, suspect), where suspect is "
-      "the index of a coordinate that is outside its bounds or not finite, or -1.");
   m.def("moving", &moving_, "point"_a, "gradient"_a, "multiplier"_a, "violation"_a,
         "Return the coordinates that are likely to change in the next steps.");
   m.def("largest_product", &largest_product, "diagonal"_a, "x"_a,
@@ -612,11 +544,6 @@ NB_MODULE(_core, m) {
         "the first maximum, and min M_ii + M_jj - 2 M_ij.");
   m.def("quadratic", &quadratic_, "Q"_a, "c"_a, "x"_a, "Return x'Qx/2 + c'x and its gradient.");
   m.def("times", &times, "matrix"_a, "x"_a, "Return a symmetric matrix times a vector.");
-  m.def("bare_pass", &bare_pass, "arrays"_a,
-        "Read every element once. Its time is a lower bound on the time of a rule.");
-  m.def("bare_updates", &bare_updates, "hessian"_a, "gradient"_a.noconvert(), "indices"_a,
-        "Update the gradient with pairs of rows. Its time is a lower bound on the time of the "
-        "coordinate-descent solver.");
   m.def("certify_rows", &certify_rows, "gradient"_a, "linear"_a, "diagonal"_a, "x"_a, "value"_a,
         "lower"_a, "upper"_a, "starts"_a, "low"_a.none(), "high"_a.none(), nb::kw_only(), "tol"_a,
         "threads"_a,
@@ -683,4 +610,5 @@ NB_MODULE(_core, m) {
   register_svm(m);
   register_partitions(m);
   register_probabilities(m);
+  register_paper(m);
 }

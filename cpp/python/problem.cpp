@@ -40,24 +40,4 @@ Point PointArrays::with(const In& gradient) const {
   return with(gradient.data());
 }
 
-ChoiceArrays::ChoiceArrays(int rule, double alpha, std::optional<In> lipschitz,
-                           nb::object generator)
-    : rule(&rule_of(rule)), alpha(alpha), lipschitz(lipschitz), generator(generator) {
-  require(!this->rule->draws || !generator.is_none(),
-          "generator: this rule needs a random generator");
-  require(!this->rule->weighted || lipschitz,
-          "lipschitz: this rule needs coordinate-wise Lipschitz constants");
-}
-
-Choice ChoiceArrays::of(Index n, Index turn) const {
-  require(!lipschitz || Index(lipschitz->shape(0)) == n, "lipschitz must have the length of x");
-  require(turn >= 0, "turn must not be negative");
-  BitGenerator* random = nullptr;
-  if (!generator.is_none()) {
-    random = static_cast<BitGenerator*>(PyCapsule_GetPointer(generator.ptr(), "BitGenerator"));
-    if (!random) throw nb::python_error();
-  }
-  return {rule, alpha, lipschitz ? lipschitz->data() : nullptr, random, turn, nullptr};
-}
-
 }  // namespace pairstep

@@ -25,16 +25,4 @@ struct PointArrays {
   Point with(const In& gradient) const;
 };
 
-// A rule and its inputs (`Choice`). The generator is the capsule of a NumPy bit generator, or None.
-struct ChoiceArrays {
-  const Rule* rule;
-  double alpha;
-  std::optional<In> lipschitz;
-  nb::object generator;
-
-  ChoiceArrays(int rule, double alpha, std::optional<In> lipschitz, nb::object generator);
-
-  Choice of(Index n, Index turn) const;
-};
-
 }  // namespace pairstep

@@ -20,6 +20,7 @@
 #include "../oracles/matrix.hpp"
 #include "data.hpp"
 #include "gil.hpp"
+#include "greedy_solve.hpp"
 #include "problem.hpp"
 
 using namespace pairstep;
@@ -31,59 +32,6 @@ auto ray_of(const Step& step) {
   return std::make_tuple(to_numpy(std::vector<Index>(step.index)),
                          to_numpy(std::vector<double>(step.delta)));
 }
-
-// A run of the coordinate-descent solver with the arrays it works on.
-class GreedySolve {
- public:
-  GreedySolve(Matrix hessian, const PointArrays& point, In gradient, double value,
-              ChoiceArrays choice, StepLength step, double one_norm_constant, Index patience,
-              bool newton_phase, bool record)
-      : hessian_(hessian),
-        point_(point),
-        choice_(choice),
-        gradient_(point.n()) {  // a copy that starts on a cache line
-    const Index n = point.n();
-    require(Index(hessian.shape(0)) == n && Index(hessian.shape(1)) == n, "hessian must be n x n");
-    require(step != StepLength::lipschitz || choice.lipschitz,
-            "step=lipschitz needs a choice with lipschitz");
-    solver_ = isa().greedy(
-        {hessian.data(), choice.of(n, 0), step, one_norm_constant, patience, newton_phase, record},
-        n);
-    solver_->begin(at(gradient), value);
-  }
-
-  void renew(const In& gradient, double value) { solver_->renew(at(gradient), value); }
-
-  StopReason run(double threshold, Index max_iter, double seconds) {
-    return run_native(seconds, {}, [&](InterruptCheck& interrupt, WithoutGil&) {
-      return solver_->run(threshold, max_iter, interrupt);
-    });
-  }
-
-  GreedyRun& solver() { return *solver_; }
-
-  NumpyArray<double> take_history() {
-    std::vector<double> rows;
-    for (const Record& r : solver_->history)
-      rows.insert(rows.end(), {r.value, r.violation, double(r.moved), double(r.interior), r.time});
-    const std::size_t count = solver_->history.size();
-    solver_->history.clear();
-    return to_numpy(std::move(rows), {count, 5});
-  }
-
- private:
-  Point at(const In& gradient) {
-    require(Index(gradient.shape(0)) == point_.n(), "gradient must have the length of x");
-    std::copy_n(gradient.data(), point_.n(), gradient_.data());
-    return point_.with(gradient_.data());
-  }
-
-  Matrix hessian_;
-  PointArrays point_;
-  ChoiceArrays choice_;
-  Aligned gradient_;
-  std::unique_ptr<GreedyRun> solver_;
-};
 
 // A native oracle and the Python arrays it reads, which this struct keeps alive.
 struct NativeOracle {
@@ -426,10 +374,15 @@ void register_solvers(nb::module_& m) {
   numpy_empty = nb::object(nb::module_::import_("numpy").attr("empty")).release();
   nb::class_<GreedySolve>(
       m, "GreedySolve", "A run of the coordinate-descent solver; x of its point changes in place.")
-      .def(nb::init<Matrix, const PointArrays&, In, double, ChoiceArrays, StepLength, double, Index,
-                    bool, bool>(),
-           "hessian"_a, "point"_a, "gradient"_a, "value"_a, "choice"_a, nb::kw_only(), "step"_a,
-           "one_norm_constant"_a, "patience"_a, "newton_phase"_a, "record"_a)
+      .def(
+          "__init__",
+          [](GreedySolve* self, const Matrix& hessian, const PointArrays& point, const In& gradient,
+             double value, bool record) {
+            new (self) GreedySolve(hessian, point, gradient, value, [&](Index n) {
+              return isa().greedy({.hessian = hessian.data(), .record = record}, n);
+            });
+          },
+          "hessian"_a, "point"_a, "gradient"_a, "value"_a, nb::kw_only(), "record"_a)
       .def("renew", &GreedySolve::renew, "gradient"_a, "value"_a,
            "Continue with a recomputed gradient and value.")
       .def(

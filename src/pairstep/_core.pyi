@@ -20,15 +20,6 @@ class NumericalPolicy:
     @staticmethod
     def patience(n: int) -> int: ...
 
-class StepLength(enum.Enum):
-    model = 0
-
-    norm = 1
-
-    lipschitz = 2
-
-    exact = 3
-
 class StopReason(enum.Enum):
     optimal = 0
 
@@ -71,15 +62,6 @@ class Point:
         high: NDArray[numpy.float64] | None = None,
     ) -> None: ...
 
-class Choice:
-    def __init__(
-        self,
-        rule: int,
-        alpha: float,
-        lipschitz: NDArray[numpy.float64] | None,
-        generator: object | None,
-    ) -> None: ...
-
 class GreedySolve:
     def __init__(
         self,
@@ -87,12 +69,7 @@ class GreedySolve:
         point: Point,
         gradient: NDArray[numpy.float64],
         value: float,
-        choice: Choice,
         *,
-        step: StepLength,
-        one_norm_constant: float,
-        patience: int,
-        newton_phase: bool,
         record: bool,
     ) -> None: ...
     def renew(self, gradient: NDArray[numpy.float64], value: float) -> None: ...
@@ -341,10 +318,6 @@ def kkt_systems(
 def matrix_derivatives(
     w: NDArray[numpy.float64], x: NDArray[numpy.float64], *, threads: int
 ) -> NDArray[numpy.float64]: ...
-def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
-def propose(
-    point: Point, gradient: NDArray[numpy.float64], choice: Choice, turn: int
-) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], float, int]: ...
 def moving(
     point: Point,
     gradient: NDArray[numpy.float64],
@@ -444,10 +417,6 @@ def quadratic(
     Q: NDArray[numpy.float64], c: NDArray[numpy.float64], x: NDArray[numpy.float64]
 ) -> tuple[float, NDArray[numpy.float64]]: ...
 def times(matrix: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
-def bare_pass(arrays: Sequence[NDArray[numpy.float64]]) -> float: ...
-def bare_updates(
-    hessian: NDArray[numpy.float64], gradient: NDArray[numpy.float64], indices: NDArray[numpy.int64]
-) -> float: ...
 def certify_rows(
     gradient: NDArray[numpy.float64],
     linear: NDArray[numpy.float64],
@@ -763,3 +732,42 @@ def couple(
     classes: int,
     threads: int,
 ) -> NDArray[numpy.float64]: ...
+
+class StepLength(enum.Enum):
+    model = 0
+
+    norm = 1
+
+    lipschitz = 2
+
+    exact = 3
+
+class Choice:
+    def __init__(
+        self,
+        rule: int,
+        alpha: float,
+        lipschitz: NDArray[numpy.float64] | None,
+        generator: object | None,
+    ) -> None: ...
+
+def rules() -> list[tuple[list[str], dict[str, Any]]]: ...
+def propose(
+    point: Point, gradient: NDArray[numpy.float64], choice: Choice, turn: int
+) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64], float, int]: ...
+def coordinate_descent(
+    hessian: NDArray[numpy.float64],
+    point: Point,
+    gradient: NDArray[numpy.float64],
+    value: float,
+    choice: Choice,
+    *,
+    step: StepLength,
+    one_norm_constant: float,
+    patience: int,
+    record: bool,
+) -> GreedySolve: ...
+def bare_pass(arrays: Sequence[NDArray[numpy.float64]]) -> float: ...
+def bare_updates(
+    hessian: NDArray[numpy.float64], gradient: NDArray[numpy.float64], indices: NDArray[numpy.int64]
+) -> float: ...

@@ -10,7 +10,7 @@ A rule can also be a Python function ``rule(coordinates, alpha)`` that returns a
 that is not a `Step`, such as None, raises TypeError.
 
 Every rule has two forms. The NumPy form in this package is the executable specification: one module
-per idea, with the proofs and the section of the paper. The C++ form in `cpp/isa/rules` takes the
+per idea, with the proofs and the section of the paper. The C++ form in `cpp/paper/rules` takes the
 same steps, and `propose` and the solvers run it. The C++ form also declares the names of a rule and
 what it needs. The NumPy form is found by name: it is the function in any module of this package
 with the name of the rule (`gs_q` for "gs-q").

@@ -1,7 +1,7 @@
 """Input and output of a rule: `Coordinates` and `Step`.
 
 `Coordinates` hides bounds and L1 terms from a rule: it only has one-sided derivatives and
-distances. The C++ form is `cpp/isa/coordinates.hpp`.
+distances. The C++ form is `cpp/paper/views.hpp`.
 """
 
 from __future__ import annotations

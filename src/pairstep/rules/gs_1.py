@@ -1,6 +1,6 @@
 """GS-1: steepest descent in the 1-norm within the bounds.
 
-Section 3.3 of the paper, eq. (GS-1) and Algorithm 1. The C++ form is `cpp/isa/rules/gs_1.hpp`.
+Section 3.3 of the paper, eq. (GS-1) and Algorithm 1. The C++ form is `cpp/paper/rules/gs_1.hpp`.
 """
 
 from __future__ import annotations

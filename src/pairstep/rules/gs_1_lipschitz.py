@@ -1,7 +1,7 @@
 """GS-1 with coordinate-wise Lipschitz constants: steepest descent in a weighted 1-norm.
 
 Section 4 of the paper, eq. (GSL-1), and Lemma (Lisd) of appendix E.2; here also within bounds. The
-C++ form is `cpp/isa/rules/gs_1_lipschitz.hpp`.
+C++ form is `cpp/paper/rules/gs_1_lipschitz.hpp`.
 """
 
 from __future__ import annotations

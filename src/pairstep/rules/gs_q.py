@@ -1,6 +1,6 @@
 """GS-q: the pair with the largest decrease of the model within the bounds.
 
-Section 3.2 of the paper, eq. (GS-q). The C++ form is `cpp/isa/rules/gs_q.hpp`.
+Section 3.2 of the paper, eq. (GS-q). The C++ form is `cpp/paper/rules/gs_q.hpp`.
 """
 
 from __future__ import annotations

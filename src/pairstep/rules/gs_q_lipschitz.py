@@ -1,7 +1,7 @@
 """GS-q with coordinate-wise Lipschitz constants, within the bounds.
 
 Section 4 of the paper, eq. (GSL), and appendix E.1; here also within bounds. The C++ form is
-`cpp/isa/rules/gs_q_lipschitz.hpp`.
+`cpp/paper/rules/gs_q_lipschitz.hpp`.
 """
 
 from __future__ import annotations

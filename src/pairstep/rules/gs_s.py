@@ -1,6 +1,7 @@
 """GS-s: the pair with the most negative directional derivative.
 
-Section 3.1 of the paper; eq. (ik) if there are no bounds. The C++ form is `cpp/isa/rules/gs_s.hpp`.
+Section 3.1 of the paper; eq. (ik) if there are no bounds. The C++ form is
+`cpp/paper/rules/gs_s.hpp`.
 """
 
 from __future__ import annotations

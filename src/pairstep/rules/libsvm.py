@@ -2,7 +2,7 @@
 
 Fan, Chen and Lin, "Working Set Selection Using Second Order Information for Training Support Vector
 Machines", JMLR 6, 2005; see also section 3.2 of the paper. The C++ form is
-`cpp/isa/rules/libsvm.hpp`.
+`cpp/paper/rules/libsvm.hpp`.
 """
 
 from __future__ import annotations

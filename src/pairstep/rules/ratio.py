@@ -1,6 +1,6 @@
 """The ratio approximation of the rules with Lipschitz constants, and its variants with bounds.
 
-Section 4 of the paper, eq. (ratio). The C++ form is `cpp/isa/rules/ratio.hpp`.
+Section 4 of the paper, eq. (ratio). The C++ form is `cpp/paper/rules/ratio.hpp`.
 """
 
 from __future__ import annotations

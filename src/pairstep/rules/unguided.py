@@ -1,7 +1,7 @@
 """Rules that choose a pair without looking at the derivatives: random and cyclic.
 
 Section 2.4 of the paper compares the greedy rules with random pairs. The C++ form is
-`cpp/isa/rules/unguided.hpp`.
+`cpp/paper/rules/unguided.hpp`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A rule multiplies derivatives, distances, Lipschitz constants and step sizes with each other. The
 functions here rescale the coordinates by powers of 2, call the rule, and scale its step back. The
-C++ form is `cpp/isa/selection/units.hpp`.
+C++ form is `cpp/paper/weighted_units.hpp`.
 """
 
 from __future__ import annotations

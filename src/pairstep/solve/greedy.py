@@ -31,11 +31,14 @@ def run(task: Task) -> Outcome:
     assert objective.hessian is not None  # see `choose_solver`
     value, gradient = value_and_gradient(objective, task.z)
     threshold = task.start_at(value, gradient)
-    solve = _core.GreedySolve(
-        objective.hessian, task.point, gradient, value, task.choice,
-        step=plan.length, one_norm_constant=plan.one_norm_constant, patience=task.patience,
-        newton_phase=task.newton_phase, record=task.record,
-    )  # fmt: skip
+    given = objective.hessian, task.point, gradient, value
+    if task.newton_phase:
+        solve = _core.GreedySolve(*given, record=task.record)
+    else:
+        solve = _core.coordinate_descent(
+            *given, task.choice, step=plan.length, one_norm_constant=plan.one_norm_constant,
+            patience=task.patience, record=task.record,
+        )  # fmt: skip
     stride = 1 if task.callback else FIRST_STRIDE if task.logs else task.max_iter
     best, refreshed_at, unsuccessful, remark = math.inf, -1, 0, ""
     while True:

@@ -180,7 +180,7 @@ def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
 
 
 def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
-    """Return the curvature assumed along the step; `cpp/isa/greedy.hpp` explains the cases."""
+    """Return the curvature assumed along the step; `cpp/paper/descent.hpp` explains the cases."""
     plan, size = task.plan, np.abs(step.delta)
     if plan.length == Length.norm:
         constant = 1 / (2 * alpha) if plan.next_alpha else plan.one_norm_constant

@@ -10,7 +10,7 @@ parabola, or to the nearest bound or breakpoint:
 - a number: the step size alpha of the rule's model; a callable: ``step(progress) -> alpha``.
 
 To add a step, give it a name here and its curvature in `loop.assumed_curvature` and
-`cpp/isa/greedy.hpp`.
+`cpp/paper/descent.hpp`.
 """
 
 from __future__ import annotations

@@ -102,18 +102,18 @@ class GreedyExample(Example):
     def __init__(self, seed, l1_penalized, groups, option):
         super().__init__(seed, l1_penalized, groups, 40)
         self.H = self.F.T @ self.F
-        name, newton_phase = [
-            ("libsvm", True), ("libsvm", False), ("gs-s", False), ("gs-q", False), ("gs-1", True),
-            ("random", False),
-        ][option]  # fmt: skip
-        self.rng = np.random.default_rng(seed)
-        generator = self.rng.bit_generator.capsule if RULES[name].draws else None
-        alpha = 1 / _core.two_coordinate_constant(self.H)
-        choice = _core.Choice(RULES[name].code, alpha, None, generator)
-        self.solver = _core.GreedySolve(
-            self.H, self.point, self.gradient(), self.value(), choice, step=_core.StepLength.exact,
-            one_norm_constant=0.0, patience=2000, newton_phase=newton_phase, record=True,
-        )  # fmt: skip
+        name = [None, "libsvm", "gs-s", "gs-q", "gs-1", "random"][option]
+        given = self.H, self.point, self.gradient(), self.value()
+        if name is None:  # the solver of `minimize`, with Newton phases
+            self.solver = _core.GreedySolve(*given, record=True)
+        else:
+            self.rng = np.random.default_rng(seed)
+            generator = self.rng.bit_generator.capsule if RULES[name].draws else None
+            alpha = 1 / _core.two_coordinate_constant(self.H)
+            self.solver = _core.coordinate_descent(
+                *given, _core.Choice(RULES[name].code, alpha, None, generator),
+                step=_core.StepLength.exact, one_norm_constant=0.0, patience=2000, record=True,
+            )  # fmt: skip
         self.rows = []
 
     def gradient(self):

@@ -1,6 +1,9 @@
 // GS-q: the pair with the largest decrease of the model within the bounds. Section 3.2 of the
 // paper, eq. (GS-q); the NumPy form in src/pairstep/rules/gs_q.py has the proof. Included once per
 // instruction set.
+#pragma once
+
+#include "../prune.hpp"
 
 namespace gs_q {
 
@@ -60,8 +63,8 @@ BestPair best_of_stairs(const A& a, const std::vector<Index>& some_decreasing,
 struct GsQ {
   static constexpr Rule about{.name = "gs-q", .uses_alpha = true};
 
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     const double alpha = input.choice.alpha;
     const Index down = input.ends.down.index, up = input.ends.up.index;
     // If no bound limits the pair with the largest gap, no pair decreases the model more.

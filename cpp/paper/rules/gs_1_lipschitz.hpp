@@ -13,6 +13,10 @@
 //
 // Its derivatives are alpha rho - N with respect to rho, and the total increase minus the total
 // decrease with respect to mu.
+#pragma once
+
+#include "../collect.hpp"
+#include "../rule.hpp"
 
 namespace gs_1_lipschitz {
 
@@ -377,8 +381,8 @@ struct Gs1Lipschitz {
   // can change in a region around it: at this rho or above, and at multipliers from low to high. If
   // the best step of these has its optimum in the region, no other coordinate can improve it. If
   // not, that optimum is the next estimate.
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     const Choice& choice = input.choice;
     if (a.n > SteepestSettings::MAX_UNSAMPLED) {
       Optimum estimate = estimate_by_sample(a, input);
@@ -433,8 +437,8 @@ struct Gs1Lipschitz {
   }
 
   // The optimum of a sample of the coordinates, with alpha reduced in proportion.
-  template <class A, class Curvature>
-  static Optimum estimate_by_sample(const A& a, const RuleInput<Curvature>& input) {
+  template <class A>
+  static Optimum estimate_by_sample(const A& a, const RuleInput& input) {
     using Settings = SteepestSettings;
     const Index stride = std::clamp<Index>(
         a.n / Settings::MAX_UNSAMPLED, Settings::MIN_SAMPLE_STRIDE, Settings::MAX_SAMPLE_STRIDE);

@@ -1,5 +1,8 @@
 // GS-s: the pair with the most negative directional derivative. Section 3.1 of the paper; the NumPy
 // form is src/pairstep/rules/gs_s.py. Included once per instruction set.
+#pragma once
+
+#include "../rule.hpp"
 
 namespace gs_s {
 
@@ -7,8 +10,8 @@ struct GsS {
   static constexpr Rule about{.name = "gs-s", .alias = "greedy"};
   static constexpr bool handles_any_scale = true;  // it only compares derivatives
 
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     best_pair_step(a, input.ends.down.index, input.ends.up.index, 2.0, input.choice.alpha, step);
   }
 };

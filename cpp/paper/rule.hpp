@@ -2,23 +2,29 @@
 //
 // A rule that uses the derivatives is a struct with a description, `about`, and
 //
-//   template <class A, class Curvature>
-//   static void choose(const A& a, const RuleInput<Curvature>& input, Step& step);
+//   template <class A>
+//   static void choose(const A& a, const RuleInput& input, Step& step);
 //
 // which puts its choice into the empty `step`: no coordinates, or at least two. Any other rule has
 // `static std::array<Index, 2> pair(const Point&, const Choice&, WeightedPairs&)` instead. The
-// input is scaled (units.hpp), so a rule can multiply its numbers without overflow. Optional
-// members of a rule:
+// input is scaled (weighted_units.hpp), so a rule can multiply its numbers without overflow.
+// Optional members of a rule:
 //
 //   needs_range         RuleInput::constants is filled in
 //   handles_any_scale   the input is not scaled
 //   choose_in_one_pass  called instead of `choose` if the extremes are not known yet
+#pragma once
+
+#include "draws.hpp"
+#include "views.hpp"
+#include "../isa/pairs.hpp"
 
 struct Range {
   double least, most;
 };
 
-// The curvature of pairs from the Lipschitz constants (null: all 1), if there is no Hessian.
+// The curvature of pairs from the Lipschitz constants (null: all 1), for a rule that is `curved`,
+// if there is no Hessian.
 struct ByConstants {
   const double* lipschitz;
   double alpha;
@@ -30,13 +36,20 @@ struct ByConstants {
   }
 };
 
-template <class Curvature>
 struct RuleInput {
   Choice choice;              // its Lipschitz constants are those of the group
   Extremes ends;              // the pair with the largest gap, which is positive
-  Curvature curvature;        // curvature<T>(i, p) of the pairs (i, p), for a rule that is `curved`
   Range constants{1.0, 1.0};  // of the Lipschitz constants, for a rule with `needs_range`
 };
+
+// The width in the model d gap - width d^2 / (2 alpha) of a pair: the squared norm of the step that
+// changes both by 1, in the norm of a rule that does not use the Hessian.
+inline double width_of(const Rule& rule, const double* lipschitz, Index i, Index j) {
+  if (!rule.weighted) return rule.one_norm ? 4.0 : 2.0;
+  if (!rule.one_norm) return lipschitz[i] + lipschitz[j];
+  const double roots = std::sqrt(lipschitz[i]) + std::sqrt(lipschitz[j]);
+  return roots * roots;
+}
 
 // The rules R, in order: the code of a rule is its position here.
 template <class... R>
@@ -46,13 +59,6 @@ struct RuleList {
     for (std::size_t k = 0; k < rules.size(); ++k) rules[k].code = int(k);
     return rules;
   }();
-
-  template <class Wanted>
-  static constexpr const Rule* find() {
-    int code = 0;
-    ((!std::is_same_v<R, Wanted> && ++code) && ...);
-    return &table[code];
-  }
 
   // Call `visitor` with the type of the rule.
   template <class Visitor>

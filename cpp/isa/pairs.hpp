@@ -1,6 +1,9 @@
 // Steps of two coordinates: coordinate i decreases and coordinate j increases by the same amount d.
 // The gap of a pair is the left derivative of i minus the right derivative of j, and the model of
 // the objective decreases by d gap - curvature d^2 / 2. Included once per instruction set.
+#pragma once
+
+#include "coordinates.hpp"
 
 template <class A>
 inline double gap_of(const A& a, Index i, Index j) {
@@ -20,15 +23,6 @@ inline T model_decrease(T gap, T slack, T curvature) {
   gap = maximum(gap, zero);
   const T amount = minimum(maximum(slack, zero), gap / curvature);
   return amount * (gap - 0.5 * curvature * amount);
-}
-
-// The width in the model d gap - width d^2 / (2 alpha) of a pair: the squared norm of the step that
-// changes both by 1, in the norm of a rule that does not use the Hessian.
-inline double width_of(const Rule& rule, const double* lipschitz, Index i, Index j) {
-  if (!rule.weighted) return rule.one_norm ? 4.0 : 2.0;
-  if (!rule.one_norm) return lipschitz[i] + lipschitz[j];
-  const double roots = std::sqrt(lipschitz[i]) + std::sqrt(lipschitz[j]);
-  return roots * roots;
 }
 
 // Smaller curvatures are replaced by this one, so that a quotient by the curvature is never NaN. It
@@ -63,13 +57,3 @@ inline void best_pair_step(const A& a, Index i, Index j, double width, double al
   step.add(j, amount);
   step.decrease = std::min(amount * gap * (1.0 - 0.5 * (amount / full)), MAX_DOUBLE);
 }
-
-// The best pair so far.
-struct BestPair {
-  double decrease;  // of the model
-  Index i, j;
-
-  void offer(double other, Index other_i, Index other_j) {
-    if (other > decrease) *this = {other, other_i, other_j};
-  }
-};

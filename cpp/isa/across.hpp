@@ -1,5 +1,8 @@
 // Steps across groups that share one total, where the sum of each group has limits. Included once
 // per instruction set.
+#pragma once
+
+#include "coordinates.hpp"
 
 // The coordinates as a step across groups sees them: no coordinate can change by more than the sum
 // of its group. A step may also pair two coordinates of the same group; the limit is then tighter
@@ -22,7 +25,7 @@ class CrossGroup {
   Extremes ends(const Point& point, const std::vector<Extremes>& of_groups) const {
     Extremes best;
     for (Index g = 0; g < point.n_groups; ++g) {
-      const auto& [down, up, suspect] = of_groups[g];
+      const auto& [down, up] = of_groups[g];
       if (slacks_.down[g] > 0 && down.value > best.down.value)
         best.down = {down.value, point.starts[g] + down.index};
       if (slacks_.up[g] > 0 && up.value > best.up.value)

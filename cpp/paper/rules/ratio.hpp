@@ -1,6 +1,9 @@
 // The ratio approximation of the rules with Lipschitz constants, and its variants with bounds.
 // Section 4 of the paper, eq. (ratio); the NumPy form is src/pairstep/rules/ratio.py. Included once
 // per instruction set.
+#pragma once
+
+#include "../walk.hpp"
 
 namespace ratio {
 
@@ -27,8 +30,8 @@ auto ratio_score(const A& a, const Extremes& ends, const double* lipschitz) {
 struct GsSRatio {
   static constexpr Rule about{.name = "gs-s-ratio", .alias = "ratio", .weighted = true};
 
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     const double* lipschitz = input.choice.lipschitz;
     const auto found = argmax<3>(a.n, ratio_score(a, input.ends, lipschitz));
     const Index i = found[0].index, j = found[1].index;
@@ -41,8 +44,8 @@ struct Gs1Ratio {
   static constexpr Rule about{.name = "gs-1-ratio", .weighted = true, .one_norm = true};
   static constexpr bool needs_range = true;
 
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     const double* lipschitz = input.choice.lipschitz;
     const double alpha = input.choice.alpha;
     // The norm is at most alpha gap / (root_i + root_j) for the first pair, and this quotient lies

@@ -2,6 +2,10 @@
 // pair, and search among the few that remain. Used by GS-q and GS-q with Lipschitz constants; see
 // the proofs in src/pairstep/rules/gs_q.py and gs_q_lipschitz.py. Included once per instruction
 // set.
+#pragma once
+
+#include "collect.hpp"
+#include "rule.hpp"
 
 struct PruneSettings {
   // Factor on the known decrease. A coordinate is dropped only if it cannot reach the product, so
@@ -45,6 +49,16 @@ inline std::vector<Index> thinned(const std::vector<Index>& list) {
   for (std::size_t k = 0; k < list.size(); k += stride) some.push_back(list[k]);
   return some;
 }
+
+// The best pair so far.
+struct BestPair {
+  double decrease;  // of the model
+  Index i, j;
+
+  void offer(double other, Index other_i, Index other_j) {
+    if (other > decrease) *this = {other, other_i, other_j};
+  }
+};
 
 // A coordinate on one side of a pair. The score is the left derivative of a coordinate that
 // decreases, and minus the right derivative of one that increases, so that both sides are alike.

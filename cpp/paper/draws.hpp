@@ -1,4 +1,7 @@
 // Random draws of coordinates. Included once per instruction set.
+#pragma once
+
+#include "../isa/simd.hpp"
 
 // Draws coordinates with probabilities proportional to their Lipschitz constants: O(n) to set up,
 // O(log n) per draw.

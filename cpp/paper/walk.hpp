@@ -1,6 +1,9 @@
 // The walk of the 1-norm rules: pair many coordinates that decrease with many that increase, in the
 // order of their scores. It solves the problem of Algorithm 1 in Section 3.3 of the paper; see
 // `walk` in src/pairstep/rules/gs_1.py. Included once per instruction set.
+#pragma once
+
+#include "rule.hpp"
 
 struct WalkSettings {
   // Vectors of scores that are compared with the threshold at once. Most of these chunks are
@@ -138,8 +141,8 @@ bool walk(const A& a, Score score, const std::array<Queue, 2>& queues, const dou
 // the pass is under way, the best scores so far give the bound; if too few coordinates are kept,
 // the pass is repeated. Returns the extremes: the first coordinates of both sides.
 template <class A, class Score, class MaxNorm>
-Extremes walk_from_ends(const A& a, Score score, MaxNorm max_norm, const double* lipschitz,
-                        double alpha, Step& step) {
+CheckedExtremes walk_from_ends(const A& a, Score score, MaxNorm max_norm, const double* lipschitz,
+                               double alpha, Step& step) {
   constexpr Index CHUNK = WalkSettings::CHUNK_VECTORS * WIDTH;
   std::array<Queue, 2> queues;
   const auto max_change = [&](int k, Index p) {
@@ -180,7 +183,7 @@ Extremes walk_from_ends(const A& a, Score score, MaxNorm max_norm, const double*
     }
     for (; p < a.n; ++p) {
       const std::array<double, 3> at = score.template operator()<double>(p);
-      if (at[2] > 0) return {{}, {}, p};
+      if (at[2] > 0) return {{}, p};
       for (int k = 0; k < 2; ++k) offer(k, at[k], p);
     }
     for (int k = 0; k < 2; ++k) {
@@ -193,5 +196,5 @@ Extremes walk_from_ends(const A& a, Score score, MaxNorm max_norm, const double*
   if (decreasing.entries.empty() || increasing.entries.empty()) return {};
   const Index i = decreasing.entries[0].index, j = increasing.entries[0].index;
   return {
-      {a.template left_derivative<double>(i), i}, {-a.template right_derivative<double>(j), j}, -1};
+      {{a.template left_derivative<double>(i), i}, {-a.template right_derivative<double>(j), j}}};
 }

@@ -1,6 +1,9 @@
 // GS-q with coordinate-wise Lipschitz constants, within the bounds. Section 4 of the paper, eq.
 // (GSL); the NumPy form in src/pairstep/rules/gs_q_lipschitz.py has the proof. Included once per
 // instruction set.
+#pragma once
+
+#include "../prune.hpp"
 
 namespace gs_q_lipschitz {
 
@@ -115,8 +118,8 @@ struct GsQLipschitz {
   static constexpr Rule about{.name = "gs-q-lipschitz", .weighted = true};
   static constexpr bool needs_range = true;
 
-  template <class A, class Curvature>
-  static void choose(const A& a, const RuleInput<Curvature>& input, Step& step) {
+  template <class A>
+  static void choose(const A& a, const RuleInput& input, Step& step) {
     const double* lipschitz = input.choice.lipschitz;
     const double alpha = input.choice.alpha;
     const double least = input.constants.least;
