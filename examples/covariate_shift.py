@@ -20,8 +20,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics.pairwise import rbf_kernel
 
-from pairstep import KernelMeanMatching
+from pairstep import solve_qp
 
 DRAWS, SIZE = 20, 300
 
@@ -75,9 +76,16 @@ def houses(rng):
 # -------------------------------------------
 
 
-def matching_weights(X, target):
-    """Return the weights of the training points."""
-    return KernelMeanMatching(upper_bound=10.0, eps=0.05, tol=1e-5).fit(X, X_target=target).weights_
+def matching_weights(X, target, largest=10.0, eps=0.05):
+    """Return the weights of the training points, at most `largest`, with a mean close to 1.
+
+    They minimize the distance between the weighted mean of the training points and the mean of the
+    target points in the feature space of the kernel (Huang et al. 2006).
+    """
+    n, gamma = len(X), 1 / (X.shape[1] * X.var())
+    linear = -n * rbf_kernel(target, X, gamma=gamma).mean(axis=0)
+    total = n * (1 - eps), n * (1 + eps)
+    return solve_qp(rbf_kernel(X, gamma=gamma), linear, total=total, upper=largest, tol=1e-5).x
 
 
 def errors(X, y, target, y_target):

@@ -125,8 +125,6 @@ def batch(A: Array) -> pairstep.BatchResult:
     assert bound is not None
     assert nodes is not None
     assert [gap, bound, -nodes] <= [1e-4, few.fun, 0]
-    several = pairstep.minimize_batch([pairstep.Quadratic(np.eye(3))] * 2, pairstep.Simplex())
-    assert several.success.all()
     result = pairstep.simplex_lstsq(A, A[:, :2], upper=1.0, ridge=0.1, n_jobs=2, verbose=False)
     assert isinstance(result, pairstep.BatchResult)
     success: NDArray[np.bool_] = result.success
@@ -220,8 +218,6 @@ def estimators(X: Array) -> None:
     for regressor in (SVR(epsilon=0.01), NuSVR(n_jobs=1), pairstep.SimplexRegressor(upper=0.9)):
         assert regressor.fit(X, X[:, 1]).predict(X).shape == y.shape
     assert OneClassSVM(nu=0.1).fit(X).predict(X).shape == y.shape
-    shift = pairstep.KernelMeanMatching().fit(X, X_target=X + 0.1)
-    assert shift.weights_.shape == y.shape
     file = io.BytesIO()
     save(SVC().fit(X, y), file)
     file.seek(0)

@@ -111,7 +111,6 @@ def test_estimators_and_plots_name_the_missing_package(bare):
                 print(error)
 
         said(lambda: pairstep.SimplexRegressor)
-        said(lambda: pairstep.KernelMeanMatching)
         said(lambda: __import__("pairstep.svm"))
         said(lambda: pairstep.solve_qp(np.eye(2)).plot())
         said(lambda: pairstep.Smooth(sum, "jax"))
@@ -119,7 +118,6 @@ def test_estimators_and_plots_name_the_missing_package(bare):
     """
     assert run(bare, script) == [
         "SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
-        "KernelMeanMatching needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
         "plot needs matplotlib: pip install 'pairstep[plots]'",
         "Smooth needs jax: pip install 'pairstep[jax]'",
@@ -153,8 +151,6 @@ def test_every_module_is_imported_or_names_the_extra_that_it_needs(bare):
     assert [line for line in printed if line not in paper] == [
         "pairstep.dask: pairstep.dask needs distributed: pip install 'pairstep[dask]'",
         "pairstep.jax: pairstep.jax needs jax: pip install 'pairstep[jax]'",
-        "pairstep.kernel_mean_matching: KernelMeanMatching needs scikit-learn: "
-        "pip install 'pairstep[sklearn]'",
         "pairstep.simplex: SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.svm: pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.torch: pairstep.torch needs torch: pip install 'pairstep[torch]'",

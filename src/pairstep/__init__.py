@@ -25,7 +25,6 @@ from .solve import (
     efficient_frontier,
     from_qp,
     minimize,
-    minimize_batch,
     path,
     simplex_lstsq,
     solve_qp,
@@ -34,7 +33,6 @@ from .solve import (
 from .versions import show_versions
 
 if TYPE_CHECKING:
-    from .kernel_mean_matching import KernelMeanMatching
     from .simplex import SimplexRegressor
 
 __version__ = "0.1.0"
@@ -46,7 +44,6 @@ __all__ = [
     "Frontier",
     "History",
     "KLDivergence",
-    "KernelMeanMatching",
     "L1Penalized",
     "LeastSquares",
     "LogGrowth",
@@ -66,7 +63,6 @@ __all__ = [
     "efficient_frontier",
     "from_qp",
     "minimize",
-    "minimize_batch",
     "path",
     "propose",
     "show_versions",
@@ -76,7 +72,7 @@ __all__ = [
 ]
 
 # Loaded on first use: scikit-learn is optional, and importing it takes longer than all the rest.
-_ESTIMATORS = {"SimplexRegressor": "simplex", "KernelMeanMatching": "kernel_mean_matching"}
+_ESTIMATORS = {"SimplexRegressor": "simplex"}
 _SUBMODULES = {"svm": "svm", "theory": "paper.theory"}
 
 

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from pairstep import KernelMeanMatching
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 RNG = np.random.default_rng(5)
@@ -124,10 +123,3 @@ def test_a_warm_start_survives_a_refusal():
 def test_a_refit_drops_the_samples_of_a_callable_kernel():
     model = SVC(kernel=linear).fit(X, Y).set_params(kernel="linear").fit(OTHER, LABELS)
     assert X.tobytes() not in pickle.dumps(model)
-
-
-def test_kernel_mean_matching():
-    matching = KernelMeanMatching().fit(X, X_target=X[:9])
-    check_untouched(matching, lambda m: m.set_params(eps=-1.0).fit(OTHER), ValueError)
-    check_untouched(matching, lambda m: m.fit(OTHER, X_target=X), ValueError)
-    assert matching.n_features_in_ == 3

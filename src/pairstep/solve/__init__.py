@@ -4,7 +4,6 @@ from .batch import solve_batch
 from .from_qp import from_qp
 from .frontier import Frontier, Portfolio, efficient_frontier
 from .minimize import minimize
-from .minimize_batch import minimize_batch
 from .path import path
 from .qp import simplex_lstsq, solve_qp
 from .qps import solve_qps
@@ -15,7 +14,6 @@ __all__ = [
     "efficient_frontier",
     "from_qp",
     "minimize",
-    "minimize_batch",
     "path",
     "simplex_lstsq",
     "solve_batch",
