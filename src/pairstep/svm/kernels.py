@@ -10,7 +10,6 @@ import numpy as np
 import scipy
 
 from .. import _core, threads
-from .._validation import Array
 from .engine import Kernel, native
 
 NOT_FINITE = (
@@ -59,18 +58,6 @@ def measure(X: Any) -> tuple[float, float]:
     """
     found: tuple[float, float] = X.measure() if hasattr(X, "measure") else _core.measure(native(X))
     return found
-
-
-def center_of(X: Any) -> Array:
-    """Return the mean of the rows, which is subtracted so that distances lose fewer digits.
-
-    For a sparse X, columns with entries in fewer than half of the rows have 0 instead of the mean:
-    subtracting the mean would fill in the other rows and gain less than one bit of precision.
-    """
-    mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    if scipy.sparse.issparse(X):
-        mean[2 * np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
-    return mean
 
 
 def matrix_of(kernel: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
