@@ -95,6 +95,25 @@ def test_an_incomplete_last_line_is_ignored(tmp_path):
     assert search(path)[0] == 12
 
 
+def test_a_full_disk_keeps_the_scores_before(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "checkpoint"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            search(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    kept = path.read_bytes()
+    assert kept.count(b"\n") >= 5
+    assert len(kept) == 700  # the last line is incomplete
+    count, scores = search(path)
+    assert path.read_bytes().startswith(kept)
+    assert count == 13
+    np.testing.assert_array_equal(scores, search(tmp_path / "other")[1])
+
+
 VALID = {"candidate": [["C", 1.0], ["gamma", 0.1]], "split": 0, "score": 0.5}
 LINES = [
     b"[]", b"{}", b"1", b"\xff", b"[" * 9999, b'{"candidate": 1}',
