@@ -123,7 +123,7 @@ PARAMETERS = {
         computed again, and each new score is on the disk before the search continues, so that a
         search that was killed can be run again. Scores of other data, splits or parameters than
         `Cs`, `gammas` and `epsilons` are ignored, so several searches may share a file. `kernel`
-        and `scoring` must be given by name.
+        and `scoring` must be given by name, and `random_state` as a number, if at all.
 """,
 }
 
