@@ -13,7 +13,7 @@ pytest.importorskip("threadpoolctl")
 
 import pairstep
 from pairstep.paper import experiment
-from pairstep.paper.experiment import by_iteration, by_part, fingerprint, part, run
+from pairstep.paper.experiment import Experiment, Scale, fingerprint, part, run
 
 
 def measure(k, log):
@@ -122,18 +122,36 @@ def test_measurements_that_cannot_be_kept_are_an_error(tmp_path, monkeypatch):
         run([part(np_square, k=1)], tmp_path)
 
 
+def table(results, columns, scale, **options):
+    """Return the table of an experiment whose parts are those of the results."""
+    nothing = dict.fromkeys(("name", "title", "caption", "claims", "panels"))
+    e = Experiment(**nothing, parts=lambda scale: list(results), columns=columns, **options)
+    return e.table(results, scale)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 100, 10**6])
 def test_a_table_by_iteration_keeps_both_ends_and_the_requested_rows(n):
-    p = part(np_square, k=7)
-    table = by_iteration({p: {"f": np.arange(n)}}, [p], ["f"], lambda run: np.array([n // 2]))
-    assert table.f.tolist() == table.iteration.tolist()
-    assert {0, n // 2, n - 1} <= set(table.iteration)
-    assert len(table) <= 401
-    assert table.iteration.is_monotonic_increasing
-    assert set(table.k) == {7}
+    results = {part(np_square, k=7): {"f": np.arange(n)}}
+    found = table(results, ["f"], Scale(), also=lambda run: np.array([n // 2]))
+    assert found.f.tolist() == found.iteration.tolist()
+    assert {0, n // 2, n - 1} <= set(found.iteration)
+    assert len(found) <= 401
+    assert found.iteration.is_monotonic_increasing
+    assert set(found.k) == {7}
 
 
-def test_a_table_by_part_has_a_row_for_each():
+def test_a_table_by_iteration_has_the_first_seeds_and_the_first_function():
+    results = {part(np_square, seed=seed): {"f": np.zeros(3)} for seed in range(6)}
+    results[part(measure, seed=0)] = {"other": np.zeros(3)}
+    found = table(results, ["f"], Scale(seeds=tuple(range(6))))
+    assert found.seed.tolist() == [seed for seed in range(4) for _ in range(3)]
+
+
+def test_a_table_of_single_measurements_has_a_row_for_each():
     parts = [part(np_square, k=k) for k in (2, 3)]
-    table = by_part({p: np_square(**dict(p.parameters)) for p in parts}, parts, ["square"])
-    pd.testing.assert_frame_equal(table, pd.DataFrame({"k": [2, 3], "square": [4, 9]}))
+    found = table({p: np_square(**dict(p.parameters)) for p in parts}, ["square"], Scale())
+    pd.testing.assert_frame_equal(found, pd.DataFrame({"k": [2, 3], "square": [4, 9]}))
+
+
+def test_nothing_measured_is_an_empty_table():
+    assert table({}, ["square"], Scale()).empty

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Quadratic
 from ..rules import Coordinates, Step
-from ..rules.coordinates import box_coordinates
 from .claims import Array
 
 Iterates = Iterator[tuple[Array, float]]
@@ -370,31 +368,11 @@ def planning_ahead_smo(problem: Problem, start: Array) -> Iterates:
         yield x, value
 
 
-def two_coordinate_descent(problem: Problem, start: Array) -> Iterates:
-    """2-coordinate descent with greedy selection (Beck 2014) and an exact step on each pair."""
-    Q = problem.Q
-    x, g = start.copy(), Q @ start + problem.c
-    value = problem.value(x)
-    alpha = 1 / Quadratic(Q, problem.c).two_coordinate_constant()
-    while True:
-        pair = beck_pair(box_coordinates(g, x, problem.lower, problem.upper), alpha).indices
-        if not len(pair):
-            return
-        down, up = pair
-        gap = float(g[down] - g[up])
-        curvature = float(Q[down, down] + Q[up, up] - 2 * Q[down, up])
-        longest = min(x[down] - problem.lower[down], problem.upper[up] - x[up])
-        step = min(gap / curvature, longest) if curvature > 0 else longest
-        x[down], x[up] = x[down] - step, x[up] + step
-        g += step * (Q[up] - Q[down])
-        value += -step * gap + 0.5 * step**2 * curvature
-        yield x, value
-
-
 def beck_pair(coordinates: Coordinates, alpha: float) -> Step:
     """Choose the pair of Beck (2014), whose step ``min(alpha gap/2, bounds)`` is longest.
 
-    It is a rule for `minimize`. Beck gives no search faster than O(n^2). This one is O(n log n):
+    This is 2-coordinate descent with greedy selection, as a rule. Beck gives no search faster than
+    O(n^2). This one is O(n log n):
     for a length t, only variables that can move by t matter, so the best gap of such variables is
     a running maximum over the variables in descending order of their distances.
     """

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import LeastSquares, SumBox
 from .claims import (
@@ -43,7 +44,7 @@ from .claims import (
     weakest,
 )
 from .drawing import LINES, curves
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_iteration, part
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import box_optimum, least_squares
 from .races import identified_at, race
 
@@ -98,12 +99,9 @@ def parts(scale: Scale, bounds: str) -> list[Part]:
 # ---- Drawing ----
 
 
-def table(
-    results: Results, scale: Scale, bounds: str, columns: tuple[str, ...] = COLUMNS
-) -> pd.DataFrame:
-    """Return some columns by iteration, with all iterations that did not update two variables."""
-    drawn = [part_of(scale, bounds, seed, rule) for seed in scale.drawn for rule in RULES]
-    return by_iteration(results, drawn, columns, lambda run: np.flatnonzero(run["moved"] != 2))
+def other_than_two(run: Measured) -> NDArray[np.int64]:
+    """Return the iterations that did not update two variables."""
+    return np.flatnonzero(run["moved"] != 2)
 
 
 def draw_objective(ax: Axes, rows: pd.DataFrame) -> None:
@@ -589,10 +587,11 @@ FIGURE_2 = Experiment(
     "dot per iteration of gs-1, with the fraction of iterations next to each number. The optimum "
     "is from a linear solve on its active set, and the signs of the multipliers prove it.",
     partial(parts, bounds=BOX),
-    partial(table, bounds=BOX),
+    COLUMNS,
     claims_of_figure_2,
     first_seed,
-    columns=3,
+    per_row=3,
+    also=other_than_two,
 )
 FIGURES_4_TO_6 = tuple(
     Experiment(
@@ -600,9 +599,10 @@ FIGURES_4_TO_6 = tuple(
         f"Figure {name[-1]}. {what}, for four seeds",
         f"The {where} panel of Figure 2 for four seeds.",
         partial(parts, bounds=BOX),
-        partial(table, bounds=BOX, columns=(column,)),
+        (column,),
         claims,
         partial(seed_by_seed, column=column),
+        also=other_than_two,
     )
     for name, what, where, column, claims in (
         ("figure4", "Objective under bounds", "left", "suboptimality", claims_of_figure_4),
@@ -616,8 +616,9 @@ SIMPLEX = Experiment(
     "Least squares over the probability simplex, x >= 0 and sum x = 1, from its center; A is "
     "standard normal, b = Ax + z with x uniform on the simplex; steps as in Figure 2, first seed.",
     partial(parts, bounds=SIMPLEX_BOUNDS),
-    partial(table, bounds=SIMPLEX_BOUNDS),
+    COLUMNS,
     claims_about_the_simplex,
     first_seed,
-    columns=3,
+    per_row=3,
+    also=other_than_two,
 )

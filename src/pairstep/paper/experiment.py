@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ else:
 Array = NDArray[np.float64]
 Measured = dict[str, NDArray[Any]]
 Parameter = str | int | float | bool
+MAX_DRAWN = 4  # seeds that the figures show, as in the paper
 POINTS = 200  # rows of a table, evenly and logarithmically spaced, per curve
 
 
@@ -58,11 +59,6 @@ class Scale:
     seeds: tuple[int, ...] = tuple(range(10))
     sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
     rows: int = 5000
-
-    @property
-    def drawn(self) -> tuple[int, ...]:
-        """The seeds that the figures show; four, as in the paper."""
-        return self.seeds[:4]
 
 
 QUICK = Scale(n=100, seeds=(0, 1), sizes=(300, 1_000, 3_000), rows=300)
@@ -100,25 +96,50 @@ class Experiment:
         For the report.
     parts : callable
         ``parts(scale)``: what to measure.
-    table : callable
-        ``table(results, scale)``: what is drawn. Columns of times have "seconds" in their name; all
-        others are the same in every run.
+    columns : tuple of str
+        What is drawn of the measurements of the first function. Columns of times have "seconds" in
+        their name; all others are the same in every run.
     claims : callable
         ``claims(results, scale)``, from all measurements, not only from what the table keeps.
     panels : callable
         ``panels(table)``: a function for each title, which draws on axes.
-    columns : int
+    per_row : int
         Number of panels in a row.
+    also : callable
+        ``also(measured)``: iterations that the table keeps in addition to those at which all curves
+        are drawn.
     """
 
     name: str
     title: str
     caption: str
     parts: Callable[[Scale], list[Part]]
-    table: Callable[[Results, Scale], pd.DataFrame]
+    columns: tuple[str, ...]
     claims: Callable[[Results, Scale], list[Claim]]
     panels: Callable[[pd.DataFrame], dict[str, Callable[[Axes], None]]]
-    columns: int = 2
+    per_row: int = 2
+    also: Callable[[Measured], NDArray[Any]] = lambda measured: np.zeros(0, int)
+
+    def table(self, results: Results, scale: Scale) -> pd.DataFrame:
+        """Return what is drawn: parameters and columns.
+
+        There is a row for each single measurement. Of measurements by iteration, only some seeds
+        and evenly and logarithmically spaced iterations are drawn.
+        """
+        parts, tables = self.parts(scale), []
+        for p in (p for p in parts if p.measure is parts[0].measure):
+            measured, given = results[p], dict(p.parameters)
+            rows = pd.DataFrame({c: np.atleast_1d(measured[c]) for c in self.columns})
+            if measured[self.columns[0]].ndim:
+                if given.get("seed") in scale.seeds[MAX_DRAWN:]:
+                    continue
+                last = len(rows) - 1
+                spaced = np.linspace(0, last, POINTS), np.geomspace(1, max(last, 1), POINTS)
+                shown = np.concatenate([*spaced, self.also(measured)]).round().clip(0, last)
+                rows = rows.iloc[np.unique(shown.astype(int))]
+                rows = rows.rename_axis("iteration").reset_index()
+            tables.append(pd.DataFrame(given, index=rows.index).join(rows))
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def fingerprint(package: Path = Path(__file__).parents[1], core: str = _core.__file__) -> str:
@@ -184,32 +205,3 @@ def leave_interrupts_to_parent() -> None:
     """Ignore Ctrl-C in a worker: a terminal sends it to all processes, and the parent ends them."""
     if multiprocessing.parent_process() is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def by_iteration(
-    results: Results,
-    parts: Iterable[Part],
-    columns: Sequence[str],
-    also: Callable[[Measured], NDArray[Any]] = lambda measured: np.zeros(0, int),
-) -> pd.DataFrame:
-    """Return a table of parameters and measurements by iteration.
-
-    The rows of each part are evenly and logarithmically spaced; `also` returns further ones.
-    """
-    tables = []
-    for p in parts:
-        measured = results[p]
-        curves = pd.DataFrame({column: measured[column] for column in columns})
-        last = len(curves) - 1
-        spaced = [np.linspace(0, last, POINTS), np.geomspace(1, max(last, 1), POINTS)]
-        shown = np.concatenate([*spaced, also(measured)]).round().astype(int).clip(0, last)
-        rows = curves.iloc[np.unique(shown)].rename_axis("iteration").reset_index()
-        tables.append(pd.DataFrame(dict(p.parameters), index=rows.index).join(rows))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def by_part(results: Results, parts: Iterable[Part], columns: Sequence[str]) -> pd.DataFrame:
-    """Return a table of parameters and single measurements, with a row for each part."""
-    return pd.DataFrame(
-        [dict(p.parameters) | {c: results[p][c].item() for c in columns} for p in parts]
-    )

@@ -1,7 +1,7 @@
 """Beyond the paper: iterations and time of the rules and their peers, to a suboptimality of 1e-6.
 
 The random pairs of Necoara and Patrascu (2014) are the rule "random" with the step "lipschitz".
-`baselines` has the other peers. Beck's pair is also a rule for `minimize`, `baselines.beck_pair`.
+`baselines` has the other peers. Beck's pair is a rule, `baselines.beck_pair`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from .claims import (
     read,
     weakest,
 )
-from .drawing import BLACK, GRAY, LINES, PURPLE
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_part, part
+from .drawing import BLACK, LINES, PURPLE
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import box_optimum, equality_minimum, least_squares
 from .races import race
 
@@ -54,16 +54,16 @@ MAX_NATIVE, MAX_NUMPY, MAX_FRANK_WOLFE = 1_000_000, 20_000, 3_000
 # The rules of this package with their steps. Without bounds, gs-s, gs-q, gs-1 and Beck's pair are
 # the same rule, greedy.
 BECK, RANDOM = "Beck", "random pairs"
-RULES = {
+RULES: dict[str, tuple[Any, str]] = {
     "gs-s": ("gs-s", "exact"),
     "gs-q": ("gs-q", "exact"),
     "gs-1": ("gs-1", "exact"),
     "libsvm": ("libsvm", "exact"),
     RANDOM: ("random", "lipschitz"),
+    BECK: (baselines.beck_pair, "exact"),
 }
 CONJUGATE, PLANNING = "conjugate SMO", "planning-ahead SMO"
 PAIR_METHODS = {
-    BECK: baselines.two_coordinate_descent,
     CONJUGATE: baselines.conjugate_smo,
     PLANNING: baselines.planning_ahead_smo,
 }
@@ -195,11 +195,6 @@ def runs(scale: Scale) -> list[Part]:
     ]
 
 
-def table(results: Results, scale: Scale) -> pd.DataFrame:
-    """Return the iterations to the target, and the seconds."""
-    return by_part(results, runs(scale), ("iterations", "seconds"))
-
-
 def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
     """Return one panel per problem."""
     return {
@@ -223,10 +218,10 @@ def draw(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def color_of(method: str) -> str:
-    """Return the color of a method: black in NumPy, purple for Frank-Wolfe, those of the rules."""
+    """Return the color of a method: purple for Frank-Wolfe, those of the rules, and else black."""
     if method in FRANK_WOLFE:
         return PURPLE
-    return BLACK if method in PAIR_METHODS else LINES.get(method, {"color": GRAY})["color"]
+    return str(LINES.get(method.removesuffix(" pairs"), {"color": BLACK})["color"])
 
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
@@ -306,7 +301,7 @@ EXPERIMENT = Experiment(
     "quadratic corrections. Without bounds, gs-s, gs-q, gs-1 and Beck's pair are the same rule, "
     "and Frank-Wolfe does not apply.",
     lambda scale: [*runs(scale), *identical(scale)],
-    table,
+    ("iterations", "seconds"),
     claims,
     panels,
 )

@@ -80,60 +80,35 @@ def page(
     )
     facts = {**about, "seeds": ", ".join(map(str, seeds))}
     return Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8")).substitute(
-        overview="\n".join(overview(claims)),
         judged=words(judged),
-        claims="\n".join(map(claim_row, claims)),
+        claims="\n".join(
+            f'<tr><th colspan="2">{name}</th></tr>'
+            + "\n".join(claim_row(claim) for claim in claims if claim["kind"] == kind)
+            for kind, name in GROUPS.items()
+        ),
         figures="\n".join(section(e, folder, claims) for e in experiments),
         about="\n".join(f"<dt>{key}</dt><dd>{html.escape(str(facts[key]))}</dd>" for key in facts),
     )
 
 
-def overview(claims: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the first table: the claims of each kind, with their verdicts at each horizon."""
-    for kind, name in GROUPS.items():
-        of_kind = [claim for claim in claims if claim["kind"] == kind]
-        for verdict in Verdict:
-            items = [
-                f'<li><a href="#{c["name"]}">{words(c["statement"])}</a> {marks(c)}</li>'
-                for c in of_kind
-                if c["verdict"] == verdict
-            ]
-            if items:
-                yield (
-                    f'<tr><th scope="row">{name}</th><td class="{MARKS[verdict]}">{verdict}</td>'
-                    f"<td>{len(items)}</td><td><ul>{''.join(items)}</ul></td></tr>"
-                )
-
-
-def marks(claim: Mapping[str, Any]) -> str:
-    """Return the horizons of a claim, marked with its verdict at each."""
-    return "<small>{}</small>".format(
-        " ".join(
-            f'<span class="{MARKS[OF_HORIZON[h["holds"]]]}">{horizon_name(h["iterations"])}</span>'
-            for h in claim["readings"][0]["horizons"]
-        )
-    )
-
-
 def claim_row(claim: Mapping[str, Any]) -> str:
-    """Return one claim: its verdict, its sentence, and what was measured."""
+    """Return one claim: its verdict, and on request its sentence and what was measured."""
     ours, *others = claim["readings"]
-    quotation = (
-        f"<blockquote>“{words(from_latex(claim['sentence']))}” "
-        f"<cite>{html.escape(claim['source'])}</cite></blockquote>"
-        if claim["sentence"]
-        else ""
+    marks = " ".join(
+        f'<span class="{MARKS[OF_HORIZON[h["holds"]]]}">{horizon_name(h["iterations"])}</span>'
+        for h in ours["horizons"]
     )
+    sentence = words(from_latex(claim["sentence"]))
+    quotation = f"<blockquote>“{sentence}” <cite>{html.escape(claim['source'])}</cite></blockquote>"
     more = "".join(
-        f"<details><summary>Another reading: {other['verdict']}</summary>{measurements(other)}"
-        "</details>"
+        f"<p><b>Another reading: {other['verdict']}</b></p>{measurements(other)}"
         for other in others
     )
     return f"""<tr id="{claim["name"]}">
 <td class="verdict {MARKS[claim["verdict"]]}">{claim["verdict"]}</td>
-<td><p>{words(claim["statement"])}</p>{quotation}</td>
-<td>{measurements(ours)}<p>{words(claim["found"])} <a href="#{claim["figure"]}">Figure</a></p>{more}
-</td></tr>"""
+<td><details><summary>{words(claim["statement"])} <small>{marks}</small></summary>
+{quotation if sentence else ""}{measurements(ours)}
+<p>{words(claim["found"])} <a href="#{claim["figure"]}">Figure</a></p>{more}</details></td></tr>"""
 
 
 def measurements(reading: Mapping[str, Any]) -> str:

@@ -78,7 +78,7 @@ def reproduce(
             if len(same.columns) < len(table.columns):
                 timing = folder / f"{experiment.name}_timing.csv"
                 table.to_csv(timing, index=False, float_format="%.9g")
-            draw(experiment.panels(table), experiment.columns, folder / experiment.name)
+            draw(experiment.panels(table), experiment.per_row, folder / experiment.name)
         records += [
             {"figure": experiment.name} | claim.record(judged=len(scale.seeds) >= MIN_SEEDS)
             for claim in experiment.claims(results, scale)

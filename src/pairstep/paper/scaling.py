@@ -14,7 +14,7 @@ import numpy as np
 from .. import propose
 from .claims import Claim, checked, spread
 from .drawing import BLACK, curves
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_part, part
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,12 +77,6 @@ def parts(scale: Scale) -> list[Part]:
     ]
 
 
-def table(results: Results, scale: Scale) -> pd.DataFrame:
-    """Return the choices and their times."""
-    columns = "decrease", "brute_decrease", "seconds", "brute_seconds"
-    return by_part(results, parts(scale), columns)
-
-
 def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
     """Return one panel."""
     return {"Time of one choice": partial(draw, table=table)}
@@ -105,7 +99,7 @@ def extrapolated(table: pd.DataFrame) -> float:
 
 def claims(results: Results, scale: Scale) -> list[Claim]:
     """Check that the rules are exact, and linear in practice."""
-    of = table(results, scale)
+    of = EXPERIMENT.table(results, scale)
     worst = float((of.decrease / of.brute_decrease - 1).abs().max())
     larger = of[of.n.isin(scale.sizes[len(scale.sizes) // 2 :])]
     growth = {
@@ -145,8 +139,8 @@ EXPERIMENT = Experiment(
     "without bounds. For gs-q and the rules with L_i, the paper only gives an O(n^2) search. "
     "Black: gs-q by trying all pairs in NumPy, extrapolated as n^2.",
     parts,
-    table,
+    ("decrease", "brute_decrease", "seconds", "brute_seconds"),
     claims,
     panels,
-    columns=1,
+    per_row=1,
 )

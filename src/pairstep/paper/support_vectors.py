@@ -20,7 +20,7 @@ from .. import Quadratic, SumBox
 from ..extras import needed
 from .claims import TIE, TIES, Claim, Reading, checked
 from .drawing import curves
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_iteration, part
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .races import identified_at, race
 
 if TYPE_CHECKING:
@@ -91,8 +91,6 @@ def measure(data: str, rows: int, rule: str, step: str) -> Measured:
         "not_final": again["not_final"],
         "found": np.array(found),
         "nearly": np.array(identified_at(again["not_final"], tolerated=len(x) // 100)),
-        "support": np.array(np.count_nonzero(x)),
-        "state": (x == box.lower).astype(np.int8) - (x == box.upper),
         "seconds": np.array(min(timeit.repeat(identify, number=1, repeat=2))),
     }
 
@@ -106,13 +104,6 @@ def parts(scale: Scale) -> list[Part]:
     """Return one part for every rule, step and available data set."""
     there = [data for data in FILES if data_file(data)]
     return [part_of(scale, data, step, rule) for step in STEPS for data in there for rule in RULES]
-
-
-def table(results: Results, scale: Scale) -> pd.DataFrame:
-    """Return how many variables are not in their final state by iteration."""
-    return by_iteration(
-        results, parts(scale), ("not_final",), lambda run: np.atleast_1d(run["found"] - [1, 0])
-    )
 
 
 def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
@@ -183,14 +174,6 @@ def claim(results: Results, scale: Scale, there: list[str], step: str, statement
             "iterations": found,
             "iterations for all but 1%": nearly,
             "seconds": seconds,
-            "support vectors": each("support"),
-            "variables whose final state is not that of gs-1": {
-                data: {
-                    rule: int(np.count_nonzero(run["state"] != runs["gs-1"]["state"]))
-                    for rule, run in runs.items()
-                }
-                for data, runs in of.items()
-            },
         },
     )
 
@@ -212,8 +195,9 @@ EXPERIMENT = Experiment(
     "final state: at 0, at C or between. Duplicate rows are dropped, because they make the "
     "solution ambiguous.",
     parts,
-    table,
+    ("not_final",),
     claims,
     panels,
-    columns=3,
+    per_row=3,
+    also=lambda run: np.array([run["found"] - 1, run["found"]]),
 )

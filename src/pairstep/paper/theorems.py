@@ -23,7 +23,7 @@ from .. import Quadratic, Step, SumBox, minimize, propose
 from . import theory
 from .claims import Claim, Kind, checked
 from .drawing import BLACK, LINES
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_iteration, part
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import box_optimum
 from .races import FREE, identified_at, race
 
@@ -579,17 +579,10 @@ THEOREMS = (
 # ---- The figure ----
 
 
-def drawn(results: Results, scale: Scale) -> pd.DataFrame:
-    """Return a table of every iteration."""
-    seeds = scale.drawn
-    runs = [part(rate, seed=seed, run=run) for seed in seeds for run in DRAWN]
-    return by_iteration(results, runs, ("suboptimality", "fraction", "bound"))
-
-
 def panels(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
     """Return one panel per theorem, for the first seed."""
-    rows = table[table.seed == table.seed[0]]
-    return {run: partial(draw, rows=of) for run, of in rows.groupby("run", sort=False)}
+    by_run = dict(list(table[table.seed == table.seed[0]].groupby("run")))
+    return {run: partial(draw, rows=by_run[run]) for run in DRAWN}
 
 
 def draw(ax: Axes, rows: pd.DataFrame) -> None:
@@ -613,7 +606,7 @@ EXPERIMENT = Experiment(
         *(theorem.part(seed) for theorem in THEOREMS for seed in scale.seeds),
         *(part(rate, seed=seed, run="random") for seed in scale.seeds),
     ],
-    drawn,
+    ("suboptimality", "fraction", "bound"),
     lambda results, scale: [theorem.claim(results, scale) for theorem in THEOREMS],
     panels,
 )

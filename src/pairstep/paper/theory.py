@@ -699,19 +699,13 @@ def gs_q_one_sided(
     g, point = vector("gradient", gradient), vector("x", x)
     require_finite("gradient", g)
     positive_number("alpha", finite_number("alpha", alpha))
-    if lower is not None and upper is None:
-        slack = point - full_vector("lower", lower, len(point), infinite=True)
-        partner = int(np.argmin(g))
-        gap = g - g[partner]
-    elif upper is not None and lower is None:
-        slack = full_vector("upper", upper, len(point), infinite=True) - point
-        partner = int(np.argmax(g))
-        gap = g[partner] - g
-    else:
+    if (lower is None) == (upper is None):
         raise ValueError("gs_q_one_sided needs either lower or upper bounds")
-    if (slack < 0).any():
-        i = int(np.argmax(slack < 0))
-        raise ValueError(f"x[{i}] = {point[i]:g} is outside its bounds")
+    low = -math.inf if lower is None else lower
+    down, up = _slacks("x", point, low, math.inf if upper is None else upper)
+    slack, sign = (up, -1.0) if lower is None else (down, 1.0)
+    partner = int(np.argmin(sign * g))  # the best partner of every variable, without a bound
+    gap = sign * (g - g[partner])
     amount = np.minimum(alpha * gap / 2, slack)
     decrease = amount * (gap - amount / alpha)
     best = int(np.argmax(decrease))
@@ -768,11 +762,7 @@ def gs_1_by_selection(
     require_finite("gradient", g)
     positive_number("alpha", finite_number("alpha", alpha))
     n = len(point)
-    down = point - full_vector("lower", lower, n, infinite=True)
-    up = full_vector("upper", upper, n, infinite=True) - point
-    if (np.minimum(down, up) < 0).any():
-        i = int(np.argmax(np.minimum(down, up) < 0))
-        raise ValueError(f"x[{i}] = {point[i]:g} is outside its bounds")
+    down, up = _slacks("x", point, lower, upper)
     sides = [_Side(g, down), _Side(-g, up)]
     if not all(len(side.score) for side in sides):
         return no_step()
@@ -1089,12 +1079,8 @@ def block_descent(
     x = vector("x0", x0).copy()
     n = len(x)
     matrix = _matrix(A, n)
+    _slacks("x0", x, lower, upper)
     low, high = (full_vector(*b, n, infinite=True) for b in (("lower", lower), ("upper", upper)))
-    if (x < low).any() or (x > high).any():
-        i = int(np.argmax((x < low) | (x > high)))
-        raise ValueError(
-            f"x0 is infeasible: x0[{i}] = {x[i]:g} is outside its bounds [{low[i]:g}, {high[i]:g}]"
-        )
     residual = np.abs(matrix @ x - vector("c", c, len(matrix))).max()
     if residual > INPUT_ROUNDING * (1 + np.abs(matrix) @ np.abs(x)).max():
         raise ValueError(f"x0 is infeasible: A x0 differs from c by {residual:g}")
@@ -1164,6 +1150,20 @@ def _hessian(objective: Objective) -> Array:
     if H is None:
         raise ValueError(f"this needs a dense constant Hessian, but {objective!r} has none")
     return H
+
+
+def _slacks(name: str, x: Array, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
+    """Return the distances of a feasible point to its bounds."""
+    down = x - full_vector("lower", lower, len(x), infinite=True)
+    up = full_vector("upper", upper, len(x), infinite=True) - x
+    outside = np.flatnonzero(np.minimum(down, up) < 0)
+    if len(outside):
+        i = int(outside[0])
+        raise ValueError(
+            f"{name} is infeasible: {name}[{i}] = {x[i]:g} is outside its bounds "
+            f"[{x[i] - down[i]:g}, {x[i] + up[i]:g}]"
+        )
+    return down, up
 
 
 def _matrix(A: ArrayLike, n: int) -> Array:

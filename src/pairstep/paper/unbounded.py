@@ -42,7 +42,7 @@ from .claims import (
     weakest,
 )
 from .drawing import curves
-from .experiment import Array, Experiment, Measured, Part, Results, Scale, by_iteration, part
+from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import equality_optimum, least_squares
 from .races import FREE, race
 
@@ -99,14 +99,6 @@ def parts(scale: Scale, columns: tuple[str, ...]) -> list[Part]:
     return [
         part_of(scale, c, seed, rule) for c in columns for seed in scale.seeds for rule in RULES
     ]
-
-
-def table(results: Results, scale: Scale, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return the suboptimality of each iteration and the seconds, for the seeds that are drawn."""
-    drawn = [
-        part_of(scale, c, seed, rule) for c in columns for seed in scale.drawn for rule in RULES
-    ]
-    return by_iteration(results, drawn, ("suboptimality", "seconds"))
 
 
 def draw(rows: pd.DataFrame, x: str = "iteration") -> Callable[[Axes], None]:
@@ -377,7 +369,7 @@ FIGURE_1 = Experiment(
     "thread. The optimum is from a direct solve: one variable is eliminated, then a QR "
     "factorization.",
     partial(parts, columns=(AS_IS, SCALED)),
-    partial(table, columns=(AS_IS, SCALED)),
+    ("suboptimality", "seconds"),
     claims_of_figure_1,
     first_seed,
 )
@@ -386,7 +378,7 @@ FIGURE_3 = Experiment(
     "Figure 3. Very different L_i, for four seeds",
     "The right panel of Figure 1 for four seeds (of the data and of the random rules).",
     partial(parts, columns=(SCALED,)),
-    partial(table, columns=(SCALED,)),
+    ("suboptimality",),
     claims_of_figure_3,
     seed_by_seed,
 )
@@ -475,15 +467,10 @@ def weighted_parts(scale: Scale) -> list[Part]:
     ]
 
 
-def weighted_table(results: Results, scale: Scale) -> pd.DataFrame:
-    """Return the suboptimality of each iteration for the first seed."""
-    drawn = [p for p in weighted_parts(scale) if ("seed", scale.seeds[0]) in p.parameters]
-    return by_iteration(results, drawn, ("suboptimality",))
-
-
 def by_weights(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
-    """Draw a panel for each kind of weights."""
-    return {f"Weights: {kind}": draw(rows) for kind, rows in table.groupby("weights", sort=False)}
+    """Draw a panel for each kind of weights, for the first seed."""
+    rows = table[table.seed == table.seed[0]]
+    return {f"Weights: {kind}": draw(of) for kind, of in rows.groupby("weights", sort=False)}
 
 
 def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
@@ -538,7 +525,7 @@ WEIGHTS = Experiment(
     "first seed. greedy, gs-1-lipschitz, gs-q-lipschitz and random use the coordinates a_i x_i; "
     "the rule “1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
     lambda scale: [*weighted_parts(scale), check_of(scale)],
-    weighted_table,
+    ("suboptimality",),
     claims_about_weights,
     by_weights,
 )
