@@ -433,3 +433,16 @@ def test_wrong_moves():
         solver.move(2, 0.0, 0.0, 1.0)
     with pytest.raises(ValueError, match="within the bounds"):
         solver.move(0, 0.5, 0.0, 0.1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_wide_gap_has_a_bound_that_is_not_above_the_optimum(seed):
+    """Nodes that a wide gap prunes count in the bound."""
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(12, 10))
+    given = {"Q": F.T @ F, "c": 0.3 * rng.normal(size=10), "max_names": 3}
+    optimum = solve_qp(**given, gap=1e-10).fun
+    result = solve_qp(**given, gap=0.5)
+    assert result.status == "optimal"
+    assert result.bound <= optimum + 1e-9 <= result.fun + 2e-9
+    assert result.gap <= 0.5

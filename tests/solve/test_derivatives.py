@@ -415,3 +415,10 @@ def test_least_squares_batches(options):
     assert np.sum(batch.jvp(**change) * v) == pytest.approx(expected)
     shared = pairstep.simplex_lstsq(A, b[0], **options).vjp(v)
     assert shared["b"].shape == (12,)
+
+
+def test_a_solution_without_a_free_variable_is_flagged():
+    """All multipliers of bounds differ from 0, but the sum can only change in one direction."""
+    result = solve_qp(np.diag([1.0, 2.0, 3.0]), [-1.0, 5.0, 9.0], upper=1.0)
+    assert (np.abs(result.bound_multipliers) > 1).all()
+    assert result.vjp([1.0, 0.0, 0.0]).degenerate
