@@ -125,7 +125,8 @@ CALLS = {
         lambda X=X, y=Y, sample_weight=None, **k: SimplexRegressor(**k).fit(X, y, sample_weight), {}
     ),
     **{name: (lambda name=name, **given: fit(name, **given), {})
-       for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "QuantileSVR", "SVRCV")},
+       for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "QuantileSVR", "SVCCV",
+                    "SVRCV")},
     "predict": (predicting_with, {}),
     "svm.path": (svm.path, {"X": X, "y": Y}),
     "leave_one_out": (svm.leave_one_out, {"model": svm.SVC().fit(*PAIR), "X": PAIR[0],
@@ -647,6 +648,17 @@ ROWS = [
       for bad in (0.0, 1.0, -0.1, NAN, [0.5, 1.0], [], [0.5, 0.5], [[0.5]])),
     ("SVRCV", {"quantile": 0.9, "epsilons": [0.1, 0.2]},
      "epsilons and quantile exclude each other"),
+    *(("SVCCV", given, *words) for given, *words in [
+        ({"Cs": []}, "Cs must have at least one value"),
+        ({"Cs": [0.0]}, "Cs[0] = 0.0 cannot be tried: The 'C' parameter"),
+        ({"Cs": 0}, "'Cs' parameter of SVCCV"),
+        ({"gammas": [-1.0]}, "gammas[0] = -1.0 cannot be tried: The 'gamma' parameter"),
+        ({"tol": 0.0}, "'tol' parameter of SVCCV"),
+        ({"scoring": "beauty"}, "'scoring' parameter of SVCCV"),
+        ({"cv": 100}, "n_splits=100"),
+        ({"cv": "leave-one-out"}, "cv"),
+        ({"cv": "loo", "scoring": lambda model, X, y: 1.0}, "needs a scorer"),
+    ]),
     ("svm.path", {"Cs": [0.0]}, "'C' parameter"),
     ("svm.path", {"Cs": [NAN]}, "Cs"),
     ("svm.path", {"Cs": 1.0}, "Cs"),

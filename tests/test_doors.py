@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import threadpoolctl
 from oracles import sum_error_in_ulps
@@ -56,6 +57,8 @@ WIDE = RNG.normal(size=(60, 700))
 FEW, MANY = RNG.normal(size=(20, 6)), RNG.normal(size=(20, 300))
 MATRICES, RIGHT = RNG.normal(size=(4, 20, 6)), RNG.normal(size=(4, 20))
 RISKS = np.array([ROOT.T @ (w[:, None] * ROOT) for w in RNG.uniform(0.5, 1.5, (4, N + 10))])
+LABELED = pd.DataFrame(Q, map(str, range(N)), map(str, range(N)))
+COSTS = pd.Series(C, LABELED.index[::-1])
 X, LABELS = RNG.normal(size=(300, 5)), RNG.integers(0, 3, 300)
 Y = X[:, 0] + 0.3 * RNG.normal(size=300)
 INPUTS = [value for value in globals().values() if isinstance(value, np.ndarray)]
@@ -191,6 +194,11 @@ DOORS = {
         lambda **options: solve_qp(Q, C, upper=UPPER, **options), of_x,
         lambda **options: solve_qp(long_data("matrix"), lower=-1.0, tol=0.0, **options),
     ),
+    "solve_qp, labels": Door(
+        lambda **options: solve_qp(LABELED, COSTS, **options),
+        lambda result: pickle.dumps((result.weights.index.tolist(), result.weights.tolist())),
+        No("as solve_qp"),
+    ),
     "solve_qp, factors": Door(
         lambda **options: solve_qp((WIDE, 0.1), **options), of_x,
         No("as minimize, block"),
@@ -225,6 +233,11 @@ DOORS = {
     "simplex_lstsq, matrices": Door(
         lambda **options: simplex_lstsq(MATRICES, RIGHT, **options), of_x, No("as solve_qps"),
         callback=ONE_AT_A_TIME, verbose="4 of 4 problems optimal", n_jobs=None,
+    ),
+    "simplex_lstsq, wide batch": Door(
+        lambda **options: simplex_lstsq(WIDE[:, :100], WIDE[:, 100:400], **options), of_x,
+        No("as simplex_lstsq, batch"), callback=ONE_AT_A_TIME,
+        verbose="300 of 300 right-hand sides optimal", n_jobs=None,
     ),
     "solve_qps": Door(
         lambda **options: solve_qps(RISKS, C, **options), of_x,
@@ -485,11 +498,12 @@ def progress_doors(test):
 
 @progress_doors
 def test_a_callback_sees_progress_and_changes_nothing(door):
-    plain, seen = door.solve(), []
+    plain, seen, several = door.solve(), [], door is DOORS["path"]
 
     def look(progress):
         seen.append((progress.n_iter, progress.time, progress.x.copy()))
         assert np.isfinite([progress.value, progress.violation]).all() or progress.n_iter <= 1
+        assert progress.value >= plain.fun - 1e-9 * (1 + abs(plain.fun)) or several
         progress.x[:] = np.nan  # a copy
 
     watched = door.solve(callback=look)
@@ -497,7 +511,7 @@ def test_a_callback_sees_progress_and_changes_nothing(door):
     assert (watched.n_iter, watched.status, watched.fun) == (plain.n_iter, plain.status, plain.fun)
     assert seen
     counts, times, points = zip(*seen, strict=True)
-    if door is not DOORS["path"]:  # a path has several solves
+    if not several:  # a path has several solves
         assert list(counts) == sorted(counts)
         assert list(times) == sorted(times)
         assert counts[-1] <= plain.n_iter

@@ -1,8 +1,6 @@
 """Results: repr, HTML, plot, the attribute names of SciPy, and multipliers of the bounds."""
 
-import copy
 import math
-import pickle
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -63,16 +61,6 @@ def test_equality_does_not_raise():
     assert batch != simplex_lstsq(np.eye(2), np.eye(2))
     recorded = minimize(Quadratic(RISK), Simplex(), history=True)
     assert recorded.history != minimize(Quadratic(RISK), Simplex(), history=True).history
-
-
-@pytest.mark.parametrize(
-    "clone", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
-)
-def test_results_are_copied_and_pickled(clone):
-    result = clone(solve_qp(LABELED, -PROFIT, upper=0.4))
-    expected = solve_qp(LABELED, -PROFIT, upper=0.4)
-    pd.testing.assert_series_equal(result.weights, expected.weights)
-    np.testing.assert_array_equal(result.bound_multipliers, expected.bound_multipliers)
 
 
 # ------------------------------------------------------------------ multipliers of the bounds

@@ -219,24 +219,6 @@ def test_indefinite_in_blocks_is_not_called_optimal():
 # ------------------------------------------------------------------ limits, callbacks, history
 
 
-def test_the_callback_is_called_and_can_stop():
-    objective, Q, c = CASES["factors"]
-    seen = []
-    result = minimize(objective, SumBox(1.0), callback=seen.append)
-    assert result.status == "optimal"
-    assert len(seen) > 0
-    values = [progress.value for progress in seen]
-    assert values == sorted(values, reverse=True)
-    for progress in seen:
-        x = progress.x
-        assert progress.value == pytest.approx(0.5 * x @ Q @ x + c @ x, rel=1e-9, abs=1e-12)
-    stopped = minimize(objective, SumBox(1.0), callback=lambda progress: True)
-    assert stopped.status == "stopped"
-    assert stopped.n_iter == seen[0].n_iter
-    with pytest.raises(KeyError):
-        minimize(objective, SumBox(1.0), callback=lambda progress: {}["no"])
-
-
 @pytest.mark.parametrize("limit", [0, 1, 5, 10])
 def test_max_iter_is_an_upper_bound(limit):
     objective, _, _ = CASES["factors"]
@@ -252,9 +234,3 @@ def test_warm_start_in_blocks():
     warm = minimize(objective, SumBox(1.0, 0.0, 0.01), x0=cold.x)
     assert warm.n_iter == 0
     np.testing.assert_array_equal(warm.x, cold.x)
-
-
-def test_same_bits_twice():
-    for objective, *_ in CASES.values():
-        first, second = (minimize(objective, SumBox(1.0, 0.0, 0.01)) for _ in range(2))
-        np.testing.assert_array_equal(first.x, second.x)

@@ -489,15 +489,6 @@ def test_l1_penalized_smooth_of_unknown_size():
     assert result.fun == pytest.approx(whole.fun, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "clone", [copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))]
-)
-def test_l1_penalized_objectives_are_copied_and_pickled(clone):
-    f = L1Penalized(Quadratic(Q8, C8), **L1_PENALIZED)
-    again = minimize(clone(f), SumBox(**BOX))
-    np.testing.assert_array_equal(again.x, minimize(f, SumBox(**BOX)).x)
-
-
 # ------------------------------------------------------------------ the Newton phase
 
 

@@ -44,11 +44,3 @@ def test_candidates_without_a_fit_are_reported():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="single sample"):
         SVCCV(cv="loo", Cs=[1.0], gammas=[0.1]).fit(X[:101], y[:101])
-
-
-def test_scorers_that_are_functions_are_refused():
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="needs a scorer"):
-        SVCCV(cv="loo", scoring=lambda model, X, y: 1.0).fit(X, y)
-    with pytest.raises(ValueError, match="cv"):
-        SVCCV(cv="leave-one-out").fit(X, y)

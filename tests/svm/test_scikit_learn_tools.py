@@ -1,37 +1,21 @@
 """The estimators with other tools of scikit-learn: searches, pipelines, metadata routing."""
 
-import pickle
-
 import numpy as np
 import pandas
 import polars
 import pytest
 import sklearn
-from joblib import Parallel, delayed
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import pairstep.threads
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 X, Y = load_iris(return_X_y=True)
 NAMES = ["a", "b", "c", "d"]
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_pickle_and_clone(Estimator):
-    model = Estimator(gamma=0.2, dtype=np.float64).fit(X, Y)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-    np.testing.assert_array_equal(copy.optimality_.duality_gap, model.optimality_.duality_gap)
-    fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
-    assert not hasattr(fresh, "support_")
 
 
 @pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
@@ -94,23 +78,3 @@ def test_cross_validation_with_routed_weights():
         model = SVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         scores = cross_val_score(model, X, Y, params={"sample_weight": weights}, cv=3)
     assert scores.min() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("n_jobs", "expected"), [(None, 8), (-1, 8), (1, 1), (3, 3), (100, 8), (-2, 7), (-100, 1)]
-)
-def test_n_jobs(monkeypatch, n_jobs, expected):
-    monkeypatch.setattr(pairstep.threads, "available", lambda: 8)
-    assert SVC(n_jobs=n_jobs)._threads() == expected
-
-
-def test_n_jobs_inside_workers():
-    counts = Parallel(n_jobs=2)(delayed(SVC(n_jobs=-1)._threads)() for _ in range(2))
-    assert sum(counts) <= max(pairstep.threads.available(), 2)
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_deterministic(Estimator):
-    first, second = (Estimator().fit(X, Y) for _ in range(2))
-    np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
-    np.testing.assert_array_equal(first.intercept_, second.intercept_)
