@@ -194,10 +194,10 @@ FAULTS = [
         "svm/test_files.py",
     ),
     Fault(
-        "dask: the variance of all rows ignores the sizes of partitions",
-        "np.average(within + (levels - self.mean.mean()) ** 2, weights=counts)",
-        "np.average(within + (levels - self.mean.mean()) ** 2)",
-        "dask/test_estimators.py dask/test_oracle.py",
+        "dask: only the first block of a partition counts",
+        "checked = [part for part in checked if part.shape[0]] or checked[:1]",
+        "checked = checked[:1]",
+        "dask/test_estimators.py",
     ),
     Fault(
         "gpu: the L1 term of a variable at 0 has the wrong right derivative",
@@ -258,10 +258,10 @@ FAULTS = [
         "svm/test_base.py svm/test_probability.py svm/test_chains.py",
     ),
     Fault(
-        "native: rounding errors of float32 kernel rows are not noise",
-        "found.noise = std::max(found.noise, usual_rounding_ * std::sqrt(square));",
-        "",
-        "cpp/engine/test_svm.py svm/test_optimality.py svm/test_hard_problems.py",
+        "native: a verified violation may be twice the tolerance",
+        "return violation <= tolerance();",
+        "return violation <= 2 * tolerance();",
+        "cpp/engine/test_svm.py solve/test_block.py",
     ),
     Fault(
         "native: pruned nodes are not in the lower bound of a search over names",
