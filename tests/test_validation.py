@@ -261,7 +261,7 @@ def test_negative_curvature_off_the_constraint_does_not_matter():
 # ------------------------------------------------------------------ Ctrl-C
 
 LONG_SOLVE = """
-import numpy as np, pairstep, sys
+import numpy as np, pairstep, sys, time
 n = 2000
 rng = np.random.default_rng(0)
 A = rng.normal(size=(n, 40)) * np.logspace(0, 4, 40)
@@ -270,12 +270,13 @@ f = pairstep.Quadratic(Q, rng.normal(size=n))
 box = pairstep.SumBox(0.0, -1e3, 1e3)
 for options in sys.argv[1:]:
     options = dict(tol=0, max_iter=10**12, seed=0) | eval(options)
+    began = time.process_time()
     print("ready", flush=True)
     try:
         result = pairstep.minimize(f, box, **options)
         print("ended", result.status, result.n_iter, flush=True)
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
+        print("interrupted after", time.process_time() - began, flush=True)
 """
 LONG_OPTIONS = [
     *({"rule": rule} for rule in ("gs-s", "libsvm", "gs-1", "gs-q-lipschitz", "random")),
@@ -297,9 +298,9 @@ def test_ctrl_c_stops_the_native_loop_within_a_second():
                 time.sleep(0.5)
                 assert child.poll() is None
                 child.send_signal(signal.SIGINT)
-                sent = time.perf_counter()
-                assert child.stdout.readline() == "interrupted\n", options
-                assert time.perf_counter() - sent < 1.0, options
-            child.wait(timeout=5)
+                answer, seconds = child.stdout.readline().rsplit(" ", 1)
+                assert answer == "interrupted after", options
+                assert float(seconds) < 1.5, options
+            child.wait(timeout=60)
         finally:
             child.kill()

@@ -154,7 +154,7 @@ def test_no_worker_comes_back(fresh_client):
     processes = workers_of(fresh_client)
     with (
         searching(fresh_client, {("scores", "processing", 1): lambda: kill(*processes)}),
-        dask.config.set({"pairstep.timeout": "1s"}),
+        dask.config.set({"pairstep.timeout": "2s"}),
         pytest.raises(RuntimeError, match="the cluster has no workers left"),
     ):
         own_search().fit(X, Y)
@@ -168,7 +168,7 @@ def test_a_worker_that_hangs(fresh_client, expected):
     try:
         with (
             searching(fresh_client, stop),
-            dask.config.set({"pairstep.timeout": "4s"}),
+            dask.config.set({"pairstep.timeout": "5s"}),
         ):
             check(own_search().fit(X, Y), expected)
     finally:

@@ -112,7 +112,7 @@ def test_a_worker_that_dies_before_it_is_connected_is_replaced(
         return start(partitions, connections)
 
     monkeypatch.setattr(Partitions, "_start", late)
-    with dask.config.set({"pairstep.timeout": "3s"}):
+    with dask.config.set({"pairstep.timeout": "5s"}):
         model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     assert killed
     assert model.traffic_.recoveries == 1
@@ -130,7 +130,7 @@ def test_a_worker_that_hangs_is_replaced(monkeypatch, fresh_client, expected):
 
     fault = Fault(monkeypatch, act)
     try:
-        with dask.config.set({"pairstep.timeout": "4s"}):
+        with dask.config.set({"pairstep.timeout": "5s"}):
             model = pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
     finally:
         for process in stopped:
@@ -145,7 +145,7 @@ def test_an_interrupt_frees_the_workers(monkeypatch, restarting_client):
     Fault(monkeypatch, lambda _: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         pairstep.dask.SVC(**PARAMETERS).fit(*lazy(X, Y))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(restarting_client.run(_handlers_in_use).values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -175,17 +175,17 @@ def test_a_lost_scheduler_is_reported(monkeypatch, tmp_path):
     )  # fmt: skip
     worker = subprocess.Popen(
         [sys.executable, "-m", "dask", "worker", "--scheduler-file", address_file, "--nthreads",
-         "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "5",
+         "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "120",
          "--local-directory", tmp_path],
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not address_file.exists():
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        with distributed.Client(scheduler_file=address_file, timeout=10) as client:
-            client.wait_for_workers(1, timeout=20)
+        with distributed.Client(scheduler_file=address_file, timeout=120) as client:
+            client.wait_for_workers(1, timeout=120)
 
             def act(_):
                 scheduler.kill()
@@ -219,7 +219,7 @@ def test_no_worker_is_left_while_data_are_computed(fresh_client, what):
     killer = threading.Thread(target=kill_once_at_work, args=(fresh_client, processes))
     killer.start()
     with (
-        dask.config.set({"pairstep.timeout": "1s"}),
+        dask.config.set({"pairstep.timeout": "2s"}),
         pytest.raises(RuntimeError, match="the cluster has no workers left"),
     ):
         pairstep.dask.SVC(**PARAMETERS).fit(dX, dy)
@@ -234,11 +234,11 @@ def kill_once_at_work(client, processes):
 
 def test_a_computation_longer_than_the_timeout_is_awaited(client):
     def slowly(block):
-        time.sleep(1)
+        time.sleep(2.5)
         return block
 
-    (dy,) = lazy(Y[:300])
-    with dask.config.set({"pairstep.timeout": "0.4s"}):
+    dy = dask.array.from_array(Y[:300], chunks=150)  # a block for each worker
+    with dask.config.set({"pairstep.timeout": "1s"}):
         y = compute(client, dy.map_blocks(slowly, dtype=int, meta=np.empty(0, int)), "y")
     assert (y == Y[:300]).all()
 

@@ -130,6 +130,7 @@ def test_memory_stays_far_below_a_square_array(form):
     n, m = 20_000, 50
     A = rng.normal(size=(m, n))
     tracemalloc.start()
+    began = time.process_time()
     try:
         if form == "factors":
             result = minimize(FactorModel(A, 0.1, rng.normal(size=n) / 10), SumBox(1.0))
@@ -140,7 +141,7 @@ def test_memory_stays_far_below_a_square_array(form):
         tracemalloc.stop()
     assert result.status == "optimal"
     assert peak < 200e6  # n x n would take 3.2 GB; the data takes 8 MB
-    assert result.solve_time < 3
+    assert time.process_time() - began < 6  # of all threads
 
 
 @pytest.mark.slow
@@ -160,7 +161,9 @@ def test_more_free_variables_than_a_working_set_holds():
     rng = np.random.default_rng(7)
     n = 5000
     F, D, c = rng.normal(size=(10, n)) / 3, 1 + rng.random(n), rng.normal(size=n)
-    result = minimize(FactorModel(F, D, c), SumBox(1.0, -np.inf), time_limit=20)
+    began = time.process_time()
+    result = minimize(FactorModel(F, D, c), SumBox(1.0, -np.inf), time_limit=100)
+    assert time.process_time() - began < 20  # of all threads
 
     # By Woodbury: the equality-constrained optimum, in closed form.
     def inverse(v):
@@ -171,7 +174,6 @@ def test_more_free_variables_than_a_working_set_holds():
     assert result.status == "optimal", result.message
     np.testing.assert_allclose(result.x, best, atol=1e-5)
     assert result.sum_multiplier == pytest.approx(multiplier, abs=1e-6)
-    assert result.solve_time < 10
 
 
 # ------------------------------------------------------------------ degenerate

@@ -437,16 +437,17 @@ def test_max_iter_is_respected(solver):
 @pytest.mark.unsanitized
 @both_solvers
 def test_time_limit_is_respected(solver):
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     result = minimize(
         solver(slow_quadratic()), FREE, rule="gs-s", step="1/L2", tol=0, time_limit=0.15,
         max_iter=10**9,
     )  # fmt: skip
     assert result.status == "time_limit"
-    assert 0.1 < time.perf_counter() - began < 1.0
+    elapsed = time.perf_counter() - began
+    assert time.process_time() - began_cpu < 1.0
     assert result.n_iter > 0
-    assert 0.1 < result.solve_time < 1.0
-    assert 0 <= result.setup_time < 1.0
+    assert 0.1 < result.solve_time <= elapsed
+    assert 0 <= result.setup_time <= elapsed
 
 
 @both_solvers

@@ -8,6 +8,7 @@ import copy
 import functools
 import math
 import pickle
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -507,9 +508,10 @@ def test_ill_conditioned_reaches_a_tight_tolerance(n, condition, bounded):
     Q = conditioned(n, condition, rng)
     c = Q @ rng.normal(size=n)  # so that the solution has ordinary size with or without bounds
     options = {"upper": 0.5} if bounded else {"lower": -50.0, "upper": 50.0}
-    result = solve_qp(Q, c, tol=1e-10, time_limit=10, **options)
+    began = time.process_time()
+    result = solve_qp(Q, c, tol=1e-10, time_limit=100, **options)
+    assert time.process_time() - began < 2
     assert_solved(sum_constrained(Q, c, **options), result, tol=1e-10, rel=1e-8)
-    assert result.solve_time < 2
     assert result.n_iter < 100 * n
 
 

@@ -164,9 +164,9 @@ def test_violation_at_extreme_gamma(gamma, dtype, scale, shift):
 def test_huge_polynomial_kernel_values():
     """scikit-learn does not return on this problem."""
     X, y = IRIS
-    began = time.perf_counter()
+    began = time.process_time()
     model = SVC(kernel="poly", degree=8, gamma=4000).fit(X, y)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert model.score(X, y) > 0.9
     assert (model.optimality_.kkt_violation <= 1e-3).all()
 

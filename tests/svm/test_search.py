@@ -390,10 +390,10 @@ def test_a_kernel_matrix_is_given_up_when_its_time_is_over():
     everything = np.arange(len(data))
     kernel = Kernel("rbf", 0.01).native
     for threads in (1, 3):
-        began = time.perf_counter()
+        began = time.process_time()
         assert _core.kernel_matrix(kernel, data, None, everything, True, threads, 0.0) is None
         assert _core.squared_distances(data, None, everything, True, threads, 0.0) is None
-        assert time.perf_counter() - began < 20  # each would take a second or more
+        assert time.process_time() - began < 20  # each would take a second or more
     distances = np.ones((6000, 6000))
     assert not _core.rbf_of_distances(distances, 1.0, np.empty_like(distances), 1, 0.0)
 

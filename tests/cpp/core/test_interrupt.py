@@ -247,7 +247,7 @@ def test_a_signal_is_answered(name):
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.5)
         child.send_signal(signal.SIGINT)
-        answer, _ = child.communicate(timeout=10)
+        answer, _ = child.communicate(timeout=60)
         assert answer.strip() == "interrupted"
         assert child.returncode == 0
     finally:
