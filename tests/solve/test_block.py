@@ -1,6 +1,7 @@
 """The block solver reaches the optimum of the coordinate-descent solver, in limited memory."""
 
 import functools
+import time
 import tracemalloc
 
 import numpy as np
