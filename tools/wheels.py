@@ -142,7 +142,7 @@ def linux() -> None:
         untagged = build(machine, target)
         tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
         # It refuses a wheel that needs a newer system.
-        run("auditwheel", "repair", "--plat", tag, "--wheel-dir", DIST, untagged)
+        run("auditwheel", "repair", "--only-plat", "--plat", tag, "--wheel-dir", DIST, untagged)
     wheel, site = find("aarch64"), WORK / "site-aarch64"
     shutil.rmtree(site, ignore_errors=True)
     tags = (f"--platform=manylinux_2_{minor}_aarch64" for minor in range(28, 16, -1))
