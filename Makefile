@@ -90,7 +90,7 @@ test-python: $(VENV)-python/.installed
 	$(VENV)-python/bin/python tests/smoke.py
 	$(VENV)-python/bin/python -m pytest -m "not slow" -p no:cacheprovider $(PORTABLE)
 
-PORTABLE := tests/rules tests/test_races.py tests/constraints/test_sum_box.py \
+PORTABLE := tests/paper/rules tests/test_races.py tests/constraints/test_sum_box.py \
   $(addprefix tests/cpp/,core/test_thread_pool.py engine/test_svm.py isa/test_dispatch.py isa/test_lanes.py isa/test_tiles.py \
     oracles/test_kernel.py) \
   $(addprefix tests/solve/test_,batch.py block.py minimize.py oracle.py path.py small.py smooth.py)

@@ -57,7 +57,7 @@ LONG = (
     "tests/cli",
     "tests/dask",
     "tests/test_examples.py",
-    "tests/rules/test_rules.py",
+    "tests/paper/rules/test_rules.py",
     "tests/cpp",
     "docs/guide/command-line.md",
     "tests/test_packaging.py",

@@ -18,7 +18,7 @@ import numpy as np
 
 import pairstep
 from pairstep import _core
-from pairstep.rules import RULES, specification
+from pairstep.paper.rules import RULES, specification
 
 # Kinds of points, each with the step size alpha of its proposals.
 AT_BOUNDS, LIMITED, MIDSOLVE = "a third at each bound", "bounds limit most steps", "mid-solve"
@@ -104,7 +104,7 @@ def time_iterations(sizes: list[int]) -> None:
             problem = objective, constraint
 
             def solve(count: int, problem=problem, rule: str = rule) -> float:
-                result = pairstep.minimize(*problem, rule=rule, tol=0.0, max_iter=count)
+                result = pairstep.coordinate_descent(*problem, rule=rule, tol=0.0, max_iter=count)
                 return result.solve_time
 
             # Alternate, so that both see the same load. The difference of two iteration counts

@@ -41,7 +41,7 @@ def gradients_of_a_solve() -> tuple[NDArray[np.float64], pairstep.Result]:
     objective = pairstep.LeastSquares(factors, factors @ target + 0.3 * rng.standard_normal(30))
     constraint = pairstep.Simplex()
     points = [constraint.start(12)]
-    result = pairstep.minimize(
+    result = pairstep.coordinate_descent(
         objective, constraint, rule="gs-s", tol=1e-6, callback=lambda p: points.append(p.x.copy())
     )
     return np.array([objective.gradient(x) for x in points]), result
@@ -58,7 +58,7 @@ def gaps_of_rules() -> dict[str, NDArray[np.float64]]:
     best = pairstep.minimize(objective, constraint, tol=1e-12).fun
     gaps = {}
     for rule in RULES:
-        run = pairstep.minimize(
+        run = pairstep.coordinate_descent(
             objective, constraint, rule=rule, step="lipschitz", tol=0.0, max_iter=4000, seed=0,
             history=True,
         )  # fmt: skip

@@ -147,7 +147,7 @@ def objectives(covariance: Array, mean: Array) -> list[pairstep.Result]:
     ]
     values = pairstep.Smooth(quadratic.value, n=4)
     results = [
-        pairstep.minimize(quadratic, box, rule="gs-1", step="1/L2", history=True, seed=1),
+        pairstep.coordinate_descent(quadratic, box, rule="gs-1", step="1/L2", history=True, seed=1),
         pairstep.minimize(pairstep.LeastSquares(covariance, mean), box, x0=near),
         pairstep.minimize(pairstep.FactorModel(covariance, 0.1, -mean), box, x0=start),
         pairstep.minimize(pairstep.L1Penalized(quadratic, 0.1, 0.25), pairstep.Simplex(2.0)),
@@ -202,7 +202,7 @@ def ready_made(covariance: Array) -> list[pairstep.Smooth]:
     ]
 
 
-def own_rule(coordinates: pairstep.rules.Coordinates, alpha: float) -> pairstep.Step:
+def own_rule(coordinates: pairstep.coordinates.Coordinates, alpha: float) -> pairstep.Step:
     """A custom rule."""
     i, j = int(np.argmax(coordinates.left_derivative)), int(np.argmin(coordinates.right_derivative))
     gap = float(coordinates.left_derivative[i] - coordinates.right_derivative[j])
@@ -235,7 +235,9 @@ def main() -> None:
     batch(covariance)
     for result in objectives(covariance, mean):
         assert result.x.shape == (4,)
-    rule = pairstep.minimize(pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule)
+    rule = pairstep.coordinate_descent(
+        pairstep.Quadratic(covariance), pairstep.Simplex(), rule=own_rule
+    )
     step: pairstep.Step = pairstep.propose("gs-1", mean, rule.x, 0.0, 1.0, alpha=0.1)
     assert abs(step.delta.sum()) < 1e-12
     assert step.decrease >= 0

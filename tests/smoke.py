@@ -26,7 +26,7 @@ def solves() -> None:
         assert result.x.max() <= 0.3
     for rule in ("gs-s", "gs-q", "gs-1", "gs-1-lipschitz", "libsvm"):
         f = pairstep.LeastSquares(B, B[:, 0])
-        assert pairstep.minimize(f, pairstep.Simplex(), rule=rule).x.argmax() == 0, rule
+        assert pairstep.coordinate_descent(f, pairstep.Simplex(), rule=rule).x.argmax() == 0, rule
 
 
 def fits() -> None:

@@ -40,7 +40,7 @@ from pairstep import (
     solve_qps,
     svm,
 )
-from pairstep.rules import RULES, specification
+from pairstep.paper.rules import RULES, specification
 
 NAN, INF = math.nan, math.inf
 EYE, ONES = np.eye(3), np.ones(3)

@@ -18,8 +18,8 @@ import pytest
 
 import pairstep
 from pairstep import cli
-from pairstep.rules import RULES
-from pairstep.solve.steps import STEPS
+from pairstep.paper.rules import RULES
+from pairstep.paper.steps import STEPS
 
 ROOT = Path(__file__).parents[1]
 SITE = sorted(

@@ -35,6 +35,7 @@ from pairstep import (
     SimplexRegressor,
     Smooth,
     SumBox,
+    coordinate_descent,
     efficient_frontier,
     from_qp,
     minimize,
@@ -265,6 +266,19 @@ DOORS = {
     "minimize, first order": Door(
         lambda **options: minimize(FIRST_ORDER, BOX, **options), **MINIMIZE,
         long=lambda **options: minimize(Smooth(slow, n=100), SumBox(), tol=0.0, **options),
+    ),
+    "coordinate_descent, native": Door(
+        lambda **options: coordinate_descent(Quadratic(Q, C), BOX, rule="gs-q", **options),
+        **MINIMIZE,
+        long=lambda **options: coordinate_descent(
+            Quadratic(long_data("matrix")), SumBox(lower=-1.0), tol=0.0, **options
+        ),
+    ),
+    "coordinate_descent, loop": Door(
+        lambda **options: coordinate_descent(FIRST_ORDER, BOX, **options), **MINIMIZE,
+        long=lambda **options: coordinate_descent(
+            Smooth(slow, n=100), SumBox(), tol=0.0, **options
+        ),
     ),
     "path": Door(
         lambda **options: list(path(lambda t: Quadratic(Q, t * C), over=[0.0, 1.0], **options))[-1],
@@ -659,7 +673,7 @@ def test_every_public_call_that_solves_is_a_door():
         *(
             name
             for name in pairstep.__all__
-            if name.islower() and name.startswith(("solve", "min"))
+            if name.islower() and name.startswith(("solve", "min", "coordinate"))
         ),
         *(name for name in svm.__all__ if hasattr(getattr(svm, name), "fit")),
     ]

@@ -9,9 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse
+from small_problem import solve_by
 
 import pairstep
-from pairstep import LeastSquares, Quadratic, SumBox, _core, minimize, simplex_lstsq
+from pairstep import (
+    LeastSquares,
+    Quadratic,
+    SumBox,
+    _core,
+    simplex_lstsq,
+)
 from pairstep.svm import SVC, SVR, NuSVC, OneClassSVM
 from pairstep.svm.duals import c_classification
 from pairstep.svm.engine import Kernel, solve
@@ -115,7 +122,7 @@ def test_solves_that_share_their_problem(available, rule):
     box = SumBox(1.0, -1.0, 1.0)
 
     def solved(objective):
-        result = minimize(objective, box, rule=rule, max_iter=2000)
+        result = solve_by(rule, objective, box, max_iter=2000)
         return result.x, result.n_iter
 
     alone_and_together(available, 2 * [lambda f=f: solved(f) for f in shared])

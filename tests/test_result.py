@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 import pairstep
-from pairstep import (
+from pairstep import (  # fmt: skip
     FactorModel,
     L1Penalized,
     LeastSquares,
@@ -20,10 +20,11 @@ from pairstep import (
     Smooth,
     Status,
     SumBox,
+    coordinate_descent,
     minimize,
     simplex_lstsq,
     solve_qp,
-)  # fmt: skip
+)
 from pairstep.extras import needed
 from pairstep.show import described, duration
 
@@ -248,7 +249,9 @@ def test_bounds_are_copied():
 def test_the_card_is_well_formed_and_escaped():
     names = ["<b>", "a & b"]
     risk = pd.DataFrame(np.eye(2), names, names)
-    result = minimize(Quadratic(risk, [0.0, -0.5]), Simplex(), rule="gs-s", step=0.3, history=True)
+    result = coordinate_descent(
+        Quadratic(risk, [0.0, -0.5]), Simplex(), rule="gs-s", step=0.3, history=True
+    )
     tree = ET.fromstring(result._repr_html_())
     cells = [cell.text.strip() for cell in tree.iter("th")]
     assert cells[:2] == ["value", "KKT violation"]
@@ -267,10 +270,12 @@ def test_the_card_without_a_history_has_no_sketch():
 
 def test_a_sketch_of_many_points_or_of_one_is_small():
     start = [0.25] * 4
-    already = minimize(Quadratic(np.eye(4)), Simplex(), x0=start, rule="gs-s", history=True)
+    already = coordinate_descent(
+        Quadratic(np.eye(4)), Simplex(), x0=start, rule="gs-s", history=True
+    )
     assert already.n_iter == 0
     ET.fromstring(already._repr_html_())
-    long = minimize(
+    long = coordinate_descent(
         Quadratic(RISK), SumBox(lower=-1), rule="random", seed=1, tol=1e-14, history=True
     )
     assert len(long.history.value) > 320

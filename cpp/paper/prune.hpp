@@ -1,7 +1,7 @@
 // Finding the best pair without trying all pairs: drop every coordinate that cannot be in the best
 // pair, and search among the few that remain. Used by GS-q and GS-q with Lipschitz constants; see
-// the proofs in src/pairstep/rules/gs_q.py and gs_q_lipschitz.py. Included once per instruction
-// set.
+// the proofs in src/pairstep/paper/rules/gs_q.py and gs_q_lipschitz.py. Included once per
+// instruction set.
 #pragma once
 
 #include "collect.hpp"

@@ -1,7 +1,7 @@
 // Two views of the coordinates that a rule sees. Both have the left derivatives (-inf where a
 // coordinate cannot decrease), the right derivatives (+inf where it cannot increase), the distances
 // max_decrease and max_increase to the nearest bound or breakpoint, and the derivative without L1
-// term. The NumPy form is src/pairstep/rules/coordinates.py. Included once per instruction set.
+// term. The NumPy form is src/pairstep/coordinates.py. Included once per instruction set.
 #pragma once
 
 #include "../isa/coordinates.hpp"

@@ -1,6 +1,6 @@
 // The walk of the 1-norm rules: pair many coordinates that decrease with many that increase, in the
 // order of their scores. It solves the problem of Algorithm 1 in Section 3.3 of the paper; see
-// `walk` in src/pairstep/rules/gs_1.py. Included once per instruction set.
+// `walk` in src/pairstep/paper/rules/gs_1.py. Included once per instruction set.
 #pragma once
 
 #include "rule.hpp"

@@ -1,5 +1,5 @@
 // Rescaling (isa/units.hpp) of the input of a rule, which also has Lipschitz constants and a step
-// size. The NumPy form is src/pairstep/rules/units.py. Included once per instruction set.
+// size. The NumPy form is src/pairstep/paper/rules/units.py. Included once per instruction set.
 #pragma once
 
 #include "rule.hpp"

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .constraints import Simplex, SumBox
+from .coordinates import Step
 from .objectives import (
     DOptimal,
     FactorModel,
@@ -18,7 +19,6 @@ from .objectives import (
     Smooth,
 )
 from .result import BatchResult, History, Progress, Result, Status
-from .rules import Step, propose
 from .solve import (
     Frontier,
     Portfolio,
@@ -33,6 +33,9 @@ from .solve import (
 from .versions import show_versions
 
 if TYPE_CHECKING:
+    from .paper import theory as theory
+    from .paper.coordinate_descent import coordinate_descent
+    from .paper.rules import propose
     from .simplex import SimplexRegressor
 
 __version__ = "0.1.0"
@@ -60,6 +63,7 @@ __all__ = [
     "Status",
     "Step",
     "SumBox",
+    "coordinate_descent",
     "efficient_frontier",
     "from_qp",
     "minimize",
@@ -71,14 +75,19 @@ __all__ = [
     "solve_qps",
 ]
 
-# Loaded on first use: scikit-learn is optional, and importing it takes longer than all the rest.
-_ESTIMATORS = {"SimplexRegressor": "simplex"}
-_SUBMODULES = {"svm": "svm", "theory": "paper.theory"}
+# Loaded on first use: scikit-learn is optional and slow to import, and few solves need the paper.
+_LAZY = {
+    "SimplexRegressor": "simplex:SimplexRegressor",
+    "coordinate_descent": "paper.coordinate_descent:coordinate_descent",
+    "propose": "paper.rules:propose",
+    "svm": "svm",
+    "theory": "paper.theory",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name in _SUBMODULES:
-        return import_module(f".{_SUBMODULES[name]}", __name__)
-    if name not in _ESTIMATORS:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_ESTIMATORS[name]}", __name__), name)
+    module, _, attribute = _LAZY[name].partition(":")
+    found = import_module(f".{module}", __name__)
+    return getattr(found, attribute) if attribute else found

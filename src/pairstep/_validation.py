@@ -181,3 +181,15 @@ def choice(name: str, value: object, options: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(value), list(options), n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(f"unknown {name} {value!r}; {hint}The options are {', '.join(options)}")
+
+
+def checked_constants(lipschitz: ArrayLike, n: int) -> Array:
+    """Return n coordinate-wise Lipschitz constants, checked to be finite and positive."""
+    constants = full_array("lipschitz", lipschitz, n)
+    if n and not (constants.min() > 0 and constants.max() < np.inf):
+        require_finite("lipschitz", constants)
+        i = int(np.argmin(constants))
+        raise ValueError(
+            f"lipschitz constants must be positive, but lipschitz[{i}] = {constants[i]:g}"
+        )
+    return constants

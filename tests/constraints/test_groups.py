@@ -28,11 +28,12 @@ from pairstep import (
     Smooth,
     SumBox,
     _core,
+    coordinate_descent,
     minimize,
     simplex_lstsq,
     solve_qp,
 )
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 
 INF = math.inf
 
@@ -164,7 +165,7 @@ def test_every_rule(rule, readable):
         f = Quadratic(Q, c)
         if readable:
             f = Smooth(f.value, f.gradient, lipschitz=f.lipschitz)
-        result = minimize(f, p.box, rule=rule, seed=0, tol=1e-7)
+        result = coordinate_descent(f, p.box, rule=rule, seed=0, tol=1e-7)
         require_optimal(p, result, Q, c)
 
 

@@ -21,6 +21,7 @@ from pairstep import (
     Smooth,
     SumBox,
     _core,
+    coordinate_descent,
     minimize,
     simplex_lstsq,
     solve_qp,
@@ -426,7 +427,7 @@ def into_a_buffer(x):
 @pytest.mark.parametrize("coefficients", [None, [1.0, 1.0]])
 def test_callables_may_work_in_place(value, gradient, step, coefficients):
     x0 = np.array([0.3, 0.7])
-    result = minimize(
+    result = coordinate_descent(
         Smooth(value, gradient), SumBox(1.0, coefficients=coefficients), step=step, x0=x0, tol=1e-10
     )
     assert result.status == "optimal"

@@ -22,10 +22,11 @@ from pairstep import (
     Simplex,
     Smooth,
     SumBox,
+    coordinate_descent,
     minimize,
     solve_qp,
 )
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 
 RNG = np.random.default_rng(1)
 
@@ -80,7 +81,7 @@ def test_every_rule(rule):
     Q, c, held, down, up = problem(8, 3)
     best = solve_qp(Q, c, l1=(down, up), center=held).fun
     f = L1Penalized(Quadratic(Q, c), (down, up), held)
-    assert minimize(f, Simplex(), rule=rule, seed=0).fun == pytest.approx(best, abs=1e-8)
+    assert coordinate_descent(f, Simplex(), rule=rule, seed=0).fun == pytest.approx(best, abs=1e-8)
 
 
 def forms(n):

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
+from small_problem import solve_by
 
 from pairstep import (
     DOptimal,
@@ -92,12 +93,12 @@ def test_writing_into_arrays_does_not_change_later_solves(objective, constraint)
     f, box = OBJECTIVES[objective](), CONSTRAINTS[constraint]()
     rules = ("auto", "gs-1-lipschitz") if f.lipschitz is not None else ("auto", "gs-1")
     for rule in rules:
-        result = minimize(f, box, rule=rule, history=rule != "auto")
+        result = solve_by(rule, f, box, history=rule != "auto")
         x = result.x.copy()
         start = box.start(N)
         overwrite(result, f, box, box.layout(N), start, box.project(np.ones(N)))
-        assert (minimize(f, box, rule=rule).x == x).all()
-        assert (minimize(OBJECTIVES[objective](), box, rule=rule).x == x).all()
+        assert (solve_by(rule, f, box).x == x).all()
+        assert (solve_by(rule, OBJECTIVES[objective](), box).x == x).all()
     for given, before in zip((A, B, Q, *ENDS, GROUPS), first, strict=True):
         assert (given == before).all()  # nor did the arguments change
 

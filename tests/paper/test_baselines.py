@@ -8,7 +8,7 @@ import pytest
 import pairstep
 from pairstep.paper import baselines, peers
 from pairstep.paper.baselines import Problem
-from pairstep.rules.coordinates import box_coordinates
+from pairstep.paper.rules.pairs import box_coordinates
 
 PAIRS = list(peers.PAIR_METHODS.values())
 FRANK_WOLFE = [m for m in peers.FRANK_WOLFE.values() if m is not baselines.simplex_frank_wolfe]
@@ -97,7 +97,7 @@ def test_becks_pair_is_a_rule_for_minimize():
     p = problem(1)
     box = pairstep.SumBox(p.total, p.lower, p.upper)
     f = pairstep.Quadratic(p.Q, p.c)
-    result = pairstep.minimize(f, box, rule=baselines.beck_pair, step="exact")
+    result = pairstep.coordinate_descent(f, box, rule=baselines.beck_pair, step="exact")
     assert result.fun == pytest.approx(optimum(p), abs=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_random_pairs_are_the_rule_of_necoara_and_patrascu():
     box = pairstep.SumBox(p.total, p.lower, p.upper)
     f = pairstep.Quadratic(p.Q, p.c)
     rule, step = peers.RULES[peers.RANDOM]
-    result = pairstep.minimize(f, box, rule=rule, step=step, max_iter=100_000)
+    result = pairstep.coordinate_descent(f, box, rule=rule, step=step, max_iter=100_000)
     assert result.fun == pytest.approx(optimum(p), abs=1e-6)
 
 
@@ -115,7 +115,7 @@ def test_conjugate_directions_need_fewer_iterations():
     goal = optimum(p) + 1e-8
     run = itertools.takewhile(lambda it: it[1] > goal, baselines.conjugate_smo(p, start(p)))
     box = pairstep.SumBox(p.total, p.lower, p.upper)
-    plain = pairstep.minimize(
+    plain = pairstep.coordinate_descent(
         pairstep.Quadratic(p.Q, p.c), box, rule=baselines.beck_pair, step="exact", tol=0.0,
         max_iter=5000, history=True,
     )  # fmt: skip

@@ -577,7 +577,7 @@ class TestBlocks:
         x0 = np.array([0.5, 0.5, 0.0, 0.0, 0.0, 0.0])
         _, values = theory.block_descent(f, [[1.0] * N], [1.0], x0, 2, 25, lower=0, upper=0.5)
         box = pairstep.SumBox(total=1.0, lower=0.0, upper=0.5)
-        result = pairstep.minimize(
+        result = pairstep.coordinate_descent(
             f, box, rule="gs-q", step="1/L2", x0=x0, history=True, tol=0, max_iter=25
         )
         np.testing.assert_allclose(result.history.value, values, rtol=1e-9)

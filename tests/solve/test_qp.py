@@ -28,8 +28,9 @@ from pairstep import (
     Smooth,
     SumBox,
     _core,
+    coordinate_descent,
 )
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 
 # A solve that would hang fails after this many seconds.
 solve_qp = functools.partial(pairstep.solve_qp, time_limit=20.0)
@@ -441,13 +442,13 @@ BOXES = {
 
 
 @pytest.mark.parametrize("step", ["auto", "1/L2", "lipschitz", "exact", "backtracking"])
-@pytest.mark.parametrize("rule", ["auto", *RULES])
+@pytest.mark.parametrize("rule", RULES)
 def test_l1_penalized_quadratic_with_every_rule_and_step(rule, step):
     for box in BOXES.values():
         b = sum_constrained(Q8, C8, **box, **L1_PENALIZED)
         optimum = b.by_interior_point()
         for smooth in (Quadratic(Q8, C8), FactorModel(F8, D8, C8)):
-            result = minimize(
+            result = coordinate_descent(
                 L1Penalized(smooth, **L1_PENALIZED), SumBox(**box), rule=rule, step=step, seed=0
             )
             assert_solved(b, result, other=False)
@@ -455,7 +456,7 @@ def test_l1_penalized_quadratic_with_every_rule_and_step(rule, step):
 
 
 @pytest.mark.parametrize("step", ["auto", "1/L2", "lipschitz", "backtracking"])
-@pytest.mark.parametrize("rule", ["auto", *RULES])
+@pytest.mark.parametrize("rule", RULES)
 def test_l1_penalized_smooth_with_every_rule_and_step(rule, step):
     constants = np.diag(Q8)
     best = minimize(
@@ -472,7 +473,7 @@ def test_l1_penalized_smooth_with_every_rule_and_step(rule, step):
     assert split is not None
     assert np.isfinite(constant)
     knows = Smooth(logistic, logistic_gradient, lipschitz=constants)
-    result = minimize(
+    result = coordinate_descent(
         L1Penalized(knows, **L1_PENALIZED), SumBox(**BOX), rule=rule, step=step, seed=0
     )
     assert result.status == "optimal", result.message
@@ -550,7 +551,7 @@ def test_the_newton_phase_saves_iterations():
     options = {"lower": -10.0, "upper": 10.0}
     c = Q @ rng.normal(size=100)
     fast = solve_qp(Q, c, **options, tol=1e-10)
-    slow = minimize(
+    slow = coordinate_descent(
         Quadratic(Q, c), SumBox(1.0, **options), rule="libsvm", tol=1e-10, max_iter=fast.n_iter
     )
     assert fast.status == "optimal"

@@ -22,6 +22,7 @@ from pairstep import (
     RiskParity,
     Smooth,
     SumBox,
+    coordinate_descent,
     minimize,
     simplex_lstsq,
     solve_qp,
@@ -319,6 +320,6 @@ def test_a_minimum_on_an_unbounded_set_is_optimal():
 
 
 def test_a_named_rule_finds_the_direction_too():
-    result = minimize(LogGrowth(ARBITRAGE), LONG_AND_SHORT, rule="gs-1")
+    result = coordinate_descent(LogGrowth(ARBITRAGE), LONG_AND_SHORT, rule="gs-1")
     assert result.status == "unbounded"
     assert (np.array(ARBITRAGE) @ result.direction > 0).all()

@@ -21,6 +21,7 @@ from pairstep import (
     RiskParity,
     Smooth,
     SumBox,
+    coordinate_descent,
     minimize,
     path,
     simplex_lstsq,
@@ -250,8 +251,10 @@ def test_rows_of_a_constraint_object():
     np.testing.assert_array_equal(one.x, other.x)
     with pytest.raises(ValueError, match="rows need the active-set solver"):
         box.layout(3)
-    with pytest.raises(ValueError, match="rule = 'gs-1' cannot be used with rows"):
-        minimize(Quadratic(np.eye(3)), box, rule="gs-1")
+    with pytest.raises(ValueError, match="history = True cannot be used with rows"):
+        minimize(Quadratic(np.eye(3)), box, history=True)
+    with pytest.raises(ValueError, match="coordinate_descent cannot keep the rows"):
+        coordinate_descent(Quadratic(np.eye(3)), box)
     for result in path(lambda t: Quadratic(np.eye(3), [0, 0, -t]), box, over=[0.0, 9.0]):
         assert (row @ result.x <= 1.5 + 1e-12).all()
 

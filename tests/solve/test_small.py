@@ -153,7 +153,7 @@ def test_minimize_uses_the_small_solver_too():
     )
     assert result.setup_time == 0.0
     assert expected.setup_time > 0.0
-    for option in ({"history": True}, {"rule": "gs-s"}, {"x0": expected.x}, {"time_limit": 9.0}):
+    for option in ({"history": True}, {"x0": expected.x}, {"time_limit": 9.0}):
         assert minimize(Quadratic(Q, c), where, **option).setup_time > 0.0
 
 

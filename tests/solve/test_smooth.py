@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
+from small_problem import solve_by
 
 import pairstep
 from pairstep import (
@@ -22,6 +23,7 @@ from pairstep import (
     Status,
     SumBox,
     _core,
+    coordinate_descent,
     minimize,
 )
 from pairstep.objectives.differences import differences
@@ -113,7 +115,7 @@ def test_a_named_rule_runs_as_in_the_paper():
     objective = Smooth(value, gradient, hessian)
     calls = []
     box = BOXES["simplex"]
-    result = minimize(objective, box, rule="gs-s", callback=lambda p: calls.append(p.x))
+    result = coordinate_descent(objective, box, rule="gs-s", callback=lambda p: calls.append(p.x))
     assert result.status == Status.OPTIMAL
     assert result.n_iter > 20
     for before, after in itertools.pairwise(calls):
@@ -263,7 +265,7 @@ def test_l1_terms(second, groups):
     result = minimize(f, box, tol=1e-10)
     assert result.status == Status.OPTIMAL, result.message
     assert (result.x == center).any()
-    slow = minimize(f, box, rule="gs-q", tol=1e-8)
+    slow = coordinate_descent(f, box, rule="gs-q", tol=1e-8)
     assert abs(result.fun - slow.fun) < 1e-9
     assert result.fun <= slow.fun + 1e-12
 
@@ -278,7 +280,7 @@ def test_ranges_and_groups(second):
     ):
         result = minimize(f, box, tol=1e-10)
         assert result.status == Status.OPTIMAL, result.message
-        slow = minimize(f, box, rule="gs-1", tol=1e-9)
+        slow = coordinate_descent(f, box, rule="gs-1", tol=1e-9)
         assert abs(result.fun - slow.fun) < 1e-8
 
 
@@ -571,7 +573,7 @@ def test_the_time_limit_holds_within_a_gradient_by_differences(rule, quick):
             time.sleep(0.02)
         return float(x @ x / 2 + np.log1p(np.arange(n)) @ x)
 
-    result = minimize(Smooth(value, n=n), Simplex(), rule=rule, time_limit=0.3, history=True)
+    result = solve_by(rule, Smooth(value, n=n), Simplex(), time_limit=0.3, history=True)
     assert result.status == "time_limit"
     assert calls < quick + 40  # a gradient takes 82
     assert result.x.sum() == pytest.approx(1.0)
@@ -580,8 +582,8 @@ def test_the_time_limit_holds_within_a_gradient_by_differences(rule, quick):
         assert result.kkt_violation == result.suboptimality_bound == math.inf
         assert "before the first gradient was known" in result.message
     else:  # the last point with a known gradient
-        plain = minimize(
-            Smooth(lambda x: float(x @ x / 2 + np.log1p(np.arange(n)) @ x)), Simplex(), rule=rule,
+        plain = solve_by(
+            rule, Smooth(lambda x: float(x @ x / 2 + np.log1p(np.arange(n)) @ x)), Simplex(),
             x0=np.full(n, 1 / n), max_iter=result.n_iter,
         )  # fmt: skip
         assert result.x == pytest.approx(plain.x, abs=1e-6)
@@ -607,7 +609,7 @@ def test_a_time_limit_holds_for_the_solve_it_was_given_to():
 def test_a_wrong_gradient_is_named_if_a_solve_stalls(rule, l1_penalized):
     wrong = Smooth(lambda x: float(x @ x), lambda x: -2 * x)
     objective = L1Penalized(wrong, (0.01, 0.02)) if l1_penalized else wrong
-    result = minimize(objective, SumBox(1.0), x0=[0.7, 0.2, 0.1], rule=rule)
+    result = solve_by(rule, objective, SumBox(1.0), x0=[0.7, 0.2, 0.1])
     assert result.status == "stalled"
     assert (
         "the gradient is probably wrong: along a step from variable 2 to variable 0 it gives "

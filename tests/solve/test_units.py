@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 from oracles import problem, reference_solution
+from small_problem import solve_by
 
 import pairstep
 from pairstep import L1Penalized, Quadratic, Smooth, SumBox
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 
 EXACT = [4.0**-20, 4.0**-7, 4.0**9, 4.0**20]  # 1e-12 to 1e12
 TENS = [1e-12, 1e-5, 1e4, 1e12]
@@ -144,12 +145,12 @@ def test_units_change_neither_path_nor_status(name):
 
 
 @pytest.mark.parametrize("step", ["auto", "1/L2", "lipschitz", "backtracking"])
-@pytest.mark.parametrize("rule", ["auto", *RULES])
+@pytest.mark.parametrize("rule", RULES)
 def test_units_do_not_change_the_path_of_any_rule(rule, step):
     def solve(f, a):
         objective = Quadratic(f * Q[:9, :9], f * a * C[:9])
         bounds = SumBox(a, -0.05 * a, 0.4 * a)
-        return pairstep.minimize(
+        return pairstep.coordinate_descent(
             objective, bounds, rule=rule, step=step, seed=1, max_iter=3000, tol=1e-6
         )
 
@@ -157,7 +158,7 @@ def test_units_do_not_change_the_path_of_any_rule(rule, step):
     for unit in (EXACT[0], EXACT[-1]):
         assert_multiplied(solve(unit, 1.0), plain, unit, 1.0)
         assert_multiplied(solve(1.0, unit), plain, 1.0, unit)
-    if plain.status == "optimal" and not RULES.get(rule, RULES["gs-1"]).draws:
+    if plain.status == "optimal" and not RULES[rule].draws:
         for unit in (TENS[0], TENS[-1]):
             assert solve(unit, 1.0).status == "optimal"
             assert solve(1.0, unit).status == "optimal"
@@ -180,7 +181,7 @@ def test_covariances_of_daily_returns(volatility, rule):
     for days in (30, 200):
         returns = volatility * rng.normal(size=(days, 25)) * rng.uniform(0.5, 3, 25)
         covariance = np.cov(returns.T)
-        result = pairstep.minimize(Quadratic(covariance), SumBox(1.0), rule=rule)
+        result = solve_by(rule, Quadratic(covariance), SumBox(1.0))
         best = least(
             lambda x, Q=covariance: 0.5 * x @ Q @ x,
             lambda x, Q=covariance: Q @ x,

@@ -1,6 +1,6 @@
 // GS-1: steepest descent in the 1-norm within the bounds. Section 3.3 of the paper, eq. (GS-1) and
-// Algorithm 1; the NumPy form in src/pairstep/rules/gs_1.py has the derivation. Included once per
-// instruction set.
+// Algorithm 1; the NumPy form in src/pairstep/paper/rules/gs_1.py has the derivation. Included once
+// per instruction set.
 #pragma once
 
 #include "../walk.hpp"

@@ -1,6 +1,6 @@
 // GS-1 with coordinate-wise Lipschitz constants: steepest descent in a weighted 1-norm within the
 // bounds. Section 4 of the paper, eq. (GSL-1), and Lemma (Lisd); the NumPy form in
-// src/pairstep/rules/gs_1_lipschitz.py has the derivation. Included once per instruction set.
+// src/pairstep/paper/rules/gs_1_lipschitz.py has the derivation. Included once per instruction set.
 //
 // The rule minimizes g'd + N^2 / (2 alpha) with N = sum_i root_i |d_i| and root_i = sqrt(L_i). Let
 // rho = N / alpha be the penalty on a unit of the norm, and mu the multiplier of the sum. A

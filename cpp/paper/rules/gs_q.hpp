@@ -1,6 +1,6 @@
 // GS-q: the pair with the largest decrease of the model within the bounds. Section 3.2 of the
-// paper, eq. (GS-q); the NumPy form in src/pairstep/rules/gs_q.py has the proof. Included once per
-// instruction set.
+// paper, eq. (GS-q); the NumPy form in src/pairstep/paper/rules/gs_q.py has the proof. Included
+// once per instruction set.
 #pragma once
 
 #include "../prune.hpp"

@@ -1,6 +1,6 @@
 // GS-q with coordinate-wise Lipschitz constants, within the bounds. Section 4 of the paper, eq.
-// (GSL); the NumPy form in src/pairstep/rules/gs_q_lipschitz.py has the proof. Included once per
-// instruction set.
+// (GSL); the NumPy form in src/pairstep/paper/rules/gs_q_lipschitz.py has the proof. Included once
+// per instruction set.
 #pragma once
 
 #include "../prune.hpp"

@@ -1,5 +1,5 @@
 // GS-s: the pair with the most negative directional derivative. Section 3.1 of the paper; the NumPy
-// form is src/pairstep/rules/gs_s.py. Included once per instruction set.
+// form is src/pairstep/paper/rules/gs_s.py. Included once per instruction set.
 #pragma once
 
 #include "../rule.hpp"

@@ -1,6 +1,6 @@
 // LIBSVM's rule, of the default solver (isa/libsvm.hpp), with curvatures from Lipschitz constants.
 // Where the Hessian is stored, descent.hpp calls it with those of the Hessian. The NumPy form is
-// src/pairstep/rules/libsvm.py. Included once per instruction set.
+// src/pairstep/paper/rules/libsvm.py. Included once per instruction set.
 #pragma once
 
 #include "../rule.hpp"

@@ -1,6 +1,6 @@
 // The ratio approximation of the rules with Lipschitz constants, and its variants with bounds.
-// Section 4 of the paper, eq. (ratio); the NumPy form is src/pairstep/rules/ratio.py. Included once
-// per instruction set.
+// Section 4 of the paper, eq. (ratio); the NumPy form is src/pairstep/paper/rules/ratio.py.
+// Included once per instruction set.
 #pragma once
 
 #include "../walk.hpp"

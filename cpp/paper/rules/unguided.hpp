@@ -1,6 +1,6 @@
 // Rules that choose a pair without looking at the derivatives: random and cyclic. The NumPy form is
-// src/pairstep/rules/unguided.py. `pair` returns {-1, -1} if the first coordinate is alone in its
-// group. Included once per instruction set.
+// src/pairstep/paper/rules/unguided.py. `pair` returns {-1, -1} if the first coordinate is alone in
+// its group. Included once per instruction set.
 #pragma once
 
 #include "../rule.hpp"

@@ -86,7 +86,7 @@ class SumBox:
     Notes
     -----
     Rows are handled by an active-set solver: `solve_qp`, `simplex_lstsq`, `minimize`, `path` and
-    `efficient_frontier` take them; rules by name and batches do not.
+    `efficient_frontier` take them; `coordinate_descent` and batches do not.
 
     Examples
     --------

@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import Array, array, as_given, finite_number, frozen, of_length, require_finite
+from .._validation import (
+    Array,
+    array,
+    as_given,
+    checked_constants,
+    finite_number,
+    frozen,
+    of_length,
+    require_finite,
+)
 from ..constraints import Layout
 from ..labels import Axis, aligned, point_of
-from ..rules import checked_constants
 from ..show import described
 from . import autodiff
 from .differences import differences

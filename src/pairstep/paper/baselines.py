@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rules import Coordinates, Step
+from ..coordinates import Coordinates, Step
 from .claims import Array
 
 Iterates = Iterator[tuple[Array, float]]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import Quadratic, SumBox, minimize, propose
+from .. import Quadratic, SumBox, minimize
 from . import baselines, bounded, support_vectors
 from .baselines import Problem
 from .claims import (
@@ -34,6 +34,7 @@ from .drawing import BLACK, LINES, PURPLE
 from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import box_optimum, equality_minimum, least_squares
 from .races import race
+from .rules import propose
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import SumBox, minimize
+from .. import SumBox
 from ..objectives import Objective
 from ..result import History, Progress
+from .coordinate_descent import coordinate_descent
 from .experiment import Array, Measured
 
 FREE = SumBox(total=0.0, lower=-np.inf, upper=np.inf)
@@ -24,7 +25,7 @@ def race(
     repeat: int = 1,
     **options: Any,
 ) -> Measured:
-    """Run a rule with the options of `minimize`.
+    """Run a rule with the options of `coordinate_descent`.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def race(
         options["callback"] = watch
     times = []
     for _ in range(repeat):  # runs are identical to the bit, and the least times count
-        result = minimize(objective, constraint, history=True, **options)
+        result = coordinate_descent(objective, constraint, history=True, **options)
         history = cast(History, result.history)
         times.append(np.diff(history.time, prepend=0.0))
     return {

@@ -11,7 +11,6 @@ from string import Template
 from typing import Any
 
 from ..extras import needed
-from ..rules import RULES
 from .claims import (
     ASSUMPTIONS,
     INTERVALS,
@@ -24,6 +23,7 @@ from .claims import (
 )
 from .drawing import THEMES
 from .experiment import Experiment, Scale
+from .rules import RULES
 
 pd = needed("pandas", by="reproduce")
 

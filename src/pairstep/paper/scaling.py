@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import propose
 from .claims import Claim, checked, spread
 from .drawing import BLACK, curves
 from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
+from .rules import propose
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import Quadratic, Step, SumBox, minimize, propose
+from .. import Quadratic, Step, SumBox, minimize
 from . import theory
 from .claims import Claim, Kind, checked
 from .drawing import BLACK, LINES
 from .experiment import Array, Experiment, Measured, Part, Results, Scale, part
 from .problems import box_optimum
 from .races import FREE, identified_at, race
+from .rules import propose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ At = tuple[Array, Array, Array, Array]  # a gradient, a point and bounds
 def convergence(f: Quadratic, constraint: SumBox, factor: float, **options: Any) -> Measured:
     """Theorems 2.3, 3.1 and 3.2: every iteration removes at least 1 - factor of f - f*.
 
-    The options are those of `minimize`: the rule, the step and the start.
+    The options are those of `coordinate_descent`: the rule, the step and the start.
     """
     lower, upper = constraint.layout(f.n).bounds
     optimum = box_optimum(f.Q, f.c, constraint.layout(f.n).totals[0], lower[0], upper[0])[1]

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import (
     Array,
     array,
+    checked_constants,
     choice,
     finite_number,
     full_vector,
@@ -41,9 +42,10 @@ from .._validation import (
     vector,
 )
 from ..constraints import SumBox
+from ..coordinates import Step
 from ..objectives import Objective, Quadratic
-from ..rules import RULES, Step, checked_constants, propose
-from ..rules.coordinates import no_step, pair_step
+from .rules import RULES, propose
+from .rules.pairs import no_step, pair_step
 
 __all__ = [
     "backtracking_rate",

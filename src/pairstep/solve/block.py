@@ -88,7 +88,7 @@ def preferred(objective: Objective, layout: Layout) -> bool:
     which it cannot do for nested groups, or if the Hessian does not fit into memory.
     """
     if not objective.prefers_blocks:
-        return False
+        return objective.hessian is None
     if direct_solves(objective) and not layout.nested:
         return True
     return bool(np.isfinite(layout.lower).all()) or objective.hessian is None

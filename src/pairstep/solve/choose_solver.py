@@ -1,19 +1,16 @@
-"""Which solver runs, by objective, rule and step.
+"""Which solver runs, by what the objective provides.
 
 ======================  ===================================================  ======================
 solver                  runs if                                              module
 ======================  ===================================================  ======================
-block                   rule and step are automatic (or step "exact") and    `block`
-                        blocks of the Hessian are cheaper than all of it
-coordinate descent      the rule is native, the step has a formula and the   `greedy`
-                        Hessian is one dense array
-SQP                     rule and step are automatic, f is not quadratic      `smooth`
-reference (NumPy) loop  otherwise: Python rules, backtracking, steps given   `loop`
-                        by a function
+SQP                     f is not quadratic                                   `smooth`
+block                   blocks of the Hessian are cheaper than all of it,    `block`
+                        or the whole does not fit into memory
+coordinate descent      otherwise: the Hessian is one dense array            `greedy`
 ======================  ===================================================  ======================
 
 The first row that applies is used. `small` solves small dense quadratics before this choice is
-made, and the SQP solver hands its quadratic models to the first two.
+made, and the SQP solver hands its quadratic models to the other two.
 """
 
 from __future__ import annotations
@@ -21,13 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .._validation import choice
 from ..constraints import Layout
 from ..objectives import L1Penalized, Objective
 from ..objectives.objective import Fixed
-from ..rules import RULES, PythonRule, Rule, rule_of
-from . import block, greedy, loop, smooth
-from .steps import BACKTRACKING, StepOption, StepPlan, plan
+from . import block, greedy, smooth
 from .task import Outcome, Task
 
 # Defaults of max_iter. Iterations of native code take microseconds, those in Python up to
@@ -39,7 +33,7 @@ PYTHON_ITERATIONS = 100_000
 # Members that every solve needs: to translate the objective, to choose a solver and to certify.
 COMMON_MEMBERS = (
     "n", "value", "gradient", "in_layout", "is_quadratic", "lipschitz", "hessian", "linear",
-    "l1_terms", "prefers_blocks", "two_coordinate_constant",
+    "l1_terms", "prefers_blocks",
 )  # fmt: skip
 
 
@@ -55,41 +49,16 @@ class Solver(NamedTuple):
 BLOCK = Solver("block", block.run, ("block",), NATIVE_ITERATIONS)
 COORDINATE_DESCENT = Solver("coordinate-descent", greedy.run, ("hessian",), NATIVE_ITERATIONS)
 SQP = Solver("SQP", smooth.run, (), PYTHON_ITERATIONS)
-REFERENCE = Solver("reference", loop.run, ("curvature",), PYTHON_ITERATIONS)
 
 
-class Choice(NamedTuple):
-    """The solver for a problem, with its rule and step."""
-
-    solver: Solver
-    rule: Rule
-    plan: StepPlan
-
-
-def choose_solver(
-    objective: Objective, layout: Layout, rule: str | PythonRule, step: StepOption
-) -> Choice:
-    """Choose solver, rule and step for an objective in the variables of a layout."""
-    automatic = isinstance(rule, str) and rule == "auto"
-    by_blocks = automatic and step in ("auto", "exact") and block.preferred(objective, layout)
-    if automatic:
-        rule = "libsvm" if by_blocks or objective.hessian is not None else "gs-1"
-    if not callable(rule):
-        choice("rule", rule, ("auto", *RULES))
-    chosen = rule_of(rule)
-    steps = plan(chosen, step, objective)
-    has_formula = steps.length is not BACKTRACKING and steps.next_alpha is None
-
-    if by_blocks:
-        solver = BLOCK
-    elif chosen.native and has_formula and objective.hessian is not None:
-        solver = COORDINATE_DESCENT
-    elif automatic and step == "auto" and not objective.is_quadratic:
+def choose_solver(objective: Objective, layout: Layout) -> Solver:
+    """Choose the solver for an objective in the variables of a layout."""
+    if not objective.is_quadratic:
         solver = SQP
     else:
-        solver = REFERENCE
+        solver = BLOCK if block.preferred(objective, layout) else COORDINATE_DESCENT
     require_members(objective, solver.needs, f"the {solver.name} solver")
-    return Choice(solver, chosen, steps)
+    return solver
 
 
 def require_members(objective: object, names: tuple[str, ...], user: str) -> None:

@@ -1,5 +1,8 @@
 """Runs the native coordinate-descent solver, for objectives with a dense Hessian.
 
+`run` uses LIBSVM's rule, exact steps and Newton steps. `run_until_solved` runs the solver with any
+options.
+
 The native code checks signals and the time limit itself, and returns to Python only for a callback
 or a log line. Before anything is reported, the gradient is recomputed from the problem.
 """
@@ -7,8 +10,10 @@ or a log line. Before anything is reported, the gradient is recomputed from the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .. import _core
+from .._validation import Array
 from ..objectives import value_and_gradient
 from ..result import Status
 from .task import NO_PROGRESS, NOT_CONVEX, Outcome, Task
@@ -27,18 +32,20 @@ MAX_UNSUCCESSFUL_RUNS = 3
 
 def run(task: Task) -> Outcome:
     """Run the coordinate-descent solver until it stops."""
-    objective, plan = task.objective, task.plan
-    assert objective.hessian is not None  # see `choose_solver`
-    value, gradient = value_and_gradient(objective, task.z)
+
+    def begin(value: float, gradient: Array) -> _core.GreedySolve:
+        hessian = task.objective.hessian
+        assert hessian is not None  # see `choose_solver`
+        return _core.GreedySolve(hessian, task.point, gradient, value, record=task.record)
+
+    return run_until_solved(task, begin)
+
+
+def run_until_solved(task: Task, begin: Callable[[float, Array], _core.GreedySolve]) -> Outcome:
+    """Run the native solver that `begin` creates from the value and the gradient at the start."""
+    value, gradient = value_and_gradient(task.objective, task.z)
     threshold = task.start_at(value, gradient)
-    given = objective.hessian, task.point, gradient, value
-    if task.newton_phase:
-        solve = _core.GreedySolve(*given, record=task.record)
-    else:
-        solve = _core.coordinate_descent(
-            *given, task.choice, step=plan.length, one_norm_constant=plan.one_norm_constant,
-            patience=task.patience, record=task.record,
-        )  # fmt: skip
+    solve = begin(value, gradient)
     stride = 1 if task.callback else FIRST_STRIDE if task.logs else task.max_iter
     best, refreshed_at, unsuccessful, remark = math.inf, -1, 0, ""
     while True:

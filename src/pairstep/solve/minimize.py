@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,42 +16,36 @@ from ..constraints import Layout, Simplex, SumBox
 from ..labels import Axis, aligned
 from ..objectives import Objective, Quadratic, Smooth, value_and_gradient
 from ..result import Result, Status
-from ..rules import PythonRule
 from . import gradient_check, recession
 from .choose_solver import COMMON_MEMBERS, NATIVE_ITERATIONS, choose_solver, require_members
 from .rows import minimize_with_rows
 from .small import solve_small
-from .steps import Length, StepOption
 from .task import NOT_CONVEX, OUT_OF_RANGE, Callback, Outcome, Task
 
 SIMPLEX = Simplex()
+AnyTask = TypeVar("AnyTask", bound=Task)
 # Distance from the bounds, relative to the largest variable, up to which x0 counts as feasible. A
 # larger value would silently change x0; a smaller one would reject solutions of other solvers.
 X0_SLACK = 1e-9
-_UNUSED: Any = None  # in place of a random generator, for rules that are not random
 
 
 class Options(NamedTuple):
     """The options of `minimize`."""
 
-    rule: str | PythonRule = "auto"
-    step: StepOption = "auto"
     x0: ArrayLike | None = None
     tol: float = 1e-8
     max_iter: int | None = None
     time_limit: float | None = None
     callback: Callback | None = None
-    seed: int | np.random.Generator | None = None
     history: bool = False
     verbose: bool = False
 
     @property
     def are_plain(self) -> bool:
         """Whether only `tol` is set, so that the small-problem solver may be used."""
-        unset = (self.x0, self.max_iter, self.time_limit, self.callback, self.seed)
+        unset = (self.x0, self.max_iter, self.time_limit, self.callback)
         return (
-            self.rule == self.step == "auto"
-            and all(option is None for option in unset)
+            all(option is None for option in unset)
             and not self.history
             and not log.is_enabled(self.verbose)
         )
@@ -61,14 +55,11 @@ def minimize(
     objective: Objective | Callable[[Array], Any],
     constraint: SumBox | None = None,
     *,
-    rule: str | PythonRule = "auto",
-    step: StepOption = "auto",
     x0: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iter: int | None = None,
     time_limit: float | None = None,
     callback: Callback | None = None,
-    seed: int | np.random.Generator | None = None,
     history: bool = False,
     verbose: bool = False,
 ) -> Result:
@@ -82,24 +73,9 @@ def minimize(
     constraint : SumBox or Simplex, optional
         The sum and the bounds; the probability simplex by default. Its labels are aligned with
         those of the objective; see `pairstep.labels`.
-    rule : str or callable
-        Which coordinates change in an iteration: a name in `pairstep.rules.RULES`. "auto" is
-        LIBSVM's second-order rule for quadratics. Other functions are replaced by a sequence of
-        quadratic models that are solved with it; if a step is given, "gs-1" is used instead. A
-        function ``rule(coordinates, alpha) -> Step`` is called in each iteration, for each group of
-        coordinates that share a sum, with their derivatives and their distances to the next bound
-        or breakpoint (`pairstep.rules.Coordinates`) and with the step size alpha. The step with the
-        largest `decrease` is used. Groups under a common total are also passed together. A step
-        must keep the sum and stay within the distances. The solve ends if the rule returns an empty
-        step, or one along which the objective does not decrease. The functions in `pairstep.rules`
-        that specify the named rules can be passed too.
-    step : str, float or callable
-        Step length: "1/L2", "lipschitz", "exact", "backtracking", a step size, or a function from
-        the progress so far to a step size. "auto" is exact for quadratics and backtracking for
-        other functions.
     x0 : array_like or Series, optional
         A feasible starting point. By default the total is spread evenly within the bounds, or, for
-        a quadratic with finite lower bounds and the automatic rule, over few variables.
+        a quadratic with finite lower bounds, over few variables.
     tol : float
         Relative tolerance. A quadratic is solved when every variable i that can decrease and every
         variable j that can increase satisfy
@@ -120,8 +96,6 @@ def minimize(
         known; if there is none, the start, with an infinite violation.
     callback : callable, optional
         Called with a `Progress` after each iteration. The solve stops if it returns a true value.
-    seed : int or numpy.random.Generator, optional
-        Seed of the random rules.
     history : bool
         Whether to record value, violation, time and the numbers of changed and free coordinates for
         each iteration.
@@ -147,26 +121,9 @@ def minimize(
     >>> target = np.array([0.5, 0.4, 0.3])
     >>> pairstep.minimize(lambda x: float(((x - target) ** 2).sum()), x0=[1, 0, 0]).x.round(4)
     array([0.4333, 0.3333, 0.2333])
-
-    A custom rule, which exchanges between the largest and the smallest derivative:
-
-    >>> def steepest(coordinates, alpha):
-    ...     i, j = np.argmax(coordinates.left_derivative), np.argmin(coordinates.right_derivative)
-    ...     gap = coordinates.left_derivative[i] - coordinates.right_derivative[j]
-    ...     amount = min(alpha * gap / 2, coordinates.max_decrease[i], coordinates.max_increase[j])
-    ...     return pairstep.Step(np.array([i, j]), np.array([-amount, amount]), amount * gap)
-    >>> pairstep.minimize(risk, pairstep.Simplex(), rule=steepest).x.round(6)
-    array([0.571429, 0.285714, 0.142857])
     """
-    function: Any = objective
-    if callable(function) and not hasattr(function, "in_layout"):
-        function = Smooth(function)
-    if constraint is None:
-        constraint = SIMPLEX
-    elif not isinstance(constraint, SumBox):
-        raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
-    require_members(function, COMMON_MEMBERS, "minimize")
-    options = Options(rule, step, x0, tol, max_iter, time_limit, callback, seed, history, verbose)
+    function, constraint = as_problem(objective, constraint, COMMON_MEMBERS, "minimize")
+    options = Options(x0, tol, max_iter, time_limit, callback, history, verbose)
     if constraint.rows is not None:
         return minimize_with_rows(function, constraint, options)
     if options.are_plain and _has_one_plain_sum(function, constraint):
@@ -176,6 +133,23 @@ def minimize(
         if isinstance(result, Result):
             return result
     return solve_general(function, constraint, options)
+
+
+def as_problem(
+    objective: Any, constraint: SumBox | None, members: tuple[str, ...], user: str
+) -> tuple[Any, SumBox]:
+    """Return the objective and the constraint of a call, after checking their types.
+
+    `members` are those of the objective that `user`, the function called, needs.
+    """
+    if callable(objective) and not hasattr(objective, "in_layout"):
+        objective = Smooth(objective)
+    if constraint is None:
+        constraint = SIMPLEX
+    elif not isinstance(constraint, SumBox):
+        raise TypeError(f"constraint must be a SumBox or a Simplex, got {constraint!r}")
+    require_members(objective, members, user)
+    return objective, constraint
 
 
 def _has_one_plain_sum(objective: object, constraint: SumBox) -> bool:
@@ -191,72 +165,102 @@ def _has_one_plain_sum(objective: object, constraint: SumBox) -> bool:
 
 def solve_general(objective: Objective, constraint: SumBox, options: Options) -> Result:
     """Minimize with the solver that `choose_solver` names; never with the small-problem solver."""
-    began = time.perf_counter()
-    variables = Axis.of(objective, constraint)
-    constraint = constraint.along(variables)
-    x0 = aligned("x0", options.x0, variables)
-    layout = constraint._layout(_size(objective, constraint, x0))
-    problem = objective.in_layout(layout)
-    if problem.n is None:
-        problem.n = layout.n  # type: ignore[misc]
-    solver, rule, plan = choose_solver(problem, layout, options.rule, options.step)
-    tol = not_negative("tol", options.tol)
-    max_iter = iterations(options.max_iter, solver.max_iter)
-    time_limit = options.time_limit
-    automatic = isinstance(options.rule, str) and options.rule == "auto"
-    task = Task(
-        objective=problem,
-        layout=layout,
-        rule=rule,
-        plan=plan,
-        z=_start(problem, layout, x0, automatic, options.history, tol, max_iter),
-        tol=tol,
-        max_iter=max_iter,
-        time_limit=math.inf if time_limit is None else not_negative("time_limit", time_limit),
-        callback=options.callback,
-        rng=np.random.default_rng(options.seed) if rule.draws else _UNUSED,
-        record=bool(options.history),
-        # A rule that is given by name is run as in the paper, without Newton steps.
-        newton_phase=automatic and plan.length == Length.exact,
-        verbose=options.verbose,
-    )
-    setup_time = time.perf_counter() - began
-    result = _solved(objective, constraint, task, solver.run, setup_time, variables)
+    prepared = Prepared.of(objective, constraint, options.x0)
+    solver = choose_solver(prepared.problem, prepared.layout)
+    fields = prepared.task_fields(options, solver.max_iter)
+    z = prepared.given_start()
+    if z is None:
+        z = _start(prepared, options.history, fields["tol"], fields["max_iter"])
+    return solve(prepared, Task(z=z, **fields), solver.run)
+
+
+class Prepared(NamedTuple):
+    """The problem of a call, as given and in the variables of its layout."""
+
+    began: float  # time.perf_counter() when the call began
+    objective: Objective
+    constraint: SumBox
+    variables: Axis
+    problem: Objective  # the objective in the variables of the layout
+    layout: Layout
+    x0: ArrayLike | None
+
+    @classmethod
+    def of(cls, objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> Prepared:
+        """Align labels, and substitute coefficients, ranges and groups by a layout."""
+        began = time.perf_counter()
+        variables = Axis.of(objective, constraint)
+        constraint = constraint.along(variables)
+        x0 = aligned("x0", x0, variables)
+        layout = constraint._layout(_size(objective, constraint, x0))
+        problem = objective.in_layout(layout)
+        if problem.n is None:
+            problem.n = layout.n  # type: ignore[misc]
+        return cls(began, objective, constraint, variables, problem, layout, x0)
+
+    def task_fields(self, options: Options, max_iter: int) -> dict[str, Any]:
+        """Return the fields of a `Task` except its start, after checking the options."""
+        limit = math.inf if options.time_limit is None else options.time_limit
+        return {
+            "objective": self.problem,
+            "layout": self.layout,
+            "tol": not_negative("tol", options.tol),
+            "max_iter": iterations(options.max_iter, max_iter),
+            "time_limit": not_negative("time_limit", limit),
+            "callback": options.callback,
+            "record": bool(options.history),
+            "verbose": options.verbose,
+        }
+
+    def given_start(self) -> Array | None:
+        """Return x0 in the variables of the layout, after checking that it is feasible."""
+        if self.x0 is None:
+            return None
+        layout, l1_terms = self.layout, self.problem.l1_terms
+        low, high = layout.bounds
+        x = vector("x0", self.x0, len(low), limit=LARGE)
+        inside = np.minimum(np.maximum(x, low), high)
+        outside = np.abs(x - inside)
+        size = max(float(np.abs(x).max()), float(np.abs(layout.totals).max()))
+        if outside.max() > X0_SLACK * size:
+            i = int(np.argmax(outside))
+            at, *ends = numbers_for_message(x[i], low[i], high[i])
+            raise ValueError(
+                f"x0 is infeasible: x0[{i}] = {at} is outside its bounds [{ends[0]}, {ends[1]}]; "
+                "SumBox.project returns the nearest feasible point"
+            )
+        z = layout.to_layout(inside)
+        layout.require_sums("x0", z)
+        layout.restore_sums(z, None if l1_terms is None else l1_terms[1])
+        return z
+
+    def even_start(self) -> Array:
+        """Return the start that spreads the total evenly within the bounds."""
+        return self.layout.project(np.zeros(self.layout.n))
+
+
+def solve(prepared: Prepared, task: AnyTask, run: Callable[[AnyTask], Outcome]) -> Result:
+    """Run a solver and report; a time limit may interrupt a gradient computed in Python."""
+    setup_time = time.perf_counter() - prepared.began
+    if prepared.problem.is_quadratic:
+        result = _report(prepared, task, run(task), setup_time)
+    else:
+        before = deadline.begin(task.began + task.time_limit)
+        try:
+            result = _report(prepared, task, run(task), setup_time)
+        except deadline.OutOfTime:
+            result = _report(prepared, task, task.out_of_time(), setup_time)
+        finally:
+            deadline.end(before)
     if task.logs:
-        log.write(f"{result.status} after {task.elapsed:.3g} s: {result.message}", options.verbose)
+        log.write(f"{result.status} after {task.elapsed:.3g} s: {result.message}", task.verbose)
     return result
 
 
-def _solved(
-    objective: Objective,
-    constraint: SumBox,
-    task: Task,
-    run: Callable[[Task], Outcome],
-    setup_time: float,
-    variables: Axis,
-) -> Result:
-    """Run a solver and report; a time limit may interrupt a gradient computed in Python."""
-    if task.objective.is_quadratic:
-        return _report(objective, constraint, task, run(task), setup_time, variables)
-    before = deadline.begin(task.began + task.time_limit)
-    try:
-        return _report(objective, constraint, task, run(task), setup_time, variables)
-    except deadline.OutOfTime:
-        return _report(objective, constraint, task, task.out_of_time(), setup_time, variables)
-    finally:
-        deadline.end(before)
-
-
-def _report(
-    objective: Objective,
-    constraint: SumBox,
-    task: Task,
-    outcome: Outcome,
-    setup_time: float,
-    variables: Axis,
-) -> Result:
+def _report(prepared: Prepared, task: Task, outcome: Outcome, setup_time: float) -> Result:
     """Compute everything that is reported from the problem at the final point."""
-    layout, status, remark = task.layout, outcome.status, outcome.remark
+    objective, layout = prepared.objective, task.layout
+    status, remark = outcome.status, outcome.remark
     if not _core.largest_size(task.z) < LARGE:  # or NaN
         task.z[:] = layout.within_range(task.z)
         outcome = Outcome(Status.UNBOUNDED, OUT_OF_RANGE)
@@ -313,10 +317,10 @@ def _report(
         tolerance=task.tolerance_at(current),
         remark=remark,
         l1_terms=objective.l1_terms,
-        variables=variables,
+        variables=prepared.variables,
         direction=None if direction is None else layout.direction(direction),
     )
-    object.__setattr__(result, "_problem", (objective, constraint))
+    object.__setattr__(result, "_problem", (objective, prepared.constraint))
     return result
 
 
@@ -344,54 +348,23 @@ def _size(objective: Objective, constraint: SumBox, x0: ArrayLike | None) -> int
     return n
 
 
-def _start(
-    problem: Objective,
-    layout: Layout,
-    x0: ArrayLike | None,
-    automatic: bool,
-    history: bool,
-    tol: float,
-    max_iter: int,
-) -> Array:
-    """Return the starting point in the variables of the layout."""
-    if x0 is not None:
-        return _given_start(layout, x0, problem.l1_terms)
-    if not automatic:
-        return layout.project(np.zeros(layout.n))
+def _start(prepared: Prepared, history: bool, tol: float, max_iter: int) -> Array:
+    """Return a starting point that suits the automatic choice of the solver."""
     z = None
     if not history and max_iter >= NATIVE_ITERATIONS:  # otherwise count every step
-        z = _small_start(problem, layout, tol)
-    return _sparse_start(problem, layout) if z is None else z
+        z = _small_start(prepared.problem, prepared.layout, tol)
+    return _sparse_start(prepared) if z is None else z
 
 
-def _given_start(layout: Layout, x0: ArrayLike, l1_terms: tuple[Array, Array] | None) -> Array:
-    low, high = layout.bounds
-    x = vector("x0", x0, len(low), limit=LARGE)
-    inside = np.minimum(np.maximum(x, low), high)
-    outside = np.abs(x - inside)
-    size = max(float(np.abs(x).max()), float(np.abs(layout.totals).max()))
-    if outside.max() > X0_SLACK * size:
-        i = int(np.argmax(outside))
-        at, *ends = numbers_for_message(x[i], low[i], high[i])
-        raise ValueError(
-            f"x0 is infeasible: x0[{i}] = {at} is outside its bounds [{ends[0]}, {ends[1]}]; "
-            "SumBox.project returns the nearest feasible point"
-        )
-    z = layout.to_layout(inside)
-    layout.require_sums("x0", z)
-    layout.restore_sums(z, None if l1_terms is None else l1_terms[1])
-    return z
-
-
-def _sparse_start(problem: Objective, layout: Layout) -> Array:
+def _sparse_start(prepared: Prepared) -> Array:
     """Return a start with few free variables, because solutions are often sparse.
 
     Without curvatures or lower bounds the total is spread evenly.
     """
-    quadratic = problem.prefers_blocks or problem.hessian is not None
+    problem, layout = prepared.problem, prepared.layout
     curvature = problem.lipschitz
-    if not quadratic or curvature is None or not np.isfinite(layout.lower).all():
-        return layout.project(np.zeros(layout.n))
+    if not problem.is_quadratic or curvature is None or not np.isfinite(layout.lower).all():
+        return prepared.even_start()
     return layout.fill(problem.gradient(layout.lower), np.maximum(curvature, 0.0))
 
 

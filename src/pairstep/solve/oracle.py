@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from .. import _core
 from .._validation import Array
 from ..constraints import SumBox
+from ..coordinates import Coordinates, L1Terms, coordinates_at
 from ..objectives import Objective
 from ..result import Status
-from ..rules.coordinates import Coordinates, L1Terms, coordinates_at
 
 Indices = NDArray[np.int64]
 

@@ -28,12 +28,10 @@ from ..constraints.layout import SUM_ROUNDING
 from ..objectives import L1Penalized, value_and_gradient
 from ..objectives.objective import Indices, sample, second_order
 from ..result import Status
-from ..rules import rule_of
 from . import block, greedy
 from .bfgs import GradientHistory
 from .recession import direction_of_fall
 from .small import minimum_at_once
-from .steps import Length, StepPlan
 from .task import NO_PROGRESS, NOT_CONVEX, Evaluation, Outcome, Task
 
 # Line search.
@@ -296,16 +294,12 @@ def _quadratic_task(task: Task, model: Any, layout: Layout, members: Any = ALL) 
         if l1_terms is None
         else L1Penalized(model, l1_terms[0][members], l1_terms[1][members]),
         layout=layout,
-        rule=rule_of("libsvm"),
-        plan=StepPlan(Length.exact),
         z=task.z[members].copy(),
         tol=task.tol,
         max_iter=MODEL_ITERATIONS,
         time_limit=task.time_left,
         callback=None,
-        rng=task.rng,
         record=False,
-        newton_phase=True,
         next_line=math.inf,  # no log lines from the model problems
     )
 

@@ -26,9 +26,7 @@ from ..objectives.objective import (
     products,
 )
 from ..result import History, Progress, Status
-from ..rules import Rule
 from .quadratic_recession import direction_of_fall
-from .steps import StepPlan
 
 Callback = Callable[[Progress], object]
 
@@ -77,22 +75,18 @@ class Evaluation(NamedTuple):
     curvature: float = 0.0  # x'Qx, for a quadratic
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Task:
     """A problem in the variables of a layout, with options. Solvers change `z` and `n_iter`."""
 
     objective: Objective
     layout: Layout
-    rule: Rule
-    plan: StepPlan
     z: Array
     tol: float
     max_iter: int
     time_limit: float
     callback: Callback | None
-    rng: np.random.Generator
     record: bool
-    newton_phase: bool
     verbose: bool = False
     n_iter: int = 0
     began: float = field(default_factory=time.perf_counter)
@@ -132,22 +126,6 @@ class Task:
         """Seconds until the time limit."""
         return max(self.time_limit - self.elapsed, 0.0)
 
-    @property
-    def patience(self) -> int:
-        """Number of iterations without progress after which a solver gives up.
-
-        A random or cyclic rule needs many iterations to hit a pair that makes progress, and more if
-        the probabilities are unequal: 20 n^2 is 40 times the number of pairs. For the other rules
-        see `NumericalPolicy` in cpp/core/policy.hpp.
-        """
-        n = self.layout.n
-        if self.rule.guided:
-            return _core.NumericalPolicy.patience(n)
-        odds = 1.0
-        if self.rule.weighted and self.plan.lipschitz is not None:
-            odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
-        return 1000 + int(20 * odds * n**2)
-
     @kept
     def point(self) -> Any:
         """The native view of z, bounds and L1 terms; it refers to z."""
@@ -163,16 +141,6 @@ class Task:
             layout.low,
             layout.high,
         )
-
-    @kept
-    def choice(self) -> Any:
-        """The native options of the rule."""
-        return self.choice_with(self.plan.alpha)
-
-    def choice_with(self, alpha: float) -> Any:
-        """Return the native options of the rule with another step size."""
-        generator = self.rng.bit_generator.capsule if self.rule.draws else None
-        return _core.Choice(self.rule.code, alpha, self.plan.lipschitz, generator)
 
     def restore_sums(self) -> None:
         """Make the sums of z exact, in place."""
@@ -540,7 +508,6 @@ HIDDEN_CURVATURE = "the curvature is below its rounding error, so the minimum ca
 INEXACT = "with rounding errors of the gradient, f(x) - f* may be as large as {:.1e}"
 OUT_OF_RANGE = "variables exceed 1e100 in size, beyond which sums are not exact"
 NO_PROGRESS = "no further progress above rounding error"
-NO_IMPROVING_STEP = "the rule returned no step along which the objective decreases"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import EPS, sum_error_in_ulps
 
-from pairstep import LeastSquares, Quadratic, Simplex, Smooth, SumBox, minimize
-from pairstep.rules import RULES
+from pairstep import LeastSquares, Quadratic, Simplex, Smooth, SumBox, coordinate_descent, minimize
+from pairstep.paper.rules import RULES
 
 SPECIAL = [0.0, -0.0, 0.1, -0.3, 1 / 3, 1.0, 1e-17, -1e-9, 1e6, 1e16, 5e-324]
 numbers = st.one_of(
@@ -137,7 +137,7 @@ def test_every_solve_ends_feasible(box, data, rule, step, max_iter):
     lower, upper, groups, totals = box
     A, b = data.draw(quadratics(len(lower)))
     seen = []
-    result = minimize(
+    result = coordinate_descent(
         LeastSquares(A, b),
         SumBox(totals, lower, upper, groups=groups),
         rule=rule,
@@ -187,7 +187,9 @@ def test_weighted_sums_hold_to_rounding(box, data, max_iter, rule):
     total = math.fsum(coefficients * inside)
     A, b = data.draw(quadratics(n))
     constraint = SumBox(total, lower, upper, coefficients=coefficients)
-    result = minimize(LeastSquares(A, b), constraint, rule=rule, max_iter=max_iter, seed=0)
+    result = coordinate_descent(
+        LeastSquares(A, b), constraint, rule=rule, max_iter=max_iter, seed=0
+    )
     x = result.x
     assert (x >= lower).all()
     assert (x <= upper).all()
@@ -201,7 +203,7 @@ def test_a_sum_in_a_range_stays_there(box, data, max_iter, rule):
     below, above = (data.draw(st.sampled_from([0.0, 0.25, 10.0, math.inf])) for _ in range(2))
     low, high = totals[0] - below, totals[0] + above
     A, b = data.draw(quadratics(len(lower)))
-    result = minimize(
+    result = coordinate_descent(
         LeastSquares(A, b), SumBox((low, high), lower, upper), rule=rule, max_iter=max_iter, seed=0
     )
     x = result.x
@@ -219,7 +221,7 @@ def test_the_smallest_distance_to_a_bound(rule):
     box = np.zeros(3), np.array([1.0, 0.1, 5e-324]), np.zeros(3), np.array([0.05])
     for objective in (f, Smooth(f.value, f.gradient, lipschitz=f.lipschitz)):
         constraint = SumBox(0.05, box[0], box[1])
-        result = minimize(objective, constraint, rule=rule, seed=0, x0=[0.0, 0.05, 0.0])
+        result = coordinate_descent(objective, constraint, rule=rule, seed=0, x0=[0.0, 0.05, 0.0])
         assert result.status == "optimal"
         assert_feasible(result.x, *box)
 
@@ -242,7 +244,7 @@ def test_exact_steps_never_increase_the_objective(solver, box, data, rule):
         f.__dict__["hessian"] = None
     constraint = SumBox(totals[0], lower, upper)
     points = [constraint.start()]
-    result = minimize(
+    result = coordinate_descent(
         f, constraint, rule=rule, step="exact", max_iter=60, seed=0, history=True,
         callback=lambda progress: points.append(progress.x),
     )  # fmt: skip
@@ -260,7 +262,7 @@ def test_more_iterations_are_never_worse(box, data, rule):
     A, b = data.draw(quadratics(len(lower)))
     Q, c = A.T @ A, -A.T @ b
     solves = [
-        minimize(
+        coordinate_descent(
             Quadratic(Q, c), SumBox(totals[0], lower, upper), rule=rule, max_iter=count, seed=0
         )
         for count in (0, 1, 2, 5, 20)
@@ -296,7 +298,7 @@ def test_the_sum_stays_exact_over_many_iterations(rule):
     Q = (basis * np.logspace(0, 6, n)) @ basis.T
     upper = rng.uniform(0.01, 0.3, n)
     box = np.full(n, -0.1), upper, np.zeros(n), np.array([0.7])
-    result = minimize(
+    result = coordinate_descent(
         Quadratic(Q, 10 * rng.normal(size=n)), SumBox(0.7, -0.1, upper), rule=rule, tol=0, seed=0,
         max_iter=50_000,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import pairstep
 from pairstep import _core
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 
 # ------------------------------------------------------------------ state machines
 

@@ -1,7 +1,7 @@
-"""The reference solver: a loop in Python for any objective, rule and step.
+"""Coordinate descent in Python, for any objective, rule and step.
 
 Native rules are called through `_core.propose`. This loop is the specification of the native
-coordinate-descent solver, `cpp/isa/greedy.hpp`.
+coordinate-descent solver, `cpp/paper/descent.hpp`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import numpy as np
 
 from .. import _core
 from .._validation import Array, finite_number, positive_number
+from ..coordinates import Step, coordinates_at, ends_at
 from ..result import Progress, Status
-from ..rules import Step
-from ..rules.coordinates import coordinates_at, ends_at, no_step
+from ..solve.task import NO_PROGRESS, Outcome
 from .python_rule import propose_step
+from .rule_task import RuleTask
+from .rules.pairs import no_step
 from .steps import BACKTRACKING, Length
-from .task import NO_IMPROVING_STEP, NO_PROGRESS, Outcome, Task
+
+NO_IMPROVING_STEP = "the rule returned no step along which the objective decreases"
 
 # Distance, relative to the start and the totals, beyond which a problem counts as unbounded.
 UNBOUNDED_DISTANCE = 1e100
@@ -39,13 +42,13 @@ MAX_HALVINGS = 100  # the last step is 2^-99 of the first, below the precision o
 VALUE_ROUNDING = 1e-14
 
 
-def run(task: Task) -> Outcome:
+def run(task: RuleTask) -> Outcome:
     """Choose coordinates, take a step, repeat."""
     with np.errstate(over="ignore", invalid="ignore"):  # values overflow on unbounded problems
         return _run(task)
 
 
-def _run(task: Task) -> Outcome:
+def _run(task: RuleTask) -> Outcome:
     objective, layout, z = task.objective, task.layout, task.z
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
@@ -108,13 +111,13 @@ def _run(task: Task) -> Outcome:
         idle = 0 if progress_made else idle + 1
 
 
-def first_guess(task: Task, gradient: Array) -> float:
+def first_guess(task: RuleTask, gradient: Array) -> float:
     """Return a first step size: one that changes variables by about the size of the largest."""
     guess = float(np.abs(task.z).max()) / (task.violation_of(gradient) or 1.0)
     return guess if 0 < guess < math.inf else 1.0
 
 
-def propose(task: Task, gradient: Array, alpha: float) -> Step:
+def propose(task: RuleTask, gradient: Array, alpha: float) -> Step:
     """Return the step that the rule chooses."""
     if not task.rule.native:
         step = propose_step(task, gradient, alpha)
@@ -125,19 +128,19 @@ def propose(task: Task, gradient: Array, alpha: float) -> Step:
     return Step(indices, delta, decrease)
 
 
-def ends_of(task: Task, step: Step) -> Array:
+def ends_of(task: RuleTask, step: Step) -> Array:
     """Return where each coordinate of the step meets its next breakpoint or bound."""
     at, decreases = step.indices, step.delta < 0
     below, above = ends_at(task.z, task.layout.lower, task.layout.upper, task.objective.l1_terms)
     return np.where(decreases, below[at], above[at])
 
 
-def slacks(task: Task, step: Step) -> Array:
+def slacks(task: RuleTask, step: Step) -> Array:
     """Return how far each coordinate may go, as a multiple of its entry of the step."""
     return np.abs(ends_of(task, step) - task.z[step.indices]) / np.abs(step.delta)
 
 
-def slope_of(task: Task, step: Step, gradient: Array) -> float:
+def slope_of(task: RuleTask, step: Step, gradient: Array) -> float:
     """Return the rate of decrease of the objective along the step, including L1 terms."""
     layout = task.layout
     coordinates = coordinates_at(
@@ -150,7 +153,7 @@ def slope_of(task: Task, step: Step, gradient: Array) -> float:
     return -float(derivative @ step.delta)
 
 
-def apply(task: Task, step: Step, length: float) -> None:
+def apply(task: RuleTask, step: Step, length: float) -> None:
     """Take the step; a coordinate that reaches its bound or breakpoint ends exactly there.
 
     So does a coordinate that ends closer to it than the precision of the sums. Otherwise it would
@@ -166,7 +169,7 @@ def apply(task: Task, step: Step, length: float) -> None:
     )
 
 
-def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
+def length_of(task: RuleTask, step: Step, gradient: Array, alpha: float) -> float:
     """Return the step length that minimizes a parabola of the assumed curvature."""
     if task.plan.length == Length.model or not len(step.indices):
         return 1.0
@@ -179,7 +182,7 @@ def length_of(task: Task, step: Step, gradient: Array, alpha: float) -> float:
     return min(slope / curvature, limit) if curvature > 0 else limit
 
 
-def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
+def assumed_curvature(task: RuleTask, step: Step, alpha: float) -> float:
     """Return the curvature assumed along the step; `cpp/paper/descent.hpp` explains the cases."""
     plan, size = task.plan, np.abs(step.delta)
     if plan.length == Length.norm:
@@ -198,7 +201,7 @@ def assumed_curvature(task: Task, step: Step, alpha: float) -> float:
 
 
 def backtrack(
-    task: Task, step: Step, gradient: Array, value: float, alpha: float
+    task: RuleTask, step: Step, gradient: Array, value: float, alpha: float
 ) -> tuple[float, Array, float]:
     """Halve the step until the objective decreases by a quarter of what its slope predicts.
 

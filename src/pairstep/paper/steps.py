@@ -26,7 +26,7 @@ from .. import _core
 from .._validation import Array, choice, finite_number, positive_number
 from ..objectives import Objective
 from ..result import Progress
-from ..rules import Rule
+from .rules import Rule
 
 StepOption = str | float | Callable[[Progress], float]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .coordinates import Array, Coordinates, Step, no_step
+from ...coordinates import Array, Coordinates, Step
+from .pairs import no_step
 
 # In the new units, the numbers that decide are about 1. Distances below NEGLIGIBLE are treated as
 # 0, and derivatives, constants and step sizes beyond LARGEST are clipped, so that products with

@@ -2,8 +2,8 @@
 
 The variables have a fixed sum, so a step must change at least two of them. A rule chooses them from
 the derivatives, the distances to the bounds and, for some rules, Lipschitz constants. `RULES` lists
-the rules by name, `propose` returns the step that a rule takes at a point, and `minimize(...,
-rule=...)` uses a rule in a solve.
+the rules by name, `propose` returns the step that a rule takes at a point, and
+`coordinate_descent(..., rule=...)` uses a rule in a solve.
 
 A rule can also be a Python function ``rule(coordinates, alpha)`` that returns a `Step`;
 `Coordinates` documents what it receives. An empty `Step` ends the solve. A return value
@@ -26,9 +26,10 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import _core
-from .._validation import (
+from ... import _core
+from ..._validation import (
     array,
+    checked_constants,
     choice,
     finite_number,
     full_array,
@@ -38,11 +39,12 @@ from .._validation import (
     require_finite,
     require_no_nan,
 )
-from ..labels import Axis, aligned
-from .coordinates import Array, Coordinates, Step, box_coordinates, no_step
+from ...coordinates import Array, Coordinates, Step
+from ...labels import Axis, aligned
+from .pairs import box_coordinates, no_step
 from .units import guided_in_units, in_units
 
-__all__ = ["RULES", "Coordinates", "PythonRule", "Rule", "Step", "propose", "specification"]
+__all__ = ["RULES", "PythonRule", "Rule", "propose", "rule_of", "specification"]
 
 PythonRule = Callable[[Coordinates, float], Step]
 
@@ -154,7 +156,7 @@ def propose(
     Parameters
     ----------
     rule : str
-        Name of the rule, one of `pairstep.rules.RULES`.
+        Name of the rule, one of `pairstep.paper.rules.RULES`.
     gradient, x : array_like or Series of shape (n,)
         The gradient at x, and the point x within its bounds. Labeled arguments are aligned; see
         `pairstep.labels`.
@@ -166,9 +168,10 @@ def propose(
         constants, ``|d|^2`` is ``sum_i L_i d_i^2``, or ``(sum_i sqrt(L_i) |d_i|)^2`` for
         gs-1-lipschitz and gs-1-ratio. The paper has two step lengths for these rules. Its
         experiments use ``(g_i - g_j) / (L_i + L_j)`` for every rule: this is ``alpha=1`` for
-        gs-q-lipschitz, and ``step="lipschitz"`` in `minimize` for all of them. Its theory (appendix
-        E.3) uses ``alpha=1/L_L`` for gs-1-lipschitz, with `theory.weighted_norm_constant`. L_L is
-        at most 1 for convex f, so ``alpha=1`` is safe without knowing it.
+        gs-q-lipschitz, and ``step="lipschitz"`` in `coordinate_descent` for all of them. Its
+        theory (appendix E.3) uses ``alpha=1/L_L`` for gs-1-lipschitz, with
+        `theory.weighted_norm_constant`. L_L is at most 1 for convex f, so ``alpha=1`` is safe
+        without knowing it.
     lipschitz : array_like of shape (n,), optional
         Coordinate-wise Lipschitz constants of the gradient, for the rules that use them.
     rng : numpy.random.Generator or int, optional
@@ -289,15 +292,3 @@ def _require_valid(task: _Task) -> None:
         i = int(np.argmax(outside))
         x, low, high = numbers_for_message(task.x[i], task.lower[i], task.upper[i])
         raise ValueError(f"x[{i}] = {x} is outside its bounds [{low}, {high}]")
-
-
-def checked_constants(lipschitz: ArrayLike, n: int) -> Array:
-    """Return n coordinate-wise Lipschitz constants, checked to be finite and positive."""
-    constants = full_array("lipschitz", lipschitz, n)
-    if n and not (constants.min() > 0 and constants.max() < np.inf):
-        require_finite("lipschitz", constants)
-        i = int(np.argmin(constants))
-        raise ValueError(
-            f"lipschitz constants must be positive, but lipschitz[{i}] = {constants[i]:g}"
-        )
-    return constants

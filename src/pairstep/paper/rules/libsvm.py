@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .coordinates import Coordinates, Step, best_pair_step, no_step
+from ...coordinates import Coordinates, Step
+from .pairs import best_pair_step, no_step
 
 
 def libsvm(coordinates: Coordinates, alpha: float) -> Step:

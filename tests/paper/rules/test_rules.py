@@ -22,7 +22,7 @@ from oracles import (
 )
 
 from pairstep import _core, propose
-from pairstep.rules import RULES, specification
+from pairstep.paper.rules import RULES, specification
 
 # The norm of each rule's model.
 NORM = {

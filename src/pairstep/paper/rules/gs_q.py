@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
+from ...coordinates import Array, Coordinates, Step
+from .pairs import best_pair_step, no_step
 
 
 def gs_q(coordinates: Coordinates, alpha: float) -> Step:

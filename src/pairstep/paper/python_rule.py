@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from .._validation import Array, numbers_for_message
-from ..rules import Coordinates, Step
-from ..rules.coordinates import coordinates_at, no_step
-from .task import Task
+from ..coordinates import Coordinates, Step, coordinates_at
+from .rule_task import RuleTask
+from .rules.pairs import no_step
 
 # Relative error that counts as rounding in the sum of a step and in its distance to a bound. A
 # larger value would let the sums drift; a smaller one would reject rules that add up many
@@ -17,7 +17,7 @@ from .task import Task
 STEP_ROUNDING = 1e-12
 
 
-def propose_step(task: Task, gradient: Array, alpha: float) -> Step:
+def propose_step(task: RuleTask, gradient: Array, alpha: float) -> Step:
     """Call the rule for each group of coordinates that share a sum; return the best step.
 
     For groups under one total the rule is also called with all coordinates together. No coordinate

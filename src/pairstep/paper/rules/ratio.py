@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
+from ...coordinates import Array, Coordinates, Step
 from .gs_1 import walk
+from .pairs import best_pair_step, no_step
 
 
 def gs_s_ratio(coordinates: Coordinates, alpha: float) -> Step:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .coordinates import Array, Coordinates, Step, no_step
+from ...coordinates import Array, Coordinates, Step
+from .pairs import no_step
 
 
 def gs_1(coordinates: Coordinates, alpha: float) -> Step:

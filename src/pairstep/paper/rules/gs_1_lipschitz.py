@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .coordinates import Array, Coordinates, Step, best_pair_step, no_step
+from ...coordinates import Array, Coordinates, Step
+from .pairs import best_pair_step, no_step
 
 RATIO_ROUNDING = 1e-12  # relative rounding error of a ratio of derivatives and roots, with a margin
 

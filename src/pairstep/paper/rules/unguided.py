@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .coordinates import Coordinates, Step, best_pair_step
+from ...coordinates import Coordinates, Step
+from .pairs import best_pair_step
 
 
 def random(coordinates: Coordinates, alpha: float, rng: np.random.Generator) -> Step:

@@ -1,7 +1,7 @@
-"""Input and output of a rule: `Coordinates` and `Step`.
+"""The variables as rules and oracles see them (`Coordinates`), and a change of some (`Step`).
 
-`Coordinates` hides bounds and L1 terms from a rule: it only has one-sided derivatives and
-distances. The C++ form is `cpp/paper/views.hpp`.
+`Coordinates` hides bounds and L1 terms: it only has one-sided derivatives and distances. The C++
+form is `cpp/paper/views.hpp`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Indices = NDArray[np.int_]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What a rule sees of the variables that share one sum.
+    """One-sided derivatives of the variables that share one sum, and how far each can change.
 
     An amount that is taken from a variable i and given to a variable j leaves the sum unchanged. It
     decreases the objective to first order if the left derivative of i exceeds the right derivative
@@ -112,14 +112,6 @@ def coordinates_at(
     return Coordinates(left, right, z - below, above - z, constants)
 
 
-def box_coordinates(
-    gradient: Array, x: Array, lower: Array, upper: Array, lipschitz: Array | None = None
-) -> Coordinates:
-    """Return the coordinates of a smooth function within bounds."""
-    constants = np.ones_like(x) if lipschitz is None else lipschitz
-    return Coordinates(gradient, gradient, x - lower, upper - x, constants)
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """A change of some variables that leaves their sum unchanged.
@@ -138,28 +130,3 @@ class Step:
     indices: NDArray[np.int64]
     delta: Array
     decrease: float
-
-
-def no_step() -> Step:
-    """Return an empty step, for a point at which a rule finds no step that decreases its model."""
-    return Step(np.empty(0, np.int64), np.empty(0), 0.0)
-
-
-def pair_step(i: int, j: int, amount: float, decrease: float) -> Step:
-    """Return the step that decreases i and increases j by `amount`."""
-    return Step(np.array([i, j], np.int64), np.array([-amount, amount]), float(decrease))
-
-
-def pair_amount(coordinates: Coordinates, i: int, j: int, curvature: float) -> float:
-    """Return the best amount d for the model ``-gap d + curvature d^2 / 2``, eq. (deltaBound)."""
-    gap = coordinates.left[i] - coordinates.right[j]
-    return float(min(gap / curvature, coordinates.max_decrease[i], coordinates.max_increase[j]))
-
-
-def best_pair_step(coordinates: Coordinates, i: int, j: int, curvature: float) -> Step:
-    """Return the best step from i to j; it is empty if no step decreases the model."""
-    gap = coordinates.left[i] - coordinates.right[j]
-    amount = pair_amount(coordinates, i, j, curvature)
-    if i == j or not (gap > 0 and amount > 0):
-        return no_step()
-    return pair_step(i, j, amount, amount * (gap - 0.5 * curvature * amount))

@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from pairstep import L1Penalized, Quadratic, Simplex, Smooth, Step, SumBox, minimize
-from pairstep.rules import RULES
+from pairstep import (
+    L1Penalized,
+    Quadratic,
+    Simplex,
+    Smooth,
+    Step,
+    SumBox,
+    coordinate_descent,
+    minimize,
+)
+from pairstep.paper.rules import RULES
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -42,7 +51,7 @@ COMPARED = [
 def path(problem, rule, step):
     """Return every point that a solve visits, and its result."""
     points = []
-    result = minimize(*PROBLEMS[problem], rule=rule, step=step, seed=0, max_iter=60,
+    result = coordinate_descent(*PROBLEMS[problem], rule=rule, step=step, seed=0, max_iter=60,
                       callback=lambda progress: points.append(progress.x.copy()))  # fmt: skip
     return np.array(points), result
 
@@ -60,7 +69,7 @@ def test_the_numpy_form_takes_the_path_of_the_named_rule(rule, problem, step):
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_every_numpy_form_solves_a_problem(rule):
     expected = minimize(SMOOTH, SumBox(1.0, -0.2, 0.4)).fun
-    result = minimize(SMOOTH, SumBox(1.0, -0.2, 0.4), rule=NUMPY[rule], seed=0)
+    result = coordinate_descent(SMOOTH, SumBox(1.0, -0.2, 0.4), rule=NUMPY[rule], seed=0)
     assert result.status == "optimal"
     assert result.fun == pytest.approx(expected, rel=1e-9)
 
@@ -77,7 +86,7 @@ def test_a_function_gets_one_group_and_its_l1_terms():
     objective = L1Penalized(
         Smooth(lambda x: gradient @ x, lambda x: gradient), weight, np.full(5, 0.25)
     )
-    result = minimize(
+    result = coordinate_descent(
         objective, SumBox([1.0, 1.0], 0.0, 1.0, groups=[0, 0, 0, 1, 1]), rule=look, x0=start
     )
     assert result.status == "stalled"
@@ -99,8 +108,8 @@ def test_a_function_sees_the_constants_where_they_are_known():
         seen.append((coordinates.lipschitz.tolist(), alpha))
         return Step(np.empty(0, int), np.empty(0), 0.0)
 
-    minimize(Quadratic(np.diag([1.0, 2.0, 3.0])), Simplex(), rule=look, step=0.25)
-    minimize(Quadratic(np.diag([0.0, 2.0, 3.0])), Simplex(), rule=look)
+    coordinate_descent(Quadratic(np.diag([1.0, 2.0, 3.0])), Simplex(), rule=look, step=0.25)
+    coordinate_descent(Quadratic(np.diag([0.0, 2.0, 3.0])), Simplex(), rule=look)
     assert seen == [([1.0, 2.0, 3.0], 0.25), ([1.0, 1.0, 1.0], 1 / 2.5)]
 
 
@@ -116,7 +125,9 @@ def test_the_step_is_taken_in_the_best_group():
     gradient = np.array([0.0, 1.0] * 3)
     f = Smooth(lambda x: gradient @ x, lambda x: gradient)
     groups = np.repeat([0, 1, 2], 2)
-    result = minimize(f, SumBox([1.0] * 3, groups=groups), rule=offer, step=1.0, max_iter=1)
+    result = coordinate_descent(
+        f, SumBox([1.0] * 3, groups=groups), rule=offer, step=1.0, max_iter=1
+    )
     assert result.x == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.6, 0.4])
 
 
@@ -126,7 +137,9 @@ def test_a_step_that_increases_the_model_is_not_taken():
         return Step(np.array([i, j]), np.array([-0.01, 0.01]), 1.0)
 
     for step in ("exact", "backtracking", "1/L2", 0.1):
-        result = minimize(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=uphill, step=step)
+        result = coordinate_descent(
+            Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=uphill, step=step
+        )
         assert result.status == "stalled"
         assert result.x == pytest.approx([1 / 3] * 3)
 
@@ -154,7 +167,7 @@ def test_invalid_steps_are_refused(answer, words):
         return answer
 
     with pytest.raises(ValueError, match="rule odd") as refusal:
-        minimize(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=odd)
+        coordinate_descent(Quadratic(np.diag([1.0, 2.0, 4.0])), Simplex(), rule=odd)
     for word in words:
         assert word in str(refusal.value)
 
@@ -162,12 +175,12 @@ def test_invalid_steps_are_refused(answer, words):
 @pytest.mark.parametrize("answer", [None, (np.array([0, 1]), np.array([-0.1, 0.1]))])
 def test_values_that_are_not_steps_are_refused(answer):
     with pytest.raises(TypeError, match="must return a Step"):
-        minimize(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=lambda a, alpha: answer)
+        coordinate_descent(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=lambda a, alpha: answer)
 
 
 def test_indices_must_be_whole_numbers():
     with pytest.raises(TypeError, match="integers as indices"):
-        minimize(
+        coordinate_descent(
             Quadratic(np.diag([1.0, 2.0])), Simplex(),
             rule=lambda a, alpha: step_of([0.0, 1.0], [-0.1, 0.1]),
         )  # fmt: skip
@@ -178,4 +191,4 @@ def test_an_error_in_a_rule_comes_through():
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        minimize(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=fails)
+        coordinate_descent(Quadratic(np.diag([1.0, 2.0])), Simplex(), rule=fails)

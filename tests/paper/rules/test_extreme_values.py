@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles import EPS, Case, cases
 
 from pairstep import propose
-from pairstep.rules import RULES, specification
+from pairstep.paper.rules import RULES, specification
 
 TINY = 5e-324  # the smallest positive number
 EXAMPLES = 40
@@ -322,7 +322,7 @@ assert step.indices.tolist() == [0, 1] and step.delta.tolist() == [-5e-324, 5e-3
 UNDERFLOWS = """
 import numpy as np
 from pairstep import propose
-from pairstep.rules import RULES
+from pairstep.paper.rules import RULES
 rng = np.random.default_rng(0)
 for rule in RULES:
     for n in (2, 3, 40):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .coordinates import Array, Coordinates, Indices, Step, best_pair_step, no_step
+from ...coordinates import Array, Coordinates, Indices, Step
+from .pairs import best_pair_step, no_step
 
 # Coordinates are dropped below this multiple of the known decrease. It is slightly less than 1, so
 # that rounding errors never drop the best pair; a smaller value would keep more coordinates.

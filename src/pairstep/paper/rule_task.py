@@ -1,0 +1,47 @@
+"""The task of coordinate descent by a rule: a problem with a rule and a step length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..kept import kept
+from ..solve.task import Task
+from .rules import Rule
+from .steps import StepPlan
+
+
+@dataclass(kw_only=True)
+class RuleTask(Task):
+    """A `Task` with a rule, a step length and, for random rules, a generator."""
+
+    rule: Rule
+    plan: StepPlan
+    rng: np.random.Generator | None
+
+    @property
+    def patience(self) -> int:
+        """Number of iterations without progress after which a solver gives up.
+
+        A random or cyclic rule needs many iterations to hit a pair that makes progress, and more if
+        the probabilities are unequal: 20 n^2 is 40 times the number of pairs.
+        """
+        n, odds = self.layout.n, 1.0
+        if self.rule.guided:
+            return _core.NumericalPolicy.patience(n)
+        if self.rule.weighted and self.plan.lipschitz is not None:
+            odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
+        return 1000 + int(20 * odds * n**2)
+
+    @kept
+    def choice(self) -> Any:
+        """The native options of the rule."""
+        return self.choice_with(self.plan.alpha)
+
+    def choice_with(self, alpha: float) -> Any:
+        """Return the native options of the rule with another step size."""
+        generator = None if self.rng is None else self.rng.bit_generator.capsule
+        return _core.Choice(self.rule.code, alpha, self.plan.lipschitz, generator)
