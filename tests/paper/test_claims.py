@@ -135,9 +135,10 @@ def test_a_claim_without_verdict_keeps_its_values():
 
 
 def test_a_claim_without_horizon_lists_its_exceptions():
-    assert checked("n", "s", [], "r", "f").verdict == Verdict.HOLDS
-    failed = checked("n", "s", ["1", "2", "3", "4", "5", "6"], "r", "f")
+    assert checked("n", "s", [], "r", "f", {}).verdict == Verdict.HOLDS
+    failed = checked("n", "s", ["1", "2", "3", "4", "5", "6"], "r", "f", {"a": 1})
     assert failed.verdict == Verdict.FAILS
+    assert failed.readings[0].numbers == {"a": 1}
     assert failed.found == "It does not hold: 1; 2; 3; 4; and 2 more. f"
 
 

@@ -164,7 +164,9 @@ def test_every_claim_is_tested():
 def test_every_claim_has_a_reading_and_horizons():
     for experiment in EXPERIMENTS.values():
         for claim in experiment.claims(SAME, SCALE):
-            assert bool(claim.sentence) == bool(claim.source) == (claim.kind != "beyond")
+            assert (
+                bool(claim.sentence) == bool(claim.source) == (claim.record()["kind"] != "beyond")
+            )
             for reading in claim.readings:
                 assert reading.reading
                 assert reading.value

@@ -6,7 +6,7 @@ The simplex, which has only lower bounds, is beyond the paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -28,9 +28,6 @@ from .claims import (
     Cut,
     Found,
     Horizon,
-    Kind,
-    Reading,
-    by_cut,
     consistent,
     every_seed,
     geometric_mean,
@@ -289,15 +286,8 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
     most = [int(runs.of[seed, "gs-1"]["moved"][1:].max()) for seed in scale.seeds]
     four, two_or_three = runs.share(4, math.inf), runs.share(0, 3)
 
-    def observed(
-        name: str, statement: str, readings: tuple[Reading, ...], say: str, sentence: str,
-        source: str, found: Found, at: Sequence[Cut],
-    ) -> Claim:  # fmt: skip
-        numbers = {"by horizon": by_cut(found, at), "most variables at once": most}
-        return Claim(name, statement, readings, say, sentence, source, Kind.OBSERVATION, numbers)
-
     return [
-        observed(
+        Claim(
             "gs-s-is-slowest",
             "With bounds, gs-s converges slowest of the three rules.",
             (
@@ -311,9 +301,9 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
             ),
             f"Speed against gs-s by seed: {ranges(found(at[1]))} at the second horizon; "
             f"{ranges(found(at[-1]))} {at[-1]}.",
-            SLOWEST, SECTION_5, found, at,
+            SLOWEST, SECTION_5,
         ),
-        observed(
+        Claim(
             "gs-q-identifies-active-set-last",
             "gs-q takes longest to identify the active set.",
             (
@@ -332,9 +322,9 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
             ),
             f"Iterations to the final active set, mean over the seeds: {iterations}. The last few "
             "variables become final late, by chance.",
-            SLOWEST, SECTION_5, last, to_final,
+            SLOWEST, SECTION_5,
         ),
-        observed(
+        Claim(
             "gs-1-identifies-active-set-first",
             "gs-1 identifies the active set more quickly than gs-s and gs-q.",
             (
@@ -350,9 +340,9 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
             ),
             "gs-1 is ahead of the other rules in the first iterations, and level with them at the "
             "end.",
-            SUPPORT_VECTORS, SECTION_3, first, to_final,
+            SUPPORT_VECTORS, SECTION_3,
         ),
-        observed(
+        Claim(
             "gs-1-rarely-updates-four-or-five",
             "gs-1 rarely updates 4 or 5 variables.",
             (
@@ -372,9 +362,9 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
                 ),
             ),
             f"The most variables at once are {min(most)} to {max(most)}, depending on the seed.",
-            TYPICALLY, SECTION_5, four, at,
+            TYPICALLY, SECTION_5,
         ),
-        observed(
+        Claim(
             "most-gs-1-updates-are-of-two-or-three",
             "Most gs-1 updates only update 2 or 3 variables.",
             (
@@ -384,7 +374,7 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
                 ),
             ),
             "This holds by a wide margin.",
-            SUPPORT_VECTORS, SECTION_3, two_or_three, at,
+            SUPPORT_VECTORS, SECTION_3,
         ),
     ]  # fmt: skip
 
@@ -426,8 +416,6 @@ def claims_of_figure_4(results: Results, scale: Scale) -> list[Claim]:
             f"{ranges(found(at[-1]))} {at[-1]}.",
             ADVANTAGES,
             "Appendix G, Figure 4",
-            Kind.OBSERVATION,
-            {"speed": by_cut(found, at)},
         )
     ]  # fmt: skip
 
@@ -474,8 +462,6 @@ def claims_of_figure_5(results: Results, scale: Scale) -> list[Claim]:
             f"first horizon; {ranges(found(at[1]))} at the second.",
             ADVANTAGES,
             "Appendix G, Figure 5",
-            Kind.OBSERVATION,
-            {"interior variables of gs-q over those of the rule": by_cut(found, at)},
         )
     ]  # fmt: skip
 
@@ -499,8 +485,6 @@ def claims_of_figure_6(results: Results, scale: Scale) -> list[Claim]:
             "about 2 n iterations.",
             OVER_85,
             "Appendix G, Figure 6",
-            Kind.OBSERVATION,
-            {"2 variables": by_cut(two, at)},
         ),
         Claim(
             "gs-1-updates-three-or-fewer",
@@ -515,8 +499,6 @@ def claims_of_figure_6(results: Results, scale: Scale) -> list[Claim]:
             f"{say(three, at[0])} within the first horizon.",
             OVER_85,
             "Appendix G, Figure 6",
-            Kind.OBSERVATION,
-            {"3 or fewer": by_cut(three, at)},
         ),
     ]  # fmt: skip
 
@@ -545,7 +527,6 @@ def claims_about_the_simplex(results: Results, scale: Scale) -> list[Claim]:
             ),
             f"Speed against gs-s {TO_LOWEST}: {ranges(runs.speeds(TO_LOWEST))}. Without upper "
             "bounds gs-q makes almost the same choices as gs-s, and ties with it.",
-            numbers={"speed": by_cut(runs.speeds, to_lowest)},
         ),
         Claim(
             "simplex-gs-1-identifies-active-set-first",
@@ -561,7 +542,6 @@ def claims_about_the_simplex(results: Results, scale: Scale) -> list[Claim]:
                 ),
             ),
             "The first iterations of gs-1 set many variables to zero at once.",
-            numbers={"smaller of the others over gs-1": by_cut(ahead, to_final)},
         ),
         Claim(
             "simplex-gs-1-updates-two",
@@ -574,7 +554,6 @@ def claims_about_the_simplex(results: Results, scale: Scale) -> list[Claim]:
             ),
             "From the center of the simplex the first iterations set many variables to zero at "
             f"once, at most {most}.",
-            numbers={"fraction that updates 2": by_cut(two, to_lowest)},
         ),
     ]  # fmt: skip
 

@@ -107,11 +107,24 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Reading:
-    """How we read a sentence, what the values of its horizons are, and the verdict at each."""
+    """How we read a sentence, and what was measured.
+
+    Attributes
+    ----------
+    reading : str
+        Our reading.
+    value : str
+        What the values of the horizons are.
+    horizons : tuple of Horizon
+        The values, with a verdict for each.
+    numbers : dict
+        The numbers behind the values.
+    """
 
     reading: str
     value: str
     horizons: tuple[Horizon, ...]
+    numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -150,10 +163,9 @@ class Claim:
         The sentence of the paper, in its LaTeX source; empty if the claim is not in the paper.
     source : str
         The section and the figure or theorem that has the sentence, as in the PDF.
-    kind : Kind
-        Where it comes from.
-    numbers : dict
-        The numbers behind the result.
+    kind : Kind, optional
+        Where it comes from. By default an observation of the paper, or beyond it without a
+        sentence.
     """
 
     name: str
@@ -162,8 +174,7 @@ class Claim:
     found: str
     sentence: str = ""
     source: str = ""
-    kind: Kind = Kind.BEYOND
-    numbers: dict[str, Any] = field(default_factory=dict)
+    kind: Kind | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -174,7 +185,10 @@ class Claim:
         """Return everything as a dict for claims.json; verdicts and intervals only if judged."""
         readings = self.readings if judged else tuple(r.unjudged() for r in self.readings)
         records = [asdict(reading) | {"verdict": reading.verdict} for reading in readings]
-        return asdict(self) | {"verdict": readings[0].verdict, "readings": records}
+        kind = self.kind or (Kind.OBSERVATION if self.sentence else Kind.BEYOND)
+        return asdict(self) | {
+            "kind": kind, "verdict": readings[0].verdict, "readings": records,
+        }  # fmt: skip
 
 
 # ---- Estimates over the seeds ----
@@ -295,7 +309,12 @@ def consistent(cut: Cut, found: ByName) -> Horizon:
 
 def read(reading: str, value: str, found: Found, at: Iterable[Cut], judge: Judge) -> Reading:
     """Return a reading that is judged at each horizon by what is found there."""
-    return Reading(reading, value, tuple(judge(cut, found(cut)) for cut in at))
+    horizons, numbers = [], {}
+    for cut in at:
+        here = found(cut)
+        horizons.append(judge(cut, here))
+        numbers[horizon_name(cut)] = {name: list(map(rounded, xs)) for name, xs in here.items()}
+    return Reading(reading, value, tuple(horizons), numbers)
 
 
 def checked(
@@ -304,6 +323,7 @@ def checked(
     exceptions: Sequence[str],
     reading: str,
     found: str,
+    numbers: dict[str, Any],
     **more: Any,
 ) -> Claim:
     """Return a claim without a horizon that holds unless there are exceptions.
@@ -312,6 +332,8 @@ def checked(
     ----------
     exceptions : sequence of str
         The cases in which it does not hold.
+    numbers : dict
+        The numbers behind them.
     name, statement, reading, found, **more
         As in `Claim`.
     """
@@ -320,7 +342,7 @@ def checked(
         listed = "; ".join(exceptions[:MAX_LISTED]) + (f"; and {rest} more" if rest > 0 else "")
         found = f"It does not hold: {listed}. {found}"
     horizon = Horizon(None, float(len(exceptions)), None, not exceptions)
-    readings = (Reading(reading, "Number of exceptions", (horizon,)),)
+    readings = (Reading(reading, "Number of exceptions", (horizon,), numbers),)
     return Claim(name, statement, readings, found, **more)
 
 
@@ -373,14 +395,6 @@ def last_iteration(curve: Array, cut: Cut) -> int:
 def rounded(value: float) -> float:
     """Round a number for claims.json, to five significant digits."""
     return float(f"{value:.5g}")
-
-
-def by_cut(found: Found, at: Iterable[Cut]) -> dict[str, dict[str, list[float]]]:
-    """Return the numbers of every seed by horizon, for claims.json."""
-    return {
-        horizon_name(cut): {name: [rounded(x) for x in xs] for name, xs in found(cut).items()}
-        for cut in at
-    }
 
 
 def horizon_name(cut: Cut | None) -> str:

@@ -116,6 +116,7 @@ def claims(results: Results, scale: Scale) -> list[Claim]:
             f"Their decrease against that of a search over all pairs, for n up to "
             f"{min(MAX_BRUTE_FORCE, largest)}.",
             f"Largest relative difference {worst:.1e}.",
+            {"largest difference": worst},
         ),
         checked(
             "exact-rules-are-linear",

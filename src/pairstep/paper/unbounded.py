@@ -29,9 +29,7 @@ from .claims import (
     Found,
     Horizon,
     Judge,
-    Kind,
     Reading,
-    by_cut,
     checked,
     geometric_deviation,
     geometric_mean,
@@ -200,8 +198,7 @@ def claim(
         name, statement,
         (read(reading, f"{value}: {SPEED}", found, at, judge), *others),
         say.format(ranges(found(at[-1]))),
-        sentence, source if sentence else "", Kind.OBSERVATION if sentence else Kind.BEYOND,
-        {"speed": by_cut(found, at)},
+        sentence, source if sentence else "",
     )  # fmt: skip
 
 
@@ -355,8 +352,6 @@ def seeds_are_similar(results: Results, scale: Scale, at: tuple[Cut, ...]) -> Cl
         f"Iterations at the last horizon: {ranges(found(at[-1]))}.",
         "We see that the performance across different random seeds is similar.",
         "Appendix G, Figure 3",
-        Kind.OBSERVATION,
-        {"iterations": by_cut(found, at)},
     )  # fmt: skip
 
 
@@ -499,6 +494,7 @@ def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
             "(a_j g_i - a_i g_j)/(|a_i| + |a_j|) of its pair against the largest over all pairs, "
             f"on {len(gaps['fast'])} random gradients and weights of both signs.",
             f"Largest relative difference {worst:.1e}.",
+            {"largest difference": worst},
         ),
         compare(
             "weights-greedy-beats-random",
