@@ -52,11 +52,8 @@ class World:
         rate = slowest * self.rates[rule] * self.by_seed ** (seed % 2) * (1 + 1e-3 * seed)
         return np.exp(-rate * np.arange(length + 1))
 
-    def unbounded_measure(self, seed, n, columns, rule, repeat):
+    def unbounded_measure(self, seed, n, kind, rule, repeat):
         return {"suboptimality": self.curve(rule, seed, 20 * n, 0.02)}
-
-    def unbounded_measure_weighted(self, seed, n, weights, rule):
-        return {"suboptimality": self.curve(rule, seed, 10 * n, 0.02)}
 
     def unbounded_against_brute_force(self, seed, n, tries):
         return {"fast": np.full(tries, self.exact), "brute": np.ones(tries)}

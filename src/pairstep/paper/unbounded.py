@@ -10,9 +10,9 @@ only a few passes. Everything about general weights is beyond the paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,52 +51,70 @@ if TYPE_CHECKING:
 RANDOM = "random", "random-lipschitz"
 WEIGHTED = "gs-q-lipschitz", "gs-1-lipschitz", "ratio"
 RULES = (*RANDOM, "greedy", *WEIGHTED)
-AS_IS, SCALED = "as is", "scaled"  # the columns of A
-PASSES = 20  # iterations per variable
-
 DIRECT = "1-norm of x"  # the paper's rule for general weights
-RULES_WITH_WEIGHTS = "random", "greedy", DIRECT, "gs-1-lipschitz", "gs-q-lipschitz"
-POSITIVE, SIGNED = "positive", "signed"
-PASSES_WITH_WEIGHTS = 10
+# The kinds of problems by their titles: columns of A as they are or scaled, or general weights.
+AS_IS, SCALED, POSITIVE, SIGNED = "as is", "scaled", "positive weights", "signed weights"
+TITLES = {AS_IS: "Similar $L_i$", SCALED: "Very different $L_i$",
+          POSITIVE: "Positive weights", SIGNED: "Weights of both signs"}  # fmt: skip
+PASSES, PASSES_WITH_WEIGHTS = 20, 10  # iterations per variable
 
-PartOf = Callable[[Scale, str, int, str], Part]  # of a problem, a seed and a rule
+
+class InNorm(Quadratic):
+    """A quadratic whose weighted rules use given constants instead of its Lipschitz constants."""
+
+    def __init__(self, Q: Array, c: Array, constants: Array):
+        super().__init__(Q, c)
+        self.constants = constants
+
+    @property
+    def lipschitz(self) -> Array:
+        """The given constants."""
+        return self.constants
+
+
+def draw_weights(seed: int, n: int, kind: str) -> Array:
+    """Draw log-normal weights, half of them negative if signed."""
+    rng = np.random.default_rng([seed, 2])
+    weights = np.exp(rng.standard_normal(n))
+    return weights if kind == POSITIVE else weights * rng.choice([-1.0, 1.0], n)
 
 
 @lru_cache(maxsize=1)
-def problem(seed: int, n: int, columns: str) -> tuple[LeastSquares, float]:
-    """Return a problem and its optimum; cached for the next rule."""
-    A, b = least_squares(seed, n, columns == SCALED)
-    return LeastSquares(A, b), equality_optimum(A, b)
+def problem(seed: int, n: int, kind: str) -> tuple[LeastSquares, Array | None, float]:
+    """Return a problem, its weights and its optimum; cached for the next rule."""
+    A, b = least_squares(seed, n, kind == SCALED)
+    a = draw_weights(seed, n, kind) if kind in (POSITIVE, SIGNED) else None
+    return LeastSquares(A, b), a, equality_optimum(A, b, a)
 
 
-def measure(seed: int, n: int, columns: str, rule: str, repeat: int) -> Measured:
-    """Run one rule on one problem, with steps that use the L_i of the pair."""
-    f, optimum = problem(seed, n, columns)
+def measure(seed: int, n: int, kind: str, rule: str, repeat: int) -> Measured:
+    """Run one rule, with steps that use the L_i of the pair, or with exact steps under weights."""
+    f, a, optimum = problem(seed, n, kind)
+    objective: LeastSquares | Quadratic = f
+    constraint = FREE if a is None else SumBox(0.0, -math.inf, coefficients=a)
+    if a is not None and rule == DIRECT:
+        columns = f.A / a
+        objective = InNorm(columns.T @ columns, -columns.T @ f.b, 1 / a**2)
+        constraint, rule, optimum = FREE, "gs-1-lipschitz", optimum - 0.5 * float(f.b @ f.b)
+    step, passes = ("lipschitz", PASSES) if a is None else ("exact", PASSES_WITH_WEIGHTS)
     measured = race(
-        f,
-        FREE,
-        optimum=optimum,
-        repeat=repeat,
-        rule=rule,
-        step="lipschitz",
-        tol=0.0,
-        max_iter=PASSES * n,
-        seed=seed,
-    )
+        objective, constraint, optimum=optimum, repeat=repeat, rule=rule, step=step, tol=0.0,
+        max_iter=passes * n, seed=seed,
+    )  # fmt: skip
     return {name: measured[name] for name in ("suboptimality", "seconds")}
 
 
-def part_of(scale: Scale, columns: str, seed: int, rule: str) -> Part:
-    """Return the part of one rule on one problem; the figure shows times of the first seed."""
+def part_of(scale: Scale, kind: str, seed: int, rule: str) -> Part:
+    """Return the part of one rule on one problem; Figure 1 shows times of the first seed."""
     repeat = 5 if seed == scale.seeds[0] else 1
-    return part(measure, seed=seed, n=scale.n, columns=columns, rule=rule, repeat=repeat)
+    return part(measure, seed=seed, n=scale.n, kind=kind, rule=rule, repeat=repeat)
 
 
-def parts(scale: Scale, columns: tuple[str, ...]) -> list[Part]:
+def parts(scale: Scale, kinds: tuple[str, ...]) -> list[Part]:
     """Return one part for every rule and problem."""
-    return [
-        part_of(scale, c, seed, rule) for c in columns for seed in scale.seeds for rule in RULES
-    ]
+    weights = "random", "greedy", DIRECT, "gs-1-lipschitz", "gs-q-lipschitz"
+    rules = weights if POSITIVE in kinds else RULES
+    return [part_of(scale, kind, s, rule) for kind in kinds for s in scale.seeds for rule in rules]
 
 
 def draw(rows: pd.DataFrame, x: str = "iteration") -> Callable[[Axes], None]:
@@ -107,14 +125,15 @@ def draw(rows: pd.DataFrame, x: str = "iteration") -> Callable[[Axes], None]:
     )  # fmt: skip
 
 
-def first_seed(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
-    """Draw both problems of the first seed, against iterations and against seconds."""
-    titles = {AS_IS: "Similar $L_i$", SCALED: "Very different $L_i$"}
+def first_seed(
+    table: pd.DataFrame, axes: Sequence[str] = ("iteration",)
+) -> dict[str, Callable[[Axes], None]]:
+    """Draw the problems of the first seed, against iterations or seconds."""
     rows = table[table.seed == table.seed[0]]
     return {
-        title + unit: draw(rows[rows["columns"] == columns], x)
-        for x, unit in (("iteration", ""), ("seconds", ", over time"))
-        for columns, title in titles.items()
+        TITLES[kind] + (", over time" if x == "seconds" else ""): draw(of, x)
+        for x in axes
+        for kind, of in rows.groupby("kind", sort=False)
     }
 
 
@@ -156,12 +175,7 @@ def horizons(scale: Scale) -> tuple[Cut, ...]:
     return scale.n, 2 * scale.n, PASSES * scale.n
 
 
-def compared(
-    results: Results,
-    scale: Scale,
-    of: Mapping[str, tuple[str, str, str]],
-    part_of: PartOf = part_of,
-) -> Found:
+def compared(results: Results, scale: Scale, of: Mapping[str, tuple[str, str, str]]) -> Found:
     """Compare rules: for each name a problem, a rule, and the rule that it is compared with."""
 
     @cache
@@ -223,8 +237,8 @@ def claims_of_figure_1(results: Results, scale: Scale) -> list[Claim]:
     """Check what section 5 of the paper says about Figure 1."""
     at = horizons(scale)
     greedy = {
-        f"{rule} against {rival}, columns {columns}": (columns, rule, rival)
-        for columns in (AS_IS, SCALED)
+        f"{rule} against {rival}, columns {kind}": (kind, rule, rival)
+        for kind in (AS_IS, SCALED)
         for rule in ("greedy", *WEIGHTED)
         for rival in RANDOM
     }
@@ -363,16 +377,16 @@ FIGURE_1 = Experiment(
     "the L_i of the pair; first seed. The lower panels show the same runs over time, on one "
     "thread. The optimum is from a direct solve: one variable is eliminated, then a QR "
     "factorization.",
-    partial(parts, columns=(AS_IS, SCALED)),
+    partial(parts, kinds=(AS_IS, SCALED)),
     ("suboptimality", "seconds"),
     claims_of_figure_1,
-    first_seed,
+    partial(first_seed, axes=("iteration", "seconds")),
 )
 FIGURE_3 = Experiment(
     "figure3",
     "Figure 3. Very different L_i, for four seeds",
     "The right panel of Figure 1 for four seeds (of the data and of the random rules).",
-    partial(parts, columns=(SCALED,)),
+    partial(parts, kinds=(SCALED,)),
     ("suboptimality",),
     claims_of_figure_3,
     seed_by_seed,
@@ -380,50 +394,6 @@ FIGURE_3 = Experiment(
 
 
 # ---- General weights ----
-
-
-class InNorm(Quadratic):
-    """A quadratic whose weighted rules use given constants instead of its Lipschitz constants."""
-
-    def __init__(self, Q: Array, c: Array, constants: Array):
-        super().__init__(Q, c)
-        self.constants = constants
-
-    @property
-    def lipschitz(self) -> Array:
-        """The given constants."""
-        return self.constants
-
-
-def draw_weights(seed: int, n: int, kind: str) -> Array:
-    """Draw log-normal weights, half of them negative if signed."""
-    rng = np.random.default_rng([seed, 2])
-    weights = np.exp(rng.standard_normal(n))
-    return weights if kind == POSITIVE else weights * rng.choice([-1.0, 1.0], n)
-
-
-@lru_cache(maxsize=1)
-def weighted_problem(seed: int, n: int, kind: str) -> tuple[LeastSquares, Array, float]:
-    """Return a problem, its weights and its optimum; cached for the next rule."""
-    A, b = least_squares(seed, n)
-    a = draw_weights(seed, n, kind)
-    return LeastSquares(A, b), a, equality_optimum(A, b, a)
-
-
-def measure_weighted(seed: int, n: int, weights: str, rule: str) -> Measured:
-    """Run one rule with exact steps on one problem."""
-    f, a, optimum = weighted_problem(seed, n, weights)
-    steps = PASSES_WITH_WEIGHTS * n
-    options: dict[str, Any] = {"step": "exact", "tol": 0.0, "max_iter": steps, "seed": seed}
-    if rule == DIRECT:
-        columns = f.A / a
-        objective = InNorm(columns.T @ columns, -columns.T @ f.b, 1 / a**2)
-        optimum -= 0.5 * float(f.b @ f.b)
-        measured = race(objective, FREE, optimum=optimum, rule="gs-1-lipschitz", **options)
-    else:
-        constraint = SumBox(0.0, -math.inf, coefficients=a)
-        measured = race(f, constraint, optimum=optimum, rule=rule, **options)
-    return {"suboptimality": measured["suboptimality"]}
 
 
 def against_brute_force(seed: int, n: int, tries: int) -> Measured:
@@ -447,27 +417,6 @@ def check_of(scale: Scale) -> Part:
     return part(against_brute_force, seed=0, n=min(scale.n, 300), tries=100)
 
 
-def weighted_part_of(scale: Scale, weights: str, seed: int, rule: str) -> Part:
-    """Return the part of one rule on one problem with weights."""
-    return part(measure_weighted, seed=seed, n=scale.n, weights=weights, rule=rule)
-
-
-def weighted_parts(scale: Scale) -> list[Part]:
-    """Return one part for every rule and problem; rules without claims run with one seed."""
-    return [
-        weighted_part_of(scale, weights, seed, rule)
-        for weights in (POSITIVE, SIGNED)
-        for seed in scale.seeds
-        for rule in RULES_WITH_WEIGHTS[: None if seed == scale.seeds[0] else 3]
-    ]
-
-
-def by_weights(table: pd.DataFrame) -> dict[str, Callable[[Axes], None]]:
-    """Draw a panel for each kind of weights, for the first seed."""
-    rows = table[table.seed == table.seed[0]]
-    return {f"Weights: {kind}": draw(of) for kind, of in rows.groupby("weights", sort=False)}
-
-
 def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
     """Check the claims about general weights."""
     gaps = results[check_of(scale)]
@@ -475,13 +424,13 @@ def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
     at = (scale.n, 2 * scale.n, PASSES_WITH_WEIGHTS * scale.n)
 
     def compare(name: str, statement: str, rule: str, over: str, say: str) -> Claim:
-        of = {f"{kind} weights": (kind, rule, over) for kind in (POSITIVE, SIGNED)}
+        of = {kind: (kind, rule, over) for kind in (POSITIVE, SIGNED)}
         return claim(
             name, statement,
             "Fewer iterations with exact steps, on average over the seeds, for both kinds of "
             f"weights. {TIES}.",
             "Least of two speeds",
-            compared(results, scale, of, weighted_part_of), at, FASTER_ON_AVERAGE,
+            compared(results, scale, of), at, FASTER_ON_AVERAGE,
             f"Speed of {rule} against {over} at the last horizon: {{}}. {say}",
         )  # fmt: skip
 
@@ -520,8 +469,8 @@ WEIGHTS = Experiment(
     "The left problem of Figure 1 under sum a_i x_i = 0 with log-normal weights; exact steps, "
     "first seed. greedy, gs-1-lipschitz, gs-q-lipschitz and random use the coordinates a_i x_i; "
     "the rule “1-norm of x” is the paper's for this constraint, computed in a few passes over n.",
-    lambda scale: [*weighted_parts(scale), check_of(scale)],
+    lambda scale: [*parts(scale, (POSITIVE, SIGNED)), check_of(scale)],
     ("suboptimality",),
     claims_about_weights,
-    by_weights,
+    first_seed,
 )
