@@ -1,6 +1,8 @@
 """After any sequence of calls an estimator represents its last completed fit."""
 
 import pickle
+import signal
+import warnings
 from dataclasses import fields, is_dataclass
 
 import numpy as np
@@ -17,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from pairstep.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, engine, plan
 
@@ -67,6 +69,10 @@ def dot(A, B):
     return (A[:, None] * B).sum(axis=2)
 
 
+def asymmetric(A, B):
+    return dot(A @ np.triu(np.ones((A.shape[1],) * 2)), B)
+
+
 def samples(n, features, classes, shift, sparse):
     """Rows around a point for each class, and the names of these classes."""
     rng = np.random.default_rng([n, features, classes, shift])
@@ -96,6 +102,10 @@ REFUSED = {
     "threads": lambda m, X, y: m.set_params(n_jobs=0).fit(X, y),
     "NaN": lambda m, X, y: m.set_params(kernel="rbf").fit(with_nan(X), y),
     "weights": lambda m, X, y: m.fit(X, y, np.zeros(len(y))),
+    "weights that overflow": lambda m, X, y: m.fit(X, y, np.full(len(y), 1e308)),
+    "overflow": lambda m, X, y: m.set_params(kernel="rbf").fit(X * 1e300, y),
+    "kernel matrix": lambda m, X, y: m.set_params(kernel="precomputed").fit(X, y),
+    "kernel function": lambda m, X, y: m.set_params(kernel=asymmetric).fit(X, y),
     "too few targets": lambda m, X, y: m.fit(X, y[:-1]),
     "NaN as target": lambda m, X, y: m.fit(X, np.where(np.arange(len(y)) % 2, 0, np.nan)),
     "one class": lambda m, X, y: m.fit(X, np.full(len(y), "ant")),
@@ -182,7 +192,7 @@ class Life(RuleBasedStateMachine):
     def refused(self, given, kernel, data):
         refit = data.draw(st.sampled_from(list(refusals(self.Estimator).values())))
         parameters = self.model.get_params()
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises((TypeError, ValueError)):
             refit(self.model.set_params(kernel=kernel), given[0], self.targets(given[1]))
         self.model.set_params(**parameters)
 
@@ -243,3 +253,78 @@ class Life(RuleBasedStateMachine):
 def test_the_last_completed_fit_answers(Estimator):
     life = type(f"Life{Estimator.__name__}", (Life,), {"Estimator": Estimator})
     run_state_machine_as_test(life, settings=settings(max_examples=15, stateful_step_count=12))
+
+
+# ------------------------------------------------------------------ other refusals
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+OTHER = RNG.normal(size=(40, 5)) * 100
+LABELS = np.array(["cat"] * 38 + ["dog"] * 2)
+ENDLESS = RNG.normal(size=(3000, 20)), RNG.integers(0, 2, 3000)  # minutes of work
+
+
+def check_untouched(model, refit, error):
+    parameters, before = model.get_params(), state(model)
+    with pytest.raises(error):
+        refit(model)
+    assert state(model) == before
+    model.set_params(**parameters)
+
+
+@pytest.mark.parametrize("Estimator", [*CLASSIFIERS, *REGRESSORS, OneClassSVM])
+def test_a_refused_fit_changes_nothing(Estimator):
+    model = Estimator(warm_start=True).fit(X, Y)
+    for refit in refusals(Estimator).values():
+        check_untouched(model, lambda m, refit=refit: refit(m, OTHER, Y[:40]), ValueError)
+
+
+def test_names_of_features_stay():
+    pandas = pytest.importorskip("pandas")
+    named = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = SVC().fit(named, Y)
+    check_untouched(model, lambda m: m.fit(OTHER, np.full(40, np.nan)), ValueError)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    model.fit(OTHER, np.arange(40) % 2)
+    assert not hasattr(model, "feature_names_in_")
+    model.set_params(kernel=dot).fit(OTHER, np.arange(40) % 2)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_interrupted_by_a_signal():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def refit(model):
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        model.set_params(C=1e5, gamma=0.02, tol=1e-10).fit(*ENDLESS)
+
+    model = SVC(warm_start=True).fit(X, Y)
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        check_untouched(model, refit, KeyboardInterrupt)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
+def test_a_warning_that_is_an_error_refuses():
+    model = SVR().fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_untouched(
+            model, lambda m: m.set_params(max_iter=1).fit(X + 1, X[:, 0]), ConvergenceWarning
+        )
+
+
+def test_a_warm_start_survives_a_refusal():
+    model = SVC(warm_start=True, C=100.0).fit(X, Y)
+    first = model.n_iter_[0]
+    check_untouched(model, lambda m: m.fit(OTHER, LABELS, np.zeros(40)), ValueError)
+    assert model.fit(X, Y).n_iter_[0] < first
+
+
+def test_a_refit_drops_the_samples_of_a_callable_kernel():
+    model = SVC(kernel=dot).fit(X, Y).set_params(kernel="linear").fit(OTHER, LABELS)
+    assert X.tobytes() not in pickle.dumps(model)

@@ -1,12 +1,6 @@
 """Pauses, callbacks, signals and concurrent solves do not change a solve."""
 
-import signal
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -197,62 +191,6 @@ def test_a_callback_does_not_disable_the_newton_phase():
     assert plain.status == watched.status == "optimal"
     assert plain.n_iter == watched.n_iter
     np.testing.assert_array_equal(plain.x, watched.x)
-
-
-# ------------------------------------------------------------------ interrupts
-
-
-# Each takes a minute or more, in one call into native code.
-ENDLESS = {
-    "SVC.predict": """
-        from pairstep import svm
-        X, y = rng.normal(size=(3000, 200)), rng.integers(0, 2, 3000)
-        model = svm.SVC(max_iter=300).fit(X, y)
-        Z = np.broadcast_to(rng.normal(size=(100_000, 200)).astype("f4"), (100_000, 200))
-        work = lambda: [model.predict(Z) for _ in range(100)]
-    """,
-    "propose": """
-        n = 3_000_000
-        g, x, L = rng.normal(size=n), np.full(n, 1 / n), rng.random(n) + 0.1
-        def work():
-            while True:
-                pairstep.propose("gs-1-lipschitz", g, x, 0.0, 1.0, alpha=0.1, lipschitz=L)
-    """,
-}
-FRAME = """
-import warnings
-import numpy as np
-import pairstep
-warnings.simplefilter("ignore")
-rng = np.random.default_rng(0)
-{work}
-print("go", flush=True)
-try:
-    work()
-    print("finished")
-except KeyboardInterrupt:
-    print("interrupted")
-    assert pairstep.solve_qp(np.eye(3)).status == "optimal"
-"""
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("name", ENDLESS)
-def test_a_signal_is_answered(name):
-    """A solve that would take a minute or more ends within seconds."""
-    script = FRAME.format(work=textwrap.dedent(ENDLESS[name]))
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout.readline().strip() == "go"
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.5)
-        child.send_signal(signal.SIGINT)
-        answer, _ = child.communicate(timeout=60)
-        assert answer.strip() == "interrupted"
-        assert child.returncode == 0
-    finally:
-        child.kill()
-        child.wait()
 
 
 # ------------------------------------------------------------------ time limits
