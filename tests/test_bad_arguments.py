@@ -29,6 +29,7 @@ from pairstep import (
     SimplexRegressor,
     Smooth,
     SumBox,
+    coordinate_descent,
     efficient_frontier,
     from_qp,
     layers,
@@ -103,6 +104,8 @@ CALLS = {
     "start": (lambda n=None, **given: SumBox(**given).start(n), {}),
     "project": (lambda y=(0.0, 0.0, 0.0), **given: SumBox(**given).project(y), {}),
     "minimize": (minimize, {"objective": Quadratic(EYE), "constraint": Simplex()}),
+    "coordinate_descent": (coordinate_descent, {"objective": Quadratic(EYE),
+                                                "constraint": Simplex()}),
     "solve_qp": (solve_qp, {"Q": EYE}),
     "simplex_lstsq": (simplex_lstsq, {"A": EYE, "b": ONES}),
     "a batch": (simplex_lstsq, {"A": np.ones((5, 3)), "b": np.ones((5, 2)), "upper": 1.0}),
@@ -583,11 +586,31 @@ ROWS = [
       for rule in RULES if RULES[rule].weighted),
     *(("propose", {"rule": rule, "lipschitz": [1.0, bad, 1.0]}, "lipschitz[1]", f"{bad:g}")
       for bad in (0.0, -2.0) for rule in RULES if RULES[rule].weighted),
-    *(("propose", {"rule": typed}, "rule", repr(typed), f"did you mean {meant!r}")
+    *((call, {"rule": typed}, "rule", repr(typed), f"did you mean {meant!r}")
+      for call in ("propose", "coordinate_descent")
       for typed, meant in [("gs_q", "gs-q"), ("GS-1", "gs-1"), ("cylic", "cyclic"),
                            ("gs-q-lipshitz", "gs-q-lipschitz")]),
-    *(("propose", {"rule": bad}, "rule", repr(bad)) for bad in (None, 3, ["gs-s"])),
-    ("propose", {"rule": "zzzz"}, "rule", "'zzzz'", *RULES),
+    *((call, {"rule": bad}, "rule", repr(bad)) for call in ("propose", "coordinate_descent")
+      for bad in (None, 3, ["gs-s"])),
+    *((call, {"rule": "zzzz"}, "rule", "'zzzz'", *RULES)
+      for call in ("propose", "coordinate_descent")),
+    # ------------------------------------------------------------------ coordinate descent
+    *(("coordinate_descent", {"step": bad}, "step", f"{float(bad):g}")
+      for bad in (0, -0.5, NAN, INF)),
+    *(("coordinate_descent", {"step": typed}, "step", repr(typed), f"did you mean {meant!r}")
+      for typed, meant in [("1/l2", "1/L2"), ("exakt", "exact"), ("backtrack", "backtracking")]),
+    *(("coordinate_descent", {"step": bad}, "step", repr(bad)) for bad in (None, [1.0])),
+    *(("coordinate_descent", {"objective": Quadratic(np.diag([1.0, 2.0, 3.0])),
+                              "step": lambda progress, bad=bad: bad}, "step", f"{bad:g}")
+      for bad in (0.0, -1.0, NAN)),
+    (ZeroDivisionError, "coordinate_descent", {"objective": Quadratic(np.diag([1.0, 2.0, 3.0])),
+                                               "step": lambda progress: 1 / 0}),
+    *(("coordinate_descent", {"objective": Smooth(lambda x: float(x @ x), lambda x: 2 * x, n=3),
+                              "rule": rule}, repr(rule), "lipschitz")
+      for rule in RULES if RULES[rule].weighted),
+    *(("coordinate_descent", {"objective": Quadratic(np.diag([1.0, -2.0, 1.0])), **given},
+       *given.values(), "-2", "1")
+      for given in ({"rule": "gs-q-lipschitz"}, {"step": "lipschitz"})),
     # ------------------------------------------------------------------ estimators
     *(("SimplexRegressor", {**given, "y": y}, *words) for y in (Y, np.column_stack([Y, Y]))
       for given, *words in [

@@ -26,6 +26,7 @@ from small_problem import (
     H,
     N,
     assert_solved,
+    solve_by,
 )
 
 import pairstep
@@ -220,3 +221,45 @@ def test_a_missing_member_of_an_objective_is_named():
 
     with pytest.raises(TypeError, match=r"needs gradient, in_layout, prefers_blocks, .* lacks"):
         minimize(Half(), Simplex())
+
+
+def test_a_start_that_is_feasible_up_to_rounding_is_accepted():
+    x0 = np.array([0.1] * 10)
+    assert sum(x0.tolist()) != 1.0
+    assert minimize(Quadratic(np.eye(10)), Simplex(), x0=x0).status == "optimal"
+
+
+INDEFINITE = {
+    "a hill": np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+    "a negative diagonal": np.diag([1.0, -3.0, 1.0]),
+    "all directions fall": -np.eye(3),
+}
+
+
+@pytest.mark.parametrize("upper", [np.inf, 0.7])
+@pytest.mark.parametrize("name", INDEFINITE)
+def test_an_indefinite_matrix_is_not_called_optimal(name, upper):
+    result = minimize(Quadratic(INDEFINITE[name], [0.3, 0.1, 0.2]), SumBox(1.0, 0.0, upper))
+    assert result.status in ("stalled", "unbounded"), result.message
+    assert (result.x >= 0).all()
+
+
+def test_the_top_of_a_hill_is_not_optimal():
+    """f = x0 x1 on the simplex: the start is stationary but the maximum."""
+    result = minimize(Quadratic([[0.0, 1.0], [1.0, 0.0]]), Simplex())
+    assert result.status in ("stalled", "unbounded"), result.message
+
+
+@pytest.mark.parametrize("rule", ["auto", "gs-s"])
+def test_a_saddle_that_no_pair_reveals_is_not_optimal(rule):
+    """Every pair is convex or flat, but along (1, -2, 1) the function falls without bound."""
+    saddle = Quadratic(np.diag([1.0, -1.0, 1.0]), [1.0, 2.0, 3.0])
+    result = solve_by(rule, saddle, SumBox(0.0, -np.inf))
+    assert result.status in ("stalled", "unbounded"), result.message
+
+
+def test_negative_curvature_off_the_constraint_does_not_matter():
+    """I - 11' is indefinite, but convex on every set with a fixed sum."""
+    Q = np.eye(4) - np.ones((4, 4))
+    result = minimize(Quadratic(Q, [1.0, 0.5, 0.2, 0.1]), Simplex())
+    assert result.status == "optimal"

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -545,3 +547,32 @@ def test_large_crowds(rule, kind):
     for n in (4096, 33_000) if kind in ("any", "ties") else (4096,):
         case = crowd(rng, n, kind)
         assert_same_move(rule, case, ask(propose, rule, case), ask(specification, rule, case))
+
+
+@pytest.mark.parametrize("form", [propose, specification])
+@pytest.mark.parametrize("rule", RULES)
+def test_one_variable_has_no_pair(rule, form):
+    step = form(rule, [1.0], [0.0], -1.0, 1.0, alpha=1.0, lipschitz=[1.0], rng=0)
+    assert len(step.indices) == len(step.delta) == 0
+    assert step.decrease == 0
+
+
+NO_VARIABLES = """
+from pairstep.paper.rules import RULES, propose, specification
+for rule in RULES:
+    for form in (propose, specification):
+        print(rule, flush=True)
+        step = form(rule, [], [], 0.0, 1.0, alpha=1.0, lipschitz=[], rng=0)
+        assert len(step.indices) == len(step.delta) == step.decrease == 0
+print("survived")
+"""
+
+
+def test_no_variables_have_no_pair():
+    """Runs in a child process: a native division by n = 0 would end it."""
+    child = subprocess.run(
+        [sys.executable, "-W", "error", "-c", NO_VARIABLES], capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert child.stdout.splitlines()[-1] == "survived", child.stderr
+    assert child.returncode == 0
