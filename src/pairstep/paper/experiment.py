@@ -182,7 +182,10 @@ def run(parts: Iterable[Part], folder: Path) -> Results:
             verbose=10 if sys.stderr.isatty() else 0,
             initializer=leave_interrupts_to_parent,
         )
-        found |= dict(zip(here, parallel(calls), strict=True))
+        with warnings.catch_warnings():
+            # Workers that hold matrices grow, and joblib replaces those that have grown a lot.
+            warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+            found |= dict(zip(here, parallel(calls), strict=True))
     return Kept(found)
 
 
@@ -190,6 +193,7 @@ def keep(kept: Any, code: str, part: Part) -> Any:
     """Measure a part unless its measurements are kept, and return a reference to them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Unable to cache to disk")
+        warnings.filterwarnings("ignore", message="Persisting input arguments took")  # a slow disk
         return kept.call_and_shelve(code, part.measure, part.parameters)
 
 
