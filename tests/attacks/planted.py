@@ -216,13 +216,13 @@ FAULTS = [
         "rules: GS-q takes amounts beyond what a variable can change",
         "amount = np.minimum(limit, alpha * gap / 2)",
         "amount = alpha * gap / 2",
-        "rules/test_rules.py",
+        "paper/rules/test_rules.py",
     ),
     Fault(
         "theory: the sharp rate counts ordered pairs",
         "return 1 - mu_2 / (pairs * l2)",
         "return 1 - mu_2 / (2 * pairs * l2)",
-        "paper/test_theory.py",
+        "paper/test_theory.py paper/test_theorems.py",
     ),
     # Native code.
     Fault(
