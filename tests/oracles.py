@@ -12,6 +12,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse
 
 EPS = np.finfo(float).eps
 
@@ -432,3 +433,8 @@ def sum_error_in_ulps(x: np.ndarray, total: float) -> float:
     """|fsum(x) - total| in ulps of the larger of |total| and max|x|."""
     ulp = math.ulp(max(abs(total), float(np.abs(x).max(initial=0.0))))
     return abs(math.fsum([*x, -total])) / ulp
+
+
+def dense(matrix) -> np.ndarray:
+    """A sparse or dense matrix as an array, such as the coefficients of an SVM."""
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix, float)

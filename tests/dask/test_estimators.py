@@ -16,6 +16,7 @@ import pandas
 import pytest
 import scipy.sparse
 from clusters import cluster_of, lazy, problem
+from oracles import dense
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.usefixtures("client"), pytest.mark.xdist_group("dask")
 
 
 def dual_objective(model):
-    z = model._dense_coefficients()[0]
+    z = dense(model.dual_coef_)[0]
     vectors = model.support_vectors_
     K = rbf_kernel(vectors, gamma=model._gamma)
     return z @ K @ z / 2 - np.abs(z).sum()

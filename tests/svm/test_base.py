@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.svm
+from oracles import dense
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -252,7 +253,7 @@ def test_violation_of_rows_with_few_entries(offset, container):
     X[:, :2] += offset
     model = SVC(gamma=1.0, C=10.0).fit(container(X), y)
     z = np.zeros(200)
-    z[model.support_] = model._dense_coefficients()[0]
+    z[model.support_] = dense(model.dual_coef_)[0]
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
     derivatives, lower, upper = K @ z - y, np.where(y > 0, 0, -10), np.where(y > 0, 10, 0)
     violation = derivatives[z > lower].max() - derivatives[z < upper].min()
@@ -271,7 +272,7 @@ def test_features_that_do_not_occur(Estimator, kernel):
     place = np.array([5, 99, 2**20, 2**22 - 1], np.int32)
     wide = scipy.sparse.csr_array((X.data, place[X.indices], X.indptr), (150, 2**22))
     narrow, model = (Estimator(kernel=kernel, gamma=0.2).fit(data, y) for data in (X, wide))
-    found, expected = model._dense_coefficients(), narrow._dense_coefficients()
+    found, expected = dense(model.dual_coef_), dense(narrow.dual_coef_)
     np.testing.assert_array_equal(found, expected)
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     np.testing.assert_array_equal(model.intercept_, narrow.intercept_)

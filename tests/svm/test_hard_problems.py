@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.svm
+from oracles import dense
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
@@ -297,7 +298,7 @@ def test_max_iter_is_reported_at_the_optimum_too():
 def true_violation(model, K, y):
     """The violation of a binary SVC from its coefficients and a kernel matrix, in long double."""
     z, sign = np.zeros(len(y), np.longdouble), np.where(y == model.classes_[1], 1, -1)
-    z[model.support_] = model._dense_coefficients()[0]
+    z[model.support_] = dense(model.dual_coef_)[0]
     gradient = K @ z - sign
     falls = z > np.where(sign > 0, 0, -model.C)
     rises = z < np.where(sign > 0, model.C, 0)

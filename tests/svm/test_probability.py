@@ -33,7 +33,9 @@ EXACT = {"tol": 1e-9, "probability": True, "random_state": 7}
 # bounds, and then the margin is not unique.
 NU = {SVC: {}, NuSVC: {"nu": 0.2134}}
 
-pytestmark = pytest.mark.filterwarnings("ignore:The `probability`:FutureWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The `probability`:FutureWarning", "ignore:.*`prob[AB]_`:FutureWarning"
+)
 
 
 def check_same(model, X, y, new=None, **options):
@@ -41,8 +43,8 @@ def check_same(model, X, y, new=None, **options):
     new = X if new is None else new
     model.fit(X, y, **options)
     theirs = model.to_sklearn().fit(X, y, **options)
-    np.testing.assert_allclose(model._probA, theirs._probA, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(model._probB, theirs._probB, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.probA_, theirs.probA_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.probB_, theirs.probB_, rtol=1e-4, atol=1e-4)
     # With two classes, scikit-learn's iteration stops within 0.005 of the sigmoid.
     atol = 5e-3 if len(model.classes_) == 2 else 3e-5
     np.testing.assert_allclose(model.predict_proba(new), theirs.predict_proba(new), atol=atol)
@@ -89,7 +91,7 @@ def test_samples_without_weight_count_as_left_out():
     kept = np.random.default_rng(6).random(len(y)) > 0.3
     weighted = SVC(gamma=0.1, **EXACT).fit(X, y, sample_weight=kept.astype(float))
     fewer = SVC(gamma=0.1, **EXACT).fit(X[kept], y[kept])
-    np.testing.assert_allclose(weighted._probA, fewer._probA, rtol=1e-6)
+    np.testing.assert_allclose(weighted.probA_, fewer.probA_, rtol=1e-6)
     np.testing.assert_allclose(weighted.predict_proba(X), fewer.predict_proba(X), atol=1e-6)
 
 
@@ -287,14 +289,14 @@ def test_random_state():
     other = SVC(probability=True, random_state=4).fit(X, y).predict_proba(X)
     assert np.abs(same[0] - other).max() > 1e-6
     generator = np.random.RandomState(3)
-    drawn = [SVC(probability=True, random_state=generator).fit(X, y)._probA for _ in range(2)]
+    drawn = [SVC(probability=True, random_state=generator).fit(X, y).probA_ for _ in range(2)]
     assert drawn[0] != drawn[1]
     assert drawn[0] == sklearn_slope(X, y, np.random.RandomState(3))
 
 
 def sklearn_slope(X, y, random_state):
     theirs = sklearn.svm.SVC(probability=True, random_state=random_state, tol=1e-10).fit(X, y)
-    return pytest.approx(theirs._probA, rel=1e-4)
+    return pytest.approx(theirs.probA_, rel=1e-4)
 
 
 def test_nothing_is_drawn_without():
@@ -310,7 +312,7 @@ def test_probabilities_do_not_change_the_model():
     for name in ("support_", "dual_coef_", "intercept_", "n_iter_"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(calibrated, name))
     assert len(calibrated.optimality_.status) == 3
-    assert len(plain._probA) == len(plain._probB) == 0
+    assert len(plain.probA_) == len(plain.probB_) == 0
 
 
 def test_log_probabilities():
@@ -349,11 +351,10 @@ def test_deprecation(Estimator, probability):
     with pytest.warns(FutureWarning, match=rf"`CalibratedClassifierCV\({name}\(\), ") as caught:
         model = Estimator(probability=probability).fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
-    assert len(model._probA) == 3 * bool(probability)
     with pytest.warns(FutureWarning, match="`probA_` was deprecated"):
-        assert model.probA_ is model._probA
+        assert len(model.probA_) == 3 * bool(probability)
     with pytest.warns(FutureWarning, match="`probB_` was deprecated"):
-        assert model.probB_ is model._probB
+        assert len(model.probB_) == 3 * bool(probability)
 
 
 def test_no_warning_by_default():

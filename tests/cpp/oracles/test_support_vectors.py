@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.svm
+from oracles import dense
 from pairwise import pairwise
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -31,10 +32,6 @@ def data(count, features, kind):
         X[RNG.random(X.shape) < 0.6] = 0.0
         return scipy.sparse.csr_array(X)
     return X.astype(kind)
-
-
-def dense(X):
-    return X.toarray() if scipy.sparse.issparse(X) else X.astype(float)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +86,7 @@ def test_changed_attributes_are_used(sparse):
 
     def truth():
         K = pairwise_kernels(dense(X)[:3], dense(model.support_vectors_), "rbf", gamma=0.5)
-        return K @ model._dense_coefficients()[0] + model.intercept_
+        return K @ dense(model.dual_coef_)[0] + model.intercept_
 
     np.testing.assert_allclose(before, truth(), atol=1e-12)
     model.support_vectors_ = 2.0 * model.support_vectors_
