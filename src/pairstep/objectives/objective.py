@@ -47,10 +47,16 @@ class Objective(Protocol):
         """Return the gradient at x as a new array."""
 
     def curvature(self, indices: Indices, delta: Array) -> float | None:
-        """Return ``d'Hd`` for the step d, if the Hessian is constant."""
+        """Return ``d'Hd`` for the step d, if the Hessian is constant.
+
+        Only `coordinate_descent` needs it.
+        """
 
     def two_coordinate_constant(self) -> float | None:
-        """Return L2, the largest ``(H_ii + H_jj - 2 H_ij) / 2``, or an upper bound, if known."""
+        """Return L2, the largest ``(H_ii + H_jj - 2 H_ij) / 2``, or an upper bound, if known.
+
+        Only `coordinate_descent` and `theory` need it.
+        """
 
     @property
     def linear(self) -> Array | None:
