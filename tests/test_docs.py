@@ -151,7 +151,7 @@ class TestSite:
         assert sorted(first_column(table)) == sorted(pairstep.__all__)
 
     @pytest.mark.parametrize(
-        "module", ["pairstep", "pairstep.svm", "pairstep.dask", "pairstep.theory"]
+        "module", ["pairstep", "pairstep.svm", "pairstep.dask", "pairstep.paper.theory"]
     )
     def test_every_name_has_a_page(self, module):
         pytest.importorskip("sklearn")
