@@ -1,26 +1,25 @@
 """Calibration of `SVC(probability=True)`, compared with CalibratedClassifierCV.
 
-    python -m benchmarks.calibration
+    PAIRSTEP_DATA=... python -m benchmarks.calibration [--only PART...]
 
-Brier score, log loss and calibration error (the mean distance between probabilities and
-frequencies, over ten intervals) on test samples, and seconds of the fit. PAIRSTEP_DATA names the
-folder with the data.
+Table "calibration". Brier score, log loss and calibration error (the mean distance between
+probabilities and frequencies, over ten intervals) on test samples, and seconds of the fit.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 
 from pairstep.svm import SVC
 
-from .qp_problems import data_folder
+from .harness import Table, data_folder, digits, named, parser, times_of
+from .svm_problems import svmlight
 
 # Training samples and parameters.
 DATA = {
@@ -42,14 +41,16 @@ def calibration_error(outcome: np.ndarray, probability: np.ndarray) -> float:
 
 def main() -> None:
     warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
-    folder = data_folder()
-    if folder is None:
-        raise SystemExit("set PAIRSTEP_DATA to the folder with the data")
-    print("| data | method | Brier score | log loss | calibration error | seconds |")
+    options = parser(__doc__).parse_args()
+    table = Table(options.out, "calibration", "Probabilities of classes", [
+        "data", "method", "Brier score", "log loss", "calibration error", "seconds"],
+        ["scikit-learn"])  # fmt: skip
     for name, (count, parameters) in DATA.items():
-        sparse, y = load_svmlight_file(str(folder / "svm" / f"{name}.gz"))
+        if not named(name, options.only):
+            continue
+        data = svmlight(data_folder(), f"svm/{name}.gz")
         X, new, y, actual = train_test_split(
-            sparse.toarray(), y, train_size=count, random_state=0, stratify=y
+            data.X, data.y, train_size=count, random_state=0, stratify=data.y
         )
         methods = {
             "probability=True": SVC(probability=True, random_state=0, **parameters),
@@ -59,17 +60,12 @@ def main() -> None:
             "CalibratedClassifierCV()": CalibratedClassifierCV(SVC(**parameters)),
         }
         for method, model in methods.items():
-            began = time.perf_counter()
-            model.fit(X, y)
-            seconds = time.perf_counter() - began
+            (seconds,), _ = times_of(partial(model.fit, X, y), most=1)
             probability = model.predict_proba(new)[:, 1]
             outcome = (actual == model.classes_[1]).astype(float)
-            print(
-                f"| {name} | {method} | {brier_score_loss(outcome, probability):.4f} | "
-                f"{log_loss(outcome, probability):.4f} | "
-                f"{calibration_error(outcome, probability):.3f} | {seconds:.2f} |",
-                flush=True,
-            )
+            table.add(name, method, digits(brier_score_loss(outcome, probability), 4),
+                      digits(log_loss(outcome, probability), 4),
+                      digits(calibration_error(outcome, probability)), digits(seconds))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,29 +1,25 @@
 """SVMs on a local Dask cluster, compared with native fits of the same models.
 
     PAIRSTEP_DATA=... python -m benchmarks.cluster [--only covtype-100k] [--workers 1 2]
-                                                   [--threads 1 2] [--latency 50] [--out FILE]
+                                                   [--threads 1 2] [--latency 50] [--out FOLDER]
 
-Each worker process has one thread and listens on the loopback address. The rows are on the workers
-before a fit begins. Every fit is checked: violation and objective are recomputed in float64 from
-the data and the support vectors. Objectives are compared to 1e-8; if the tolerance of the timed
-fits is too loose for that, the model is fitted once more with a tighter one. `--latency` delays
-each message and each answer by a number of milliseconds. `--out` writes a file like those in
-`docs/benchmarks`. Fits that are already in it are kept unless they are measured again, so that each
-can be measured in a separate run (`--threads` without a number: no native fit).
+Table "cluster". Each worker process has one thread and listens on the loopback address. The rows
+are on the workers before a fit begins. Every fit is checked: violation and objective are recomputed
+in float64 from the data and the support vectors. Objectives are compared to 1e-8; if the tolerance
+of the timed fits is too loose for that, the model is fitted once more with a tighter one.
+`--latency` delays each message and each answer by a number of milliseconds. Fits that are already
+in the file of the table are kept unless they are measured again, so that each can be measured in a
+separate run (`--threads` without a number: no native fit).
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import datetime
 import json
 import os
-import time
 import warnings
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -35,8 +31,7 @@ import pairstep.dask
 from pairstep import svm
 from pairstep.dask.cluster import Partitions, Traffic
 
-from .qp_problems import data_folder
-from .svm import run_by
+from .harness import Table, data_folder, named, parser, times_of
 from .svm_problems import Data, a9a, covtype
 from .svm_truth import Truth, examine
 
@@ -96,9 +91,7 @@ def measure(name: str, data: Data, X: Any, y: Any, model: Any, count: int, laten
     """Fit a model to X and y, which are the data or Dask collections of them."""
     _, params, tol = PROBLEMS[name]
     model.set_params(**params)
-    began = time.perf_counter()
-    model.fit(X, y)
-    seconds = time.perf_counter() - began
+    (seconds,), _ = times_of(partial(model.fit, X, y), most=1)
     found = check(model, params, data)
     objective = found.objective
     if tol != TOL:
@@ -131,12 +124,10 @@ def over_workers(name: str, data: Data, count: int, latency: float) -> Fit:
 
 # ----------------------------------------------------------------------------------------- showing
 
-COLUMNS = {
-    "data": 14, "run on": 26, "seconds": 9, "1 worker / this": 17, "this / native": 15,
-    "rounds": 8, "MB sent": 9, "MB received": 13, "support vectors": 17,
-    "objective difference": 22,
-    "violation": 11,
-}  # fmt: skip
+COLUMNS = (
+    "data", "run on", "seconds", "1 worker / this", "this / native", "rounds", "MB sent",
+    "MB received", "support vectors", "objective difference", "violation",
+)  # fmt: skip
 
 
 def row(fit: Fit, fits: list[Fit]) -> list[Any]:
@@ -163,64 +154,36 @@ def row(fit: Fit, fits: list[Fit]) -> list[Any]:
     ]
 
 
-def show(cells: Any) -> None:
-    shown = ("" if cell is None else str(cell) for cell in cells)
-    padded = (f"{cell:>{width}}" for cell, width in zip(shown, COLUMNS.values(), strict=True))
-    print("".join(padded), flush=True)
-
-
-def save(out: Path, fits: list[Fit]) -> None:
-    report = {
-        "title": "SVMs on a Dask cluster", **run_by(),
-        "command": "python -m benchmarks.cluster",
-        "date": datetime.date.today().isoformat(),
-        "columns": list(COLUMNS), "rows": [row(fit, fits) for fit in fits],
-        "fits": [asdict(fit) for fit in fits],
-    }  # fmt: skip
-    lines = [f"  {json.dumps(name)}: {_lines(value)}" for name, value in report.items()]
-    out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-def _lines(value: Any) -> str:
-    """Return JSON; a list of lists or of objects has one line for each of them."""
-    if not (isinstance(value, list) and value and isinstance(value[0], list | dict)):
-        return json.dumps(value)
-    return "[\n" + ",\n".join(f"    {json.dumps(part)}" for part in value) + "\n  ]"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    arguments.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    arguments.add_argument("--latency", type=float, default=0.0)
+    options = arguments.parse_args()
     folder = data_folder()
-    if folder is None:
-        print("set PAIRSTEP_DATA to the folder with the data sets")
-        return
     warnings.filterwarnings("ignore", "Sending large graph")  # from one computer to itself
-    if arguments.latency:
-        add_latency(arguments.latency)
+    if options.latency:
+        add_latency(options.latency)
+    table = Table(options.out, "cluster", "SVMs on a Dask cluster", COLUMNS, ["distributed"])
+    table.content["command"] = "python -m benchmarks.cluster"  # of all runs that the file is from
     fits: list[Fit] = []
-    if arguments.out and arguments.out.exists():
-        fits = [Fit(**fit) for fit in json.loads(arguments.out.read_text("utf-8"))["fits"]]
+    if table.path.exists():
+        fits = [Fit(**fit) for fit in json.loads(table.path.read_text("utf-8"))["fits"]]
 
     def note(fit: Fit) -> None:
         fits[:] = [*(other for other in fits if not other.is_same(fit)), fit]
         fits.sort(key=lambda f: (list(PROBLEMS).index(f.data), f.of, f.latency, f.count))
-        show(row(fit, fits))
-        if arguments.out:
-            save(arguments.out, fits)
+        table.add(*row(fit, fits))
+        table.save(rows=[row(f, fits) for f in fits], fits=[asdict(f) for f in fits])
 
-    show(COLUMNS)
-    for name in arguments.only:
-        data = PROBLEMS[name][0](folder)
-        for count in arguments.threads:
+    for name, (load, _, _) in PROBLEMS.items():
+        if not named(name, options.only):
+            continue
+        data = load(folder)
+        for count in options.threads:
             note(measure(name, data, data.X, data.y, svm.SVC(n_jobs=count), count, 0.0))
-        for count in arguments.workers:
-            note(over_workers(name, data, count, arguments.latency))
+        for count in options.workers:
+            note(over_workers(name, data, count, options.latency))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """All corner portfolios of the efficient frontier, against cvxcla.
 
-    PAIRSTEP_DATA=... python -m benchmarks.frontier [--only NAME]
+    PAIRSTEP_DATA=... python -m benchmarks.frontier [--quick] [--only PART...] [--budget 60]
 
-Problems: random covariances of 2n observations and factor models with 20 factors, for n = 85, 225
-and 640, long only with and without a cap of 10%; and the OR-Library portfolios port1 to port3. The
-peer gets its fastest operator: dense, dense with an updated inverse, or factors. Both must find the
-same frontier: at the return of each corner of the peer, our variance is compared with the peer's.
-The best of several calls counts.
+Table "frontier". Problems: random covariances of 2n observations and factor models with 20 factors,
+for n = 85, 225 and 640, long only with and without a cap of 10%; and the OR-Library portfolios
+port1 to port3. The peer gets its fastest operator: dense, dense with an updated inverse, or
+factors. Both must find the same frontier: at the return of each corner of a solver, its variance is
+compared with that of our frontier.
 
-The last line of each problem compares twenty points of the frontier with their corners: the time of
-the points alone, and of a cold solve of one point.
+The last columns have the time of twenty points of a frontier whose corners are known, and how many
+cold solves of one point take as long.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,10 +21,23 @@ import numpy as np
 
 import pairstep
 
-from .qp_batches import best_time
-from .qp_problems import data_folder
+from .harness import (
+    Entry,
+    Solve,
+    Table,
+    data_folder,
+    digits,
+    log,
+    named,
+    parser,
+    race,
+    times_of,
+    versus,
+)  # fmt: skip
+from .qp_problems import or_portfolio
 
 SAME = 1e-8  # relative difference of two variances that count as equal
+INFEASIBLE = 1e-7
 
 
 @dataclass
@@ -37,8 +49,8 @@ class Problem:
     factors: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def problems() -> Iterator[Problem]:
-    for n in (85, 225, 640):
+def problems(quick: bool) -> Iterator[Problem]:
+    for n in (85, 225) if quick else (85, 225, 640):
         rng = np.random.default_rng(n)
         returns = rng.normal(size=(2 * n, n)) / 10 + rng.normal(size=(2 * n, 1)) / 20
         mean = 0.05 + 0.03 * rng.normal(size=n)
@@ -49,89 +61,83 @@ def problems() -> Iterator[Problem]:
             yield Problem(
                 f"factors {n}, upper {upper:g}", mean, upper, F.T @ F + np.diag(D), (F, D)
             )
-    folder = data_folder()
-    if folder is not None:
-        for index in (1, 2, 3):
-            mean, Q = or_library(folder / "finance" / f"port{index}.txt")
-            yield Problem(f"port{index}, n = {len(mean)}", mean, 1.0, Q)
+    folder = data_folder(required=False)
+    for index in (1, 2, 3) if folder else ():
+        p = or_portfolio(folder, index)
+        yield Problem(p.name, -p.c / 0.2, 1.0, p.Q)
 
 
-def or_library(path) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and covariance of a portfolio problem of the OR-Library."""
-    numbers = iter(path.read_text().split())
-    n = int(next(numbers))
-    mean, deviation = np.array([(float(next(numbers)), float(next(numbers))) for _ in range(n)]).T
-    correlation = np.eye(n)
-    for line in zip(numbers, numbers, numbers, strict=True):
-        i, j = int(line[0]) - 1, int(line[1]) - 1
-        correlation[i, j] = correlation[j, i] = float(line[2])
-    return mean, correlation * np.outer(deviation, deviation)
-
-
-def peer(p: Problem, operator) -> list:
-    import cvxcla
-
-    n = len(p.mean)
-    return cvxcla.CLA(
-        mean=p.mean, covariance=operator(), lower_bounds=np.zeros(n),
-        upper_bounds=np.full(n, p.upper), a=np.ones((1, n)), b=np.ones(1),
-    ).turning_points  # fmt: skip
-
-
-def compare(p: Problem) -> float | None:
+def frontier(p: Problem) -> pairstep.Frontier:
     covariance = p.Q if p.factors is None else p.factors
-    first, seconds, frontier = best_time(
-        lambda: pairstep.efficient_frontier(covariance, p.mean, upper=p.upper, n_points=1)
-    )
-    corners = frontier.corners
-    print(f"\n{p.name}: {len(corners.x)} corners in {1e3 * seconds:.2f} ms (first "
-          f"{1e3 * first:.1f} ms), violation {corners.kkt_violation.max():.0e}")  # fmt: skip
-    _, points, _ = best_time(lambda: frontier.at(target_return=np.linspace(
-        corners.expected_return[0], corners.expected_return[-1], 20)))  # fmt: skip
-    middle = frontier.at(target_return=float(corners.expected_return[[0, -1]].mean()))
-    _, cold, _ = best_time(
-        lambda: pairstep.solve_qp(covariance, -middle.tradeoff * p.mean, upper=p.upper)
-    )
-    print(f"  twenty points take {1e3 * points:.3f} ms more, {points / cold:.1f} cold solves")
-    try:
+    return pairstep.efficient_frontier(covariance, p.mean, upper=p.upper, n_points=1)
+
+
+def entries(p: Problem) -> list[Entry]:
+    """Return pairstep, and cvxcla with each operator; a point is the corners of a frontier."""
+
+    def ours() -> Solve:
+        return lambda _: frontier(p).corners.x
+
+    def peer(name: str) -> Solve:
         import cvxcla
-    except ImportError:
-        print("  cvxcla is not installed")
-        return None
-    operators = {"updated": lambda: cvxcla.IncrementalDenseCovariance(p.Q)}
-    if len(p.mean) <= 100:  # slower than the updated inverse from there on
-        operators["dense"] = lambda: p.Q
-    if p.factors is not None:
-        F, D = p.factors
-        operators["factors"] = lambda: cvxcla.FactorCovariance(D, F.T, np.eye(len(F)))
-    best = np.inf
-    for name, operator in operators.items():
-        try:
-            first, took, turning = best_time(lambda operator=operator: peer(p, operator))
-        except Exception as error:
-            print(f"  cvxcla, {name}: {type(error).__name__}: {str(error)[:80]}")
-            continue
-        X = np.array([point.weights for point in turning])
-        inside = X @ p.mean >= corners.expected_return[0]
-        ours = frontier.at(target_return=np.minimum(X[inside] @ p.mean, p.mean.max()))
-        theirs = np.einsum("ki,ij,kj->k", X[inside], p.Q, X[inside])
-        worse = float((ours.risk**2 / theirs - 1).max())
-        assert worse <= SAME, f"a portfolio of cvxcla has less risk, by {worse:.1e}"
-        best = min(best, took)
-        print(f"  cvxcla, {name}: {len(X)} corners in {1e3 * took:.1f} ms (first {1e3 * first:.1f} "
-              f"ms), {took / seconds:.1f}x; its variance is at most "
-              f"{float((theirs / ours.risk**2 - 1).max()):.0e} higher", flush=True)  # fmt: skip
-    return best / seconds if np.isfinite(best) else None
+
+        n = len(p.mean)
+        operators = {"updated": lambda: cvxcla.IncrementalDenseCovariance(p.Q),
+                     "dense": lambda: p.Q}  # fmt: skip
+        if p.factors is not None:
+            F, D = p.factors
+            operators["factors"] = lambda: cvxcla.FactorCovariance(D, F.T, np.eye(len(F)))
+
+        def solve(_: float) -> np.ndarray:
+            corners = cvxcla.CLA(
+                mean=p.mean, covariance=operators[name](), lower_bounds=np.zeros(n),
+                upper_bounds=np.full(n, p.upper), a=np.ones((1, n)), b=np.ones(1),
+            ).turning_points  # fmt: skip
+            return np.array([corner.weights for corner in corners])
+
+        return solve
+
+    # From 100 assets on, a dense matrix is slower than the updated inverse.
+    names = ["updated", *(["dense"] if len(p.mean) <= 100 else []),
+             *(["factors"] if p.factors else [])]  # fmt: skip
+    own = Entry("pairstep", "factors" if p.factors else "dense", ours, (0.0,))
+    return [own, *(Entry("cvxcla", name, lambda name=name: peer(name), (0.0,)) for name in names)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="part of a name")
-    options = parser.parse_args()
-    ratios = {p.name: compare(p) for p in problems() if options.only in p.name}
-    print("\nSummary: time of cvxcla / time of pairstep, all corners\n")
-    for name, ratio in ratios.items():
-        print(f"  {name:28} {'-' if ratio is None else f'{ratio:8.1f}'}")
+    options = parser(__doc__, budget=60.0).parse_args()
+    table = Table(
+        options.out, "frontier", "Corners of the efficient frontier",
+        ["problem", "corners", "`efficient_frontier`, ms", "cvxcla, ms", "faster by",
+         "twenty points, ms", "in cold solves"], ["cvxcla"],
+        ("faster by", "times faster than cvxcla"),
+    )  # fmt: skip
+    for p in problems(options.quick):
+        if not named(p.name, options.only):
+            continue
+        log(f"\n{p.name}")
+        found = frontier(p)
+        least, most = found.corners.expected_return[[0, -1]]
+
+        def judge(X: np.ndarray, p: Problem = p, found: pairstep.Frontier = found,
+                  least: float = least) -> tuple[float, float]:  # fmt: skip
+            beyond = max(-X.min(), (X - p.upper).max(), np.abs(X.sum(axis=1) - 1).max())
+            X = X[X @ p.mean >= least]
+            ours = found.at(target_return=np.minimum(X @ p.mean, p.mean.max())).risk ** 2
+            gaps = np.einsum("ki,ij,kj->k", X, p.Q, X) / ours - 1
+            return float(gaps[np.argmax(np.abs(gaps))]), float(beyond)
+
+        runs = race(entries(p), judge, (SAME, INFEASIBLE), options.budget, options.peers)
+        points, _ = times_of(
+            lambda found=found, ends=(least, most): found.at(target_return=np.linspace(*ends, 20))
+        )
+        tradeoff = found.at(target_return=float(least + most) / 2).tradeoff
+        covariance = p.Q if p.factors is None else p.factors
+        cold, _ = times_of(lambda p=p, Q=covariance, tradeoff=tradeoff: pairstep.solve_qp(
+            Q, -tradeoff * p.mean, upper=p.upper))  # fmt: skip
+        table.add(p.name, len(found.corners.x), *versus(runs, options.budget),
+                  digits(1e3 * min(points)), digits(min(points) / min(cold)))  # fmt: skip
+    table.summarize("faster by")
 
 
 if __name__ == "__main__":

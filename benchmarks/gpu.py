@@ -1,16 +1,16 @@
 """SVMs on an NVIDIA GPU, compared with the same fits on the CPU cores of its host.
 
-    python -m benchmarks.gpu [--only NAME...] [--cpu] [--subset ROWS] [--budget 120] [--out FILE]
-    python -m benchmarks.gpu --search ROWS [--budget 120]
+    PAIRSTEP_DATA=... python -m benchmarks.gpu [--only PART...] [--cpu] [--subset ROWS]
+    PAIRSTEP_DATA=... python -m benchmarks.gpu --search ROWS [--budget 120]
 
-Data are float32. Seconds of a fit run from NumPy arrays to a fitted model, transfers included. Each
-model is fitted twice, because the first fit may compile kernels, which CuPy then caches on disk.
-The violation is the one that the model reports, recomputed in float64 on the GPU. With `--cpu` the
-same fit runs on all CPU cores within the time budget; a ratio with ">" is a lower bound. If both
-fits finish and the problem is small enough, violation and dual objective of both are recomputed in
-float64 on the CPU. With `--subset` both scikit-learn and pairstep fit that many rows. Predictions
-are for training rows, in float64 where float32 is off by more than an eighth of tol. For d features
-and s support vectors, a row counts as 2 s d operations.
+Tables "gpu" and "gpu-search". Data are float32. Seconds of a fit run from NumPy arrays to a fitted
+model, transfers included. Each model is fitted twice, because the first fit may compile kernels,
+which CuPy then caches on disk. The violation is the one that the model reports, recomputed in
+float64 on the GPU. With `--cpu` the same fit runs on all CPU cores within the time budget; a ratio
+with ">" is a lower bound. If both fits finish and the problem is small enough, violation and dual
+objective of both are recomputed in float64 on the CPU. With `--subset` both scikit-learn and
+pairstep fit that many rows. Predictions are for training rows, in float64 where float32 is off by
+more than an eighth of tol. For d features and s support vectors, a row counts as 2 s d operations.
 
 With `--search`, `SVCCV` searches 7 C and 5 gamma on that many rows of covtype, with 5 folds. Its
 time is compared with that of one fit on the GPU at the best parameters.
@@ -19,9 +19,7 @@ time is compared with that of one fit on the GPU at the best parameters.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
-import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -33,11 +31,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairstep.svm
 
-from .qp_problems import data_folder
+from .harness import Table, data_folder, digits, log, named, parser, shown, times_of
 from .svm_problems import Data, Problem, a9a, covtype, mnist, one_class, other, rbf, regression
 from .svm_truth import Truth, examine
 
+DEVICE = "cuda"
 MAX_PREDICTED = 200_000  # rows
+QUICK_ROWS = 2000  # of each data set with --quick
 MAX_CHECKED = 10**10  # kernel values that are recomputed on the CPU
 
 
@@ -71,17 +71,12 @@ PROBLEMS = [
 ]  # fmt: skip
 
 
-def timed(work: Any) -> tuple[Any, float]:
-    began = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - began
-
-
 def fit(problem: Problem, data: Data, library: Any, **options: Any) -> tuple[Any, float]:
     model = getattr(library, problem.estimator)(cache_size=4000, **problem.params, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return timed(lambda: model.fit(data.X, data.y))
+        (seconds,), _ = times_of(lambda: model.fit(data.X, data.y), most=1)
+    return model, seconds
 
 
 def decisions(model: Any, X: np.ndarray) -> np.ndarray:
@@ -95,11 +90,11 @@ def truth(problem: Problem, data: Data, model: Any) -> Truth:
 
 
 def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
-    options = {"device": "cuda", "time_limit": arguments.budget}
+    options = {"device": DEVICE, "time_limit": arguments.budget}
     _, first = fit(problem, data, pairstep.svm, **options)
     model, seconds = fit(problem, data, pairstep.svm, **options)
     some = data.X[:MAX_PREDICTED]
-    found, deciding = timed(lambda: decisions(model, some))
+    (deciding,), found = times_of(lambda: decisions(model, some), most=1)
     operations = 2.0 * len(some) * len(model.support_) * data.X.shape[1]
     row = {
         "problem": problem.name, "rows": data.X.shape[0], "features": data.X.shape[1],
@@ -121,7 +116,7 @@ def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict
     if arguments.subset:
         part = data.thinned(arguments.subset)
         _, theirs = fit(problem, part, sklearn.svm)
-        _, ours = fit(problem, part, pairstep.svm, device="cuda")
+        _, ours = fit(problem, part, pairstep.svm, device=DEVICE)
         row |= {"scikit-learn": theirs, "ours": ours, "times": theirs / ours}
     return row
 
@@ -129,7 +124,7 @@ def measure(problem: Problem, data: Data, arguments: argparse.Namespace) -> dict
 def measure_search(rows: int, budget: float) -> dict[str, Any]:
     data = covtype(data_folder(), rows)
     X, y = np.ascontiguousarray(data.X, np.float32), data.y
-    options = {"device": "cuda", "cache_size": 4000}
+    options = {"device": DEVICE, "cache_size": 4000}
     pairstep.svm.SVC(**options).fit(X[:10_000], y[:10_000])  # compiles kernels
     search = pairstep.svm.SVCCV(
         Cs=np.geomspace(0.1, 100, 7), gammas=np.geomspace(0.1, 10, 5), random_state=0, refit=False,
@@ -137,48 +132,44 @@ def measure_search(rows: int, budget: float) -> dict[str, Any]:
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        _, seconds = timed(lambda: search.fit(X, y))
+        (seconds,), _ = times_of(lambda: search.fit(X, y), most=1)
     best = pairstep.svm.SVC(**options, **search.best_params_)
-    fits = [timed(lambda: best.fit(X, y))[1] for _ in range(2)]
+    fits, _ = times_of(lambda: best.fit(X, y), 0.0, least=2)
     scores = search.cv_results_["mean_test_score"]
     return {
-        "rows": rows, "search": seconds, "fit": fits[-1], "ratio": seconds / fits[-1],
-        "left out": int(np.isnan(scores).sum()), "best": search.best_params_,
+        "rows": rows, "search, s": seconds, "fit, s": fits[-1], "search / fit": seconds / fits[-1],
+        "left out": int(np.isnan(scores).sum()), "best": str(search.best_params_),
         "score": search.best_score_,
     }  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--cpu", action="store_true")
-    parser.add_argument("--subset", type=int, default=0)
-    parser.add_argument("--search", type=int, default=0)
-    parser.add_argument("--budget", type=float, default=120.0)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    if arguments.search:
-        found = measure_search(arguments.search, arguments.budget)
-        print("  ".join(f"{name} {_shown(value)}" for name, value in found.items()))
+    arguments = parser(__doc__, budget=120.0)
+    arguments.add_argument("--cpu", action="store_true")
+    arguments.add_argument("--subset", type=int, default=0)
+    arguments.add_argument("--search", type=int, default=0)
+    options = arguments.parse_args()
+    if options.search:
+        found = measure_search(options.search, options.budget)
+        table = Table(options.out, "gpu-search", "A search on a GPU", list(found), ["cupy"])
+        table.add(*(digits(x, 4) if isinstance(x, float) else x for x in found.values()))
         return
-    rows = []
+    cores = f"{os.cpu_count()} CPU cores"
+    table = Table(options.out, "gpu", "SVMs on a GPU", [
+        "data", "rows x features", "seconds", "violation", f"{cores}, s", f"faster than {cores} by",
+        "faster than scikit-learn by"], ["cupy", "scikit-learn"])  # fmt: skip
     for problem in PROBLEMS:
-        if arguments.only and problem.name not in arguments.only:
+        if not named(problem.name, options.only):
             continue
-        data = problem.data(data_folder())
+        data = problem.data(data_folder(), QUICK_ROWS if options.quick else None)
         data.X = np.ascontiguousarray(data.X, np.float32)
-        rows.append(measure(problem, data, arguments))
-        print("  ".join(f"{name} {_shown(value)}" for name, value in rows[-1].items()), flush=True)
-    if arguments.out:
-        names = dict.fromkeys(name for row in rows for name in row)
-        with arguments.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(names))
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        row = measure(problem, data, options)
+        log("  ".join(f"{name} {shown(value)}" for name, value in row.items()))
+        table.add(
+            problem.name, f"{row['rows']:,} x {row['features']}", digits(row["fit"]),
+            digits(row["violation"]), digits(row.get("cpu")), row.get("ratio"),
+            digits(row.get("times")),
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""The problems of `benchmarks.qp`: portfolios, index tracking, least squares, Maros-Meszaros."""
+"""Quadratic programs: portfolios, index tracking, least squares, Maros-Mészáros, and batches."""
 
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,10 @@ from math import fsum
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.io
+
+from .harness import data_folder
 
 MAX_DENSE = 2000  # variables of a problem whose Q is formed
 
@@ -21,9 +23,9 @@ class Problem:
     """Minimize ``x'Qx / 2 + c'x`` with ``coefficients'x = total`` and ``lower <= x <= upper``.
 
     Q is given, or its factors ``F'F + diag(D)``, or ``A`` and ``b`` of a least squares problem.
+    There may be further constraints ``low <= rows x <= high``.
     """
 
-    family: str
     name: str
     n: int
     Q: np.ndarray | None = None
@@ -33,9 +35,12 @@ class Problem:
     A: np.ndarray | None = None
     b: np.ndarray | None = None
     total: float = 1.0
-    lower: np.ndarray = field(default_factory=lambda: np.zeros(1))
-    upper: np.ndarray = field(default_factory=lambda: np.full(1, np.inf))
+    lower: np.ndarray | float = 0.0
+    upper: np.ndarray | float = np.inf
     coefficients: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    low: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    high: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.A is not None:
@@ -44,10 +49,14 @@ class Problem:
         self.lower = np.broadcast_to(self.lower, self.n).astype(float)
         self.upper = np.broadcast_to(self.upper, self.n).astype(float)
         self.D = np.broadcast_to(self.D, self.n).astype(float)
+        self.rows = np.zeros((0, self.n)) if self.rows is None else self.rows
         if self.Q is None and self.n <= MAX_DENSE:
-            root = self.F if self.A is None else self.A
-            self.Q = root.T @ root + np.diag(self.D)
+            self.Q = self.root.T @ self.root + np.diag(self.D)
             self.Q = (self.Q + self.Q.T) / 2
+
+    @property
+    def root(self) -> np.ndarray | None:
+        return self.F if self.A is None else self.A
 
     @cached_property
     def sums(self) -> np.ndarray:
@@ -55,10 +64,10 @@ class Problem:
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        return (self.F**2).sum(0) + self.D if self.Q is None else np.diag(self.Q).copy()
+        return (self.root**2).sum(0) + self.D if self.Q is None else np.diag(self.Q).copy()
 
     def product(self, x: np.ndarray) -> np.ndarray:
-        return self.F.T @ (self.F @ x) + self.D * x if self.Q is None else self.Q @ x
+        return self.root.T @ (self.root @ x) + self.D * x if self.Q is None else self.Q @ x
 
     def value(self, x: np.ndarray) -> float:
         return float(0.5 * x @ self.product(x) + self.c @ x)
@@ -82,7 +91,7 @@ class Problem:
         return float(gradient @ (x - vertex))
 
     def feasible(self, x: np.ndarray) -> np.ndarray:
-        """Return a feasible point close to x: shifted and clipped, by bisection."""
+        """Return a point close to x with the right sum: shifted and clipped, by bisection."""
         low, high = -1.0, 1.0
         for _ in range(200):
             shift = (low + high) / 2
@@ -90,38 +99,35 @@ class Problem:
             low, high = (shift, high) if self.sums @ point < self.total else (low, shift)
         return point
 
-    def violations(self, x: np.ndarray) -> tuple[float, float]:
-        """Return the largest violation of a bound, and the violation of the sum."""
-        outside = float(np.maximum(self.lower - x, x - self.upper).max())
-        return max(outside, 0.0), abs(fsum([*(self.sums * x), -self.total]))
+    def infeasibility(self, x: np.ndarray) -> float:
+        """Return the largest violation of a bound, the sum or a row."""
+        activity = self.rows @ x
+        beyond = np.r_[self.lower - x, x - self.upper, self.low - activity, activity - self.high]
+        return max(float(beyond.max()), abs(fsum([*(self.sums * x), -self.total])))
 
 
-def data_folder() -> Path | None:
-    folder = os.environ.get("PAIRSTEP_DATA")
-    return Path(folder) if folder and Path(folder).is_dir() else None
+def problems(quick: bool) -> Iterator[tuple[str, Problem]]:
+    """Yield all problems, or only the small ones if quick, each with the name of its table."""
+    data = data_folder(required=False)
+    if data is not None:
+        yield from (("qp", or_portfolio(data, k)) for k in (1, 2, 3))
+        yield from (("qp", index_tracking(data, k)) for k in (1, 2, 3))
+        yield from (("qp", maros_meszaros(data, name)) for name in ("DUAL1", "DUAL2", "TAME"))
+    for p in synthetic(500 if quick else 10**9):
+        yield "qp-larger", p
 
 
-def problems(quick: bool) -> Iterator[Problem]:
-    """Yield all problems, or only the small ones if quick."""
-    largest = 500 if quick else 10**9
-    data = data_folder()
-    if data is None:
-        print("PAIRSTEP_DATA is not set: skipping OR-Library and Maros-Meszaros problems\n")
-    else:
-        yield from (or_portfolio(data, k) for k in (1, 2, 3))
-        yield from (index_tracking(data, k) for k in (1, 2, 3))
-        yield from (maros_meszaros(data, name) for name in ("DUAL1", "DUAL2", "TAME"))
-    for n in (100, 500, 1500, 5000):
-        if n <= largest:
-            yield factor_portfolio("factor model", f"factor-{n}", n)
+def synthetic(largest: int) -> Iterator[Problem]:
+    """Yield problems of up to `largest` variables."""
+    sizes = [n for n in (100, 500, 1500, 5000) if n <= largest]
+    yield from (factor_portfolio("factor model", n) for n in sizes)
     for n, days in ((300, 120), (1000, 250)):
         if n <= largest:
             yield sample_covariance(n, days)
     yield independent_assets(300, 150)
-    for n in (500, 1500):
-        if n <= largest:
-            yield least_squares(n, ill=False)
-            yield least_squares(n, ill=True)
+    for n in sizes[1:3]:
+        yield least_squares(n, ill=False)
+        yield least_squares(n, ill=True)
     for n in (100, 1000):
         if n > largest:
             continue
@@ -133,10 +139,8 @@ def problems(quick: bool) -> Iterator[Problem]:
             "weighted sum": {"coefficients": rng.uniform(0.5, 2.0, n)},
         }
         for family, change in changes.items():
-            yield factor_portfolio(family, f"{family.replace(' ', '-')}-{n}", n, **change)
-    for n in (100, 500, 1500):
-        if n <= largest:
-            yield ill_conditioned(n)
+            yield factor_portfolio(f"factor model, {family}", n, **change)
+    yield from (ill_conditioned(n) for n in sizes[:3])
 
 
 def or_portfolio(data: Path, k: int) -> Problem:
@@ -149,7 +153,7 @@ def or_portfolio(data: Path, k: int) -> Problem:
     correlation[i, j] = correlation[j, i] = pairs[:, 2]
     mean, deviation = moments.T
     Q = correlation * np.outer(deviation, deviation)
-    return Problem("OR-Library portfolio", f"port{k}", n, Q=Q, c=-0.2 * mean)
+    return Problem(f"OR-Library, port{k}", n, Q=Q, c=-0.2 * mean)
 
 
 def index_tracking(data: Path, k: int) -> Problem:
@@ -159,7 +163,7 @@ def index_tracking(data: Path, k: int) -> Problem:
     prices = numbers[2:].reshape(n + 1, -1)  # the index first
     returns = prices[:, 1:] / prices[:, :-1] - 1
     A = np.ascontiguousarray(returns[1:].T)
-    return Problem("index tracking", f"indtrack{k}", n, A=A, b=returns[0])
+    return Problem(f"index tracking, indtrack{k}", n, A=A, b=returns[0])
 
 
 def maros_meszaros(data: Path, name: str) -> Problem:
@@ -172,19 +176,19 @@ def maros_meszaros(data: Path, name: str) -> Problem:
     lower = np.where(l[1:] <= -1e19, -np.inf, l[1:])
     upper = np.where(u[1:] >= 1e19, np.inf, u[1:])
     coefficients = None if np.all(A[0] == 1) else A[0].astype(float)
-    return Problem("Maros-Meszaros", name, n, Q=Q.astype(float), c=raw["q"].ravel().astype(float),
-                   total=float(l[0]), lower=lower, upper=upper,
+    return Problem(f"Maros-Mészáros, {name}", n, Q=Q.astype(float),
+                   c=raw["q"].ravel().astype(float), total=float(l[0]), lower=lower, upper=upper,
                    coefficients=coefficients)  # fmt: skip
 
 
-def factor_portfolio(family: str, name: str, n: int, **change) -> Problem:
+def factor_portfolio(name: str, n: int, **change) -> Problem:
     """Draw a model with a market factor, style factors and specific risk; risk aversion 4."""
     rng = np.random.default_rng(n)
     k = min(20 + n // 50, 60)
     beta = np.vstack([0.16 * rng.normal(1, 0.3, n), 0.04 * rng.standard_normal((k - 1, n))])
     specific = rng.uniform(0.15, 0.5, n) ** 2
     mean = 0.05 * beta[0] / 0.16 + 0.02 * rng.standard_normal(n)
-    return Problem(family, name, n, F=2 * beta, D=4 * specific, c=-mean, **change)
+    return Problem(f"{name}, n = {n}", n, F=2 * beta, D=4 * specific, c=-mean, **change)
 
 
 def sample_covariance(n: int, days: int) -> Problem:
@@ -196,12 +200,12 @@ def sample_covariance(n: int, days: int) -> Problem:
     returns = market + sectors + noise + 4e-4
     mean = returns.mean(0)
     F = (returns - mean) / np.sqrt(days - 1)
-    return Problem("sample covariance", f"sample-{n}x{days}", n, F=F, c=-0.02 * mean)
+    return Problem(f"sample covariance, {days} days, n = {n}", n, F=F, c=-0.02 * mean)
 
 
 def independent_assets(n: int, days: int) -> Problem:
     F = 0.01 * np.random.default_rng(n).standard_normal((days, n)) / np.sqrt(days - 1)
-    return Problem("sample covariance", f"independent-{n}x{days}", n, F=F)
+    return Problem(f"independent assets, {days} days, n = {n}", n, F=F)
 
 
 def least_squares(n: int, ill: bool) -> Problem:
@@ -211,8 +215,8 @@ def least_squares(n: int, ill: bool) -> Problem:
         A *= 10 ** rng.uniform(-2, 2, n)
     x = rng.dirichlet(np.full(n, 0.05))
     b = A @ x + 0.1 * rng.standard_normal(2 * n)
-    name = f"lstsq-{'ill' if ill else 'well'}-{n}"
-    return Problem("least squares", name, n, A=A, b=b)
+    kind = "least squares, ill-scaled columns" if ill else "least squares on the simplex"
+    return Problem(f"{kind}, n = {n}", n, A=A, b=b)
 
 
 def ill_conditioned(n: int) -> Problem:
@@ -221,4 +225,93 @@ def ill_conditioned(n: int) -> Problem:
     basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
     Q = (basis * np.logspace(0, -10, n)) @ basis.T
     c = -0.01 * Q @ rng.standard_normal(n)
-    return Problem("condition 1e10", f"cond1e10-{n}", n, Q=(Q + Q.T) / 2, c=c)
+    return Problem(f"covariance of condition 1e10, n = {n}", n, Q=(Q + Q.T) / 2, c=c)
+
+
+# ----------------------------------------------------------------------------------------- batches
+
+
+@dataclass
+class Batch:
+    """Quadratic programs over the simplex with their own Q and c, and a common cap."""
+
+    name: str
+    Q: np.ndarray
+    c: np.ndarray
+    upper: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.c.shape[0], self.c.shape[1]
+
+    def problems(self) -> list[Problem]:
+        cap = np.inf if self.upper is None else self.upper
+        return [
+            Problem(self.name, len(c), Q=Q, c=c, upper=cap)
+            for Q, c in zip(self.Q, self.c, strict=True)
+        ]
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        return np.einsum("bi,bij,bj->b", X, self.Q, X) / 2 + np.einsum("bi,bi->b", self.c, X)
+
+
+def portfolios(count: int, n: int) -> Batch:
+    rng = np.random.default_rng(n)
+    returns = rng.normal(size=(count, 2 * n, n)) + 0.1 * rng.normal(size=(count, 1, n))
+    Q = np.matmul(returns.transpose(0, 2, 1), returns) / (2 * n)
+    upper = np.full(n, max(0.1, 3 / n))
+    return Batch(f"portfolios, {count} of {n} assets", Q, -returns.mean(axis=1), upper)
+
+
+def backtest(folder: Path) -> Batch:
+    relatives = pd.read_csv(folder / "finance" / "olps_nyse_o.csv.gz", index_col=0).to_numpy(float)
+    returns = relatives - 1 if relatives.min() > 0 else relatives
+    windows = np.lib.stride_tricks.sliding_window_view(returns, 250, axis=0)[-4000::4]
+    Q = np.array([np.cov(window) for window in windows])
+    name = f"backtest, {len(Q)} dates, {Q.shape[1]} NYSE stocks"
+    return Batch(name, Q, -0.2 * windows.mean(axis=2), np.full(Q.shape[1], 0.2))
+
+
+def weekly_backtest(folder: Path) -> Batch:
+    returns = np.hstack([index_tracking(folder, k).A for k in (2, 3)])[:, :100]
+    windows = np.lib.stride_tricks.sliding_window_view(returns, 52, axis=0)
+    Q = np.array([np.cov(window) for window in windows])
+    variance = np.trace(Q, axis1=1, axis2=2) / Q.shape[1]
+    Q = 0.8 * Q + 0.2 * variance[:, None, None] * np.eye(Q.shape[1])
+    name = f"backtest, {len(Q)} weeks, {Q.shape[1]} stocks of two indices"
+    return Batch(name, Q, -0.2 * windows.mean(axis=2), np.full(Q.shape[1], 0.1))
+
+
+def placebos(folder: Path) -> Batch:
+    table = pd.read_csv(folder / "synthetic_control" / "california_prop99.csv", sep=";")
+    packs = table.pivot(index="Year", columns="State", values="PacksPerCapita").to_numpy(float)
+    Q, c = [], []
+    for last in range(8, len(packs)):
+        for state in range(packs.shape[1]):
+            A, b = np.delete(packs[:last], state, axis=1), packs[:last, state]
+            Q.append(A.T @ A + 1e-6 * np.trace(A.T @ A) / A.shape[1] * np.eye(A.shape[1]))
+            c.append(-A.T @ b)
+    name = f"placebo tests of a synthetic control, {len(Q)} of {len(c[0])}"
+    return Batch(name, np.array(Q), np.array(c))
+
+
+def stacking() -> Batch:
+    rng = np.random.default_rng(8)
+    truth = rng.normal(size=2000)
+    models = truth[:, None] + rng.normal(size=(2000, 10)) * rng.uniform(0.5, 2.0, 10)
+    rows = rng.integers(0, 2000, (1000, 2000))
+    Q = np.array([models[r].T @ models[r] for r in rows]) / 2000
+    c = -np.array([models[r].T @ truth[r] for r in rows]) / 2000
+    return Batch("stacking of bootstrap samples, 1000 of 10", Q, c)
+
+
+def batches(quick: bool) -> Iterator[Batch]:
+    sizes = [(128, 24), (1000, 50), (256, 100)]
+    for count, n in sizes if quick else [*sizes, (10_000, 50), (100, 500)]:
+        yield portfolios(count, n)
+    folder = data_folder(required=False)
+    if folder is not None:
+        yield backtest(folder)
+        yield weekly_backtest(folder)
+        yield placebos(folder)
+    yield stacking()

@@ -2,17 +2,17 @@
 
     python -m benchmarks.rules [--largest 1000000]
 
-Each time is compared with a lower bound in the same run. For a rule, it is one pass over gradient,
-x, lower and upper with the same instruction set. For an iteration, it is the time to read two rows
-of the Hessian and update the gradient. Each native rule is first checked against its NumPy
-specification on the data of the smallest size.
+Tables "rules-bounds", "rules-cut", "rules-midsolve" and "iteration". Each time is compared with a
+lower bound in the same run. For a rule, it is one pass over gradient, x, lower and upper with the
+same instruction set. For an iteration, it is the time to read two rows of the Hessian and update
+the gradient. Each native rule is first checked against its NumPy specification on the data of the
+smallest size.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -20,21 +20,16 @@ import pairstep
 from pairstep import _core
 from pairstep.paper.rules import RULES, specification
 
-# Kinds of points, each with the step size alpha of its proposals.
-AT_BOUNDS, LIMITED, MIDSOLVE = "a third at each bound", "bounds limit most steps", "mid-solve"
-KINDS = {AT_BOUNDS: 0.1, LIMITED: 1.0, MIDSOLVE: 1.0}
+from .harness import Table, digits, log, named, parser, times_of
 
-
-def best_time(function: Callable[[], object], seconds: float = 0.4) -> float:
-    """Return the fastest of the calls that fit into the time."""
-    function()
-    times = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        began = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - began)
-    return min(times)
+# Kinds of points: the title of their table, and the step size alpha of their proposals.
+AT_BOUNDS, LIMITED, MIDSOLVE = "rules-bounds", "rules-cut", "rules-midsolve"
+KINDS = {
+    AT_BOUNDS: ("a third of the variables at each bound", 0.1),
+    LIMITED: ("bounds limit most steps", 1.0),
+    MIDSOLVE: ("in the middle of a solve", 1.0),
+}
+REPEATED = {"seconds": 0.4, "least": 4, "most": 10**6}  # the first call of the four is slower
 
 
 def problem(n: int, kind: str) -> dict[str, np.ndarray]:
@@ -55,31 +50,28 @@ def problem(n: int, kind: str) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def time_rules(sizes: list[int], kind: str) -> None:
-    alpha = KINDS[kind]
-    table: dict[str, list[float]] = {}
+def time_rules(sizes: list[int], kind: str, out: Path) -> None:
+    title, alpha = KINDS[kind]
+    seconds: dict[str, list[float]] = {}
     for n in sizes:
         data = problem(n, kind)
         inputs = [data[k] for k in ("gradient", "x", "lower", "upper")]
         rng = np.random.default_rng(0)
-        table.setdefault("bare pass", []).append(best_time(lambda a=inputs: _core.bare_pass(a)))
+        times, _ = times_of(lambda a=inputs: _core.bare_pass(a), **REPEATED)
+        seconds.setdefault("bare memory pass", []).append(min(times))
         for name, rule in RULES.items():
             if n == sizes[0]:
                 check(name, data, alpha)
             lipschitz = data["lipschitz"] if rule.weighted or name == "libsvm" else None
             task = {**data, "lipschitz": lipschitz, "rng": rng, "alpha": alpha}
-            table.setdefault(name, []).append(
-                best_time(lambda r=name, t=task: pairstep.propose(r, **t))
-            )
-    print(f"\nMicroseconds per selection ({kind}; {_core.instruction_set()}, 1 thread)\n")
-    names = "".join(f"{f'n = {n:.0e}':>12}" for n in sizes)
-    print(f"{'':18}{names}{'x gs-s':>10}{'growth':>9}")
-    decade = np.log10(sizes[-1] / sizes[-2])
-    for name, seconds in table.items():
-        growth = np.log10(seconds[-1] / seconds[-2]) / decade
-        ratio = seconds[-1] / table["gs-s"][-1]
-        row = "".join(f"{1e6 * s:12.1f}" for s in seconds)
-        print(f"{name:18}{row}{ratio:10.2f}{growth:9.2f}")
+            times, _ = times_of(lambda r=name, t=task: pairstep.propose(r, **t), **REPEATED)
+            seconds.setdefault(f"`{name}`", []).append(min(times))
+    names = [f"n = {n:.0e}".replace("e+0", "e") for n in sizes]
+    columns = ["rule", *names, f"times `gs-s` at {names[-1].removeprefix('n = ')}"]
+    table = Table(out, kind, f"Microseconds per selection, {title}", columns)
+    for name, each in seconds.items():
+        ratio = each[-1] / seconds["`gs-s`"][-1]
+        table.add(name, *(digits(1e6 * s) for s in each), digits(ratio))
 
 
 def check(name: str, data: dict[str, np.ndarray], alpha: float) -> None:
@@ -89,9 +81,10 @@ def check(name: str, data: dict[str, np.ndarray], alpha: float) -> None:
     assert np.isclose(native.decrease, specified.decrease, rtol=1e-9), (name, native, specified)
 
 
-def time_iterations(sizes: list[int]) -> None:
-    print("\nMicroseconds per iteration (coordinate descent, explicit float64 Hessian, 1 thread)\n")
-    print(f"{'n':>8}{'rule':>10}{'iteration':>12}{'lower bound':>13}{'ratio':>8}")
+def time_iterations(sizes: list[int], out: Path) -> None:
+    """Time iterations with an explicit float64 Hessian on one thread."""
+    table = Table(out, "iteration", "One iteration of the coordinate-descent solver", [
+        "n", "rule", "iteration, us", "lower bound, us", "ratio"])  # fmt: skip
     for n in sizes:
         rng = np.random.default_rng(n)
         factor = rng.standard_normal((n, 64))
@@ -101,48 +94,32 @@ def time_iterations(sizes: list[int]) -> None:
         pairs = rng.integers(0, n, 4000)
         gradient = np.zeros(n)
         for rule in ("libsvm", "gs-s", "gs-1"):
-            problem = objective, constraint
-
-            def solve(count: int, problem=problem, rule: str = rule) -> float:
-                result = pairstep.coordinate_descent(*problem, rule=rule, tol=0.0, max_iter=count)
-                return result.solve_time
-
+            solve = partial(pairstep.coordinate_descent, objective, constraint, rule=rule, tol=0.0)
             # Alternate, so that both see the same load. The difference of two iteration counts
             # excludes the fixed cost of a solve.
-            rounds = 7
             bare, short, long = [], [], []
-            for _ in range(rounds):
-                began = time.perf_counter()
-                _core.bare_updates(hessian, gradient, pairs)
-                bare.append((time.perf_counter() - began) / 2000)
-                short.append(solve(1000))
-                long.append(solve(5000))
+            for _ in range(7):
+                update = partial(_core.bare_updates, hessian, gradient, pairs)
+                (seconds,), _ = times_of(update, most=1)
+                bare.append(seconds / 2000)
+                short.append(solve(max_iter=1000).solve_time)
+                long.append(solve(max_iter=5000).solve_time)
             each = (min(long) - min(short)) / 4000
-            ratio = each / min(bare)
-            print(f"{n:8}{rule:>10}{1e6 * each:12.2f}{1e6 * min(bare):13.2f}{ratio:8.2f}")
-
-
-def time_overhead() -> None:
-    rng = np.random.default_rng(0)
-    factor = rng.standard_normal((60, 30))
-    objective = pairstep.Quadratic(factor.T @ factor, rng.standard_normal(30))
-    constraint = pairstep.Simplex()
-    whole = best_time(lambda: pairstep.minimize(objective, constraint))
-    result = pairstep.minimize(objective, constraint)
-    each = best_time(lambda: pairstep.minimize(objective, constraint, max_iter=0))
-    print(f"\nminimize, n = 30: {1e6 * whole:.0f} us for {result.n_iter} iterations; "
-          f"{1e6 * each:.0f} us with none")  # fmt: skip
+            table.add(n, f"`{rule}`", digits(1e6 * each), digits(1e6 * min(bare)),
+                      digits(each / min(bare)))  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--largest", type=int, default=1_000_000)
-    largest = parser.parse_args().largest
-    sizes = [n for n in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= largest]
+    arguments = parser(__doc__)
+    arguments.add_argument("--largest", type=int, default=1_000_000)
+    options = arguments.parse_args()
+    log(f"{_core.instruction_set()}, 1 thread")
+    sizes = [n for n in (1_000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= options.largest]
     for kind in KINDS:
-        time_rules(sizes, kind)
-    time_iterations([2_000, 10_000])
-    time_overhead()
+        if named(kind, options.only):
+            time_rules(sizes, kind, options.out)
+    if named("iteration", options.only):
+        time_iterations([2_000, 10_000], options.out)
 
 
 if __name__ == "__main__":

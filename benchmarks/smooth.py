@@ -1,38 +1,45 @@
 """Smooth objectives on the simplex, compared with other solvers.
 
-    python -m benchmarks.smooth [--quick] [--only NAME] [--peers ...] [--budget 60]
+    python -m benchmarks.smooth [--quick] [--only PART...] [--peers NAME...] [--budget 60]
 
-Each solver runs at the loosest of several tolerances that reaches the best known objective within
-1e-6, relative to the possible improvement over equal weights. A solver that never does is reported
-as failed with its gap. The best known value is pairstep's; its Frank-Wolfe gap, which bounds how
-much lower the optimum can be, is printed with it. The problems of the other solvers ("peers") are
-prepared before the clock starts (cvxpy: compiled once; SciPy, EM and Frank-Wolfe: functions with
-BLAS products and no subnormal numbers). pairstep is timed from raw arrays, input validation
-included.
+Table "smooth". Each solver runs at the loosest of several tolerances that reaches the best known
+objective within 1e-6, relative to the possible improvement over equal weights. A solver that never
+does is reported as failed with its gap. The best known value is pairstep's; its Frank-Wolfe gap,
+which bounds how much lower the optimum can be, is printed with it. The problems of the other
+solvers ("peers") are prepared before the clock starts (cvxpy: compiled once; SciPy, EM and
+Frank-Wolfe: functions with BLAS products and no subnormal numbers). pairstep is timed from raw
+arrays, input validation included.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import cvxpy
 import numpy as np
+import pandas as pd
 import scipy.linalg
 import scipy.optimize
 
 import pairstep
 
-from .child import in_child
+from .harness import (
+    Entry,
+    Judge,
+    Solve,
+    Table,
+    data_folder,
+    log,
+    named,
+    parser,
+    race,
+    versus,
+)  # fmt: skip
 
 GAP = 1e-6
 OWN_GAP = 1e-9
-Solve = Callable[[float], np.ndarray]
 LADDER = (1e-4, 1e-6, 1e-8, 1e-10)
 
 
@@ -95,7 +102,7 @@ def mixture(m: int, n: int) -> Problem:
     seen = rng.normal(size=m) * rng.choice([1.0, 2.0, 6.0], p=[0.6, 0.3, 0.1], size=m)
     scale = np.sqrt(1 + np.r_[0.0, np.geomspace(0.05, 20.0, n - 1)] ** 2)
     L = np.exp(-0.5 * (seen[:, None] / scale) ** 2) / scale
-    return log_problem(f"mixture {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L))
+    return log_problem(f"mixture proportions, {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L))
 
 
 def locations(m: int, n: int) -> Problem:
@@ -103,25 +110,21 @@ def locations(m: int, n: int) -> Problem:
     rng = np.random.default_rng(m + 1)
     seen = np.r_[rng.normal(-2, 0.5, m // 2), rng.normal(1, 1, m - m // 2)]
     L = np.exp(-0.5 * ((seen[:, None] - np.linspace(-6, 6, n)) / 0.3) ** 2)
-    return log_problem(f"places {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L))
+    return log_problem(
+        f"mixture proportions on a grid, {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L)
+    )
 
 
 def kelly() -> list[Problem]:
-    folder = os.environ.get("PAIRSTEP_DATA", "")
+    folder = data_folder(required=False)
     found = []
-    for name in ("olps_nyse_o", "skfolio_sp500_dataset"):
-        path = os.path.join(folder, "finance", f"{name}.csv.gz")
-        if not os.path.isfile(path):
-            print(f"{path} does not exist: skipping its Kelly problem")
-            continue
-        import pandas
-
-        prices = pandas.read_csv(path).select_dtypes("number").to_numpy(float)
+    for name in ("olps_nyse_o", "skfolio_sp500_dataset") if folder else ():
+        table = pd.read_csv(folder / "finance" / f"{name}.csv.gz")
+        prices = table.select_dtypes("number").to_numpy(float)
         returns = np.ascontiguousarray(prices[1:] / prices[:-1] - 1)
-        problem = log_problem(
-            f"kelly {name[:7]}", 1 + returns, partial(pairstep.LogGrowth, returns)
-        )
-        found.append(problem)
+        days, stocks = returns.shape
+        title = f"Kelly, {stocks} stocks, {days} days"
+        found.append(log_problem(title, 1 + returns, partial(pairstep.LogGrowth, returns)))
     return found
 
 
@@ -149,11 +152,11 @@ def stacking(m: int = 20_000, n: int = 30) -> list[Problem]:
         return lambda t: -float((v / (1 + np.exp(u + t * v))).mean())
 
     odds = Problem(
-        f"stacking of odds {m} x {n}", n, lambda: pairstep.Logistic(Z, y), both, hessian,
+        f"stacking of log odds, {m} x {n}", n, lambda: pairstep.Logistic(Z, y), both, hessian,
         lambda x: cvxpy.sum(cvxpy.logistic(-(signed @ x))) / m, line,
     )  # fmt: skip
     probabilities = log_problem(
-        f"stacking of probabilities {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L)
+        f"stacking of probabilities, {m} x {n}", L, lambda: pairstep.MixtureLikelihood(L)
     )
     return [probabilities, odds]
 
@@ -180,7 +183,7 @@ def design(n: int, p: int) -> Problem:
         )
 
     return Problem(
-        f"design {n} x {p}", n, lambda: pairstep.DOptimal(A), both, hessian,
+        f"D-optimal design, {n} x {p}", n, lambda: pairstep.DOptimal(A), both, hessian,
         lambda x: -cvxpy.log_det(A.T @ cvxpy.diag(x) @ A), line,
         em=lambda x: x * -both(x)[1] / p,  # Titterington's multiplicative algorithm
     )  # fmt: skip
@@ -278,96 +281,34 @@ def frank_wolfe(p: Problem) -> Solve:
     return solve
 
 
-def solvers(p: Problem) -> dict[str, Callable[[Problem], Solve]]:
-    found = {f"cvxpy {name}": partial(through_cvxpy, name) for name in ("CLARABEL", "ECOS", "SCS")}
-    found |= {"SLSQP": slsqp, "trust-constr": trust_constr, "Frank-Wolfe": frank_wolfe}
-    return found | ({"EM": em} if p.em else {})
+def entries(p: Problem) -> list[Entry]:
+    methods: dict[str, Callable[[Problem], Solve]] = {
+        "pairstep": own,
+        **{f"cvxpy {name}": partial(through_cvxpy, name) for name in ("CLARABEL", "ECOS", "SCS")},
+        "SLSQP": slsqp, "trust-constr": trust_constr, "Frank-Wolfe": frank_wolfe,
+    } | ({"EM": em} if p.em else {})  # fmt: skip
+    return [Entry(name, "", partial(method, p), LADDER) for name, method in methods.items()]
 
 
-# ----------------------------------------------------------------------------------------- running
-
-
-def climb(prepare: Callable[[Problem], Solve], p: Problem, best: float, gain: float, send) -> None:
-    warnings.simplefilter("ignore")
-    try:
-        solve = prepare(p)
-    except Exception as error:  # other solvers raise exceptions of many types
-        send(f"{type(error).__name__}: {error}"[:50])
-        return
-    send("ready")
-    for tol in LADDER:
-        began = time.perf_counter()
-        try:
-            x = solve(tol)
-        except Exception as error:
-            send((tol, np.nan, np.nan, f"{type(error).__name__}: {error}"[:50]))
-            continue
-        seconds = time.perf_counter() - began
-        gap = (p.value(x) - best) / gain if x is not None else np.nan
-        if gap <= GAP:
-            for _ in range(repetitions(seconds)):
-                began = time.perf_counter()
-                solve(tol)
-                seconds = min(seconds, time.perf_counter() - began)
-        send((tol, seconds, gap, ""))
-        if gap <= GAP:
-            return
-
-
-def repetitions(seconds: float) -> int:
-    """Return the number of repetitions: enough that the best time is reproducible."""
-    return 0 if seconds >= 2 else int(np.clip(0.3 / seconds, 4, 200))
-
-
-def measure(p: Problem, budget: float, wanted: list[str]) -> float | None:
-    """Print a table and return how many times faster pairstep is than the best peer."""
+def judge(p: Problem) -> Judge:
+    """Return the judge of points, relative to the improvement over equal weights."""
     result = pairstep.minimize(p.make(), pairstep.Simplex(), tol=1e-10)
+    bound = result.suboptimality_bound / abs(result.fun)
+    assert bound <= OWN_GAP, f"the optimum is known to {bound:.0e} only"
+    log(f"\n{p.name}: {result.status} after {result.n_iter} iterations, relative Frank-Wolfe gap "
+        f"{bound:.0e}, {int((result.x > 0).sum())} of {p.n} in use")  # fmt: skip
     gain = p.value(p.start) - result.fun
-    own_gap = result.suboptimality_bound / abs(result.fun)
-    verdict = "" if own_gap <= OWN_GAP else " (TOO LARGE)"
-    print(
-        f"\n{p.name}: {result.status} after {result.n_iter} iterations, "
-        f"objective {result.fun:.9g}, relative Frank-Wolfe gap {own_gap:.0e}{verdict}, "
-        f"{int((result.x > 0).sum())} of {p.n} in use"
-    )
-    times: dict[str, float] = {}
-    for name, prepare in {"pairstep": own, **solvers(p)}.items():
-        if wanted and name not in ("pairstep", *wanted):
-            continue
-        status = "failed"
-        for message in in_child(partial(climb, prepare, p, result.fun, gain), budget):
-            if isinstance(message, str):
-                status = status if message == "ready" else message
-                continue
-            tol, seconds, gap, trouble = message
-            if gap < -GAP:
-                print(f"  NOTE: {name} is {-gap:.0e} lower")
-            if gap <= GAP:
-                times[name] = seconds
-                status = f"{1e3 * seconds:10.2f} ms at tolerance {tol:.0e}, gap {gap:.0e}"
-            elif not trouble:
-                status = f"failed, gap {gap:.0e} at tolerance {tol:.0e}"
-            elif status == "failed":
-                status = trouble
-        if name in times and name != "pairstep":
-            status += f", {times[name] / times['pairstep']:.1f}x"
-        print(f"  {name:16}{status}", flush=True)
-    peers = {name: seconds for name, seconds in times.items() if name != "pairstep"}
-    if not peers or "pairstep" not in times:
-        return None
-    best = min(peers, key=lambda name: peers[name])
-    ratio = peers[best] / times["pairstep"]
-    print(f"  best peer: {best}, {ratio:.1f}x pairstep's time")
-    return ratio
+    return lambda x: ((p.value(x) - result.fun) / gain, 0.0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="skip the largest problem")
-    parser.add_argument("--only", default="", help="problems with this in their name")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds per solve of a peer")
-    parser.add_argument("--peers", nargs="*", default=[], help="only these, for instance EM")
-    options = parser.parse_args()
+    options = parser(__doc__, budget=60.0).parse_args()
+    table = Table(
+        options.out, "smooth", "Smooth objectives",
+        ["problem", "`minimize`, ms", "best peer, ms", "faster by"],
+        ["cvxpy", "clarabel", "ecos", "scs", "scipy", "numpy"],
+        ("faster by", "times faster than the best peer"),
+    )  # fmt: skip
     made: list[Callable[[], list[Problem]]] = [
         lambda: [mixture(5000, 200)],
         lambda: [locations(5000, 200)],
@@ -377,18 +318,12 @@ def main() -> None:
     ]
     if not options.quick:
         made.append(lambda: [mixture(50_000, 500)])
-    ratios = {}
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for make in made:
         for p in make():
-            if options.only in p.name:
-                ratios[p.name] = measure(p, options.budget, options.peers)
-    known = {name: ratio for name, ratio in ratios.items() if ratio}
-    print("\ntime of the best peer / time of pairstep:")
-    for name, ratio in ratios.items():
-        print(f"  {name:40}{'no peer reached it' if ratio is None else f'{ratio:8.1f}x'}")
-    if known:
-        print(f"  worst {min(known.values()):.1f}x at {min(known, key=lambda name: known[name])}")
+            if named(p.name, options.only):
+                runs = race(entries(p), judge(p), (GAP, 0.0), options.budget, options.peers)
+                table.add(p.name, *versus(runs, options.budget))
+    table.summarize("faster by")
 
 
 if __name__ == "__main__":

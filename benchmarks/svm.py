@@ -1,12 +1,13 @@
 """SVMs compared with scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL), equally exact.
 
-    python -m benchmarks.svm [--only NAME...] [--skip NAME...] [--peers libsvm onedal]
-                             [--budget 60] [--quick] [--small] [--out results/svm]
+    PAIRSTEP_DATA=... python -m benchmarks.svm [--only PART...] [--peers libsvm onedal]
+                                               [--budget 60] [--quick] [--small]
 
-Every solver starts with tol = 1e-3. The KKT violation of its model is recomputed from the data in
-float64. While it is above 1.5e-3, the solver runs again with a third of its tol. The first run
-below it counts, and its tol is shown. Then all solvers must agree on the dual objective within
-1e-4, or are tightened further; a solver that never agrees has failed.
+Tables "svm" (RBF classifiers), "svm-other" (the other fits) and "svm-classes" (those with more than
+two classes, against LIBSVM). Every solver starts with tol = 1e-3. The KKT violation of its model is
+recomputed from the data in float64. While it is above 1.5e-3, the solver runs again with a third of
+its tol. The first run below it counts, and its tol is shown. Then all solvers must agree on the
+dual objective within 1e-4, or are tightened further; a solver that never agrees has failed.
 
 Each fit runs in a separate process with 2 GB of cache and all threads. Seconds are the best of up
 to five fits within five seconds, and the first fit is shown beside it. Memory is the peak of the
@@ -17,28 +18,22 @@ pairstep's support vectors with all rows and one exp of each entry (RBF kernel o
 
 All fits of a solver to a data set share a time budget. A fit that exceeds it is stopped and shown
 with ">", and the ratio to it is a lower bound. With the default of 60 seconds, everything takes
-about 35 minutes on two cores. `--out` is a folder for tables, a figure, and svm.json with the
-command, the commit, the computer and all rows.
+about 35 minutes on two cores. `--small` compares small fits instead: see `benchmarks.svm_small`.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import json
-import os
-import platform
-import subprocess
-import sys
 import tempfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import joblib
 import numpy as np
 
-from .qp_problems import data_folder
+from .harness import Table, data_folder, digits, log, named, parser
 from .svm_problems import PROBLEMS, Problem
 from .svm_worker import in_process
 
@@ -47,6 +42,12 @@ VIOLATION = 1.5e-3  # largest valid float64 violation
 AGREEMENT = 1e-4  # largest relative difference of valid dual objectives
 TIGHTEST = 1e-7  # smallest tolerance to try
 QUICK_ROWS = 1500  # of each data set with --quick
+COLUMNS = (
+    "set", "seconds", "LIBSVM, s", "oneDAL, s", "faster than LIBSVM by", "faster than oneDAL by",
+    "times the reference cost", "prediction, faster than LIBSVM by",
+)  # fmt: skip
+RATIOS = "vs_libsvm", "vs_onedal", "over_reference", "predict_vs_libsvm"
+PACKAGES = "scikit-learn", "scikit-learn-intelex"
 
 
 @dataclass
@@ -117,8 +118,10 @@ def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> No
 def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> list[Row]:
     """Return one row per solver and dtype."""
     wanted = [("pairstep", "float64")]
-    wanted += [("libsvm", "float64")] if "libsvm" in options.peers else []
-    wanted += [("onedal", kind) for kind in ("float32", "float64") if "onedal" in options.peers]
+    wanted += [("libsvm", "float64")] if named("libsvm", options.peers) else []
+    wanted += [
+        ("onedal", kind) for kind in ("float32", "float64") if named("onedal", options.peers)
+    ]
     rows = [Row(problem.name, solver, dtype) for solver, dtype in wanted]
 
     def task(row: Row) -> dict[str, Any]:
@@ -171,201 +174,80 @@ def compare(rows: list[Row]) -> None:
 
 # ----------------------------------------------------------------------------------------- showing
 
-HEADINGS = ("solver", "seconds", "first", "tol", "violation", "objective", "SVs", "vs LIBSVM",
-            "vs oneDAL", "x ref.", "MB", "predict s", "vs LIBSVM", "status")  # fmt: skip
-WIDTHS = (17, 9, 9, 8, 10, 16, 7, 10, 10, 8, 7, 10, 10, 0)
+
+def line(r: Row) -> str:
+    """Return all that is known about the fits of a solver."""
+    values = {f.name: getattr(r, f.name) for f in fields(Row)[3:]}
+    texts = [f"{name} {value:.8g}" if isinstance(value, float) else f"{name} {value}"
+             for name, value in values.items() if value and value == value]  # fmt: skip
+    return f"  {r.solver} {r.dtype}: {', '.join(texts)}"
 
 
-def number(value: float, form: str) -> str:
-    return "" if value is None or np.isnan(value) else format(value, form)
+def cells(name: str, rows: list[Row]) -> list[Any]:
+    """Return the cells of a problem. Ratios to a fit that was stopped are lower bounds."""
 
+    def seconds(solver: str) -> Any:
+        r = chosen(rows, solver)
+        if r is None:
+            return None
+        return f">{digits(r.seconds):g}" if r.exceeded else digits(r.seconds)
 
-def cells(r: Row, rows: list[Row]) -> list[str]:
-    """Return the cells of a table row; ratios to a fit that was stopped are lower bounds."""
-
-    def ratio(value: float, solver: str) -> str:
-        peer = chosen(rows, solver)
-        sign = ">" if peer and peer.exceeded and not np.isnan(value) else ""
-        return sign + number(value, ".2f" if value < 10 else ".0f")
-
-    name = r.solver + (" " + r.dtype if r.solver == "onedal" else "")
-    differs = r.first > 1.1 * r.seconds
-    seconds = number(r.seconds, ".4g")
-    return [
-        name, ">" + seconds if r.exceeded else seconds, number(r.first, ".4g") if differs else "",
-        number(r.tol, ".0e"), number(r.violation, ".1e"), number(r.objective, ".8g"),
-        str(r.support or ""), ratio(r.vs_libsvm, "libsvm"), ratio(r.vs_onedal, "onedal"),
-        number(r.over_reference, ".1f"), number(r.memory, ".0f"), number(r.predict, ".4g"),
-        number(r.predict_vs_libsvm, ".1f"), r.status + (f" ({r.note})" if r.note else ""),
-    ]  # fmt: skip
-
-
-def show(title: str, rows: list[Row]) -> None:
-    print(f"\n{title}\n")
-    for line in [HEADINGS, *(cells(r, rows) for r in rows)]:
-        first, *middle = zip(line[:-1], WIDTHS[:-1], strict=True)
-        text = f"{first[0]:{first[1]}}" + "".join(f"{c:>{w}}" for c, w in middle)
-        print(f"  {text}  {line[-1]}".rstrip(), flush=True)
-
-
-def run_by() -> dict[str, str]:
-    """Return the command, the commit and the computer of this run."""
-    home = Path(__file__).parents[1]
-    git = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
-    described = subprocess.run(git, cwd=home, capture_output=True, text=True, check=False)
-    cpu = Path("/proc/cpuinfo")
-    models = [k for k in cpu.read_text().splitlines() if "model name" in k] if cpu.exists() else []
-    model = models[0].partition(": ")[2] if models else platform.processor()
-    return {
-        "command": " ".join(["python -m benchmarks.svm", *sys.argv[1:]]),
-        "commit": described.stdout.strip() or "unknown",
-        "machine": f"{model}, {os.cpu_count()} cores, {platform.system()}",
-    }
-
-
-def save(out: Path, table: dict[str, list[Row]]) -> None:
-    rows = [asdict(r) for rows in table.values() for r in rows]
-    known = [{k: None if v != v else v for k, v in row.items()} for row in rows]
-    (out / "svm.json").write_text(json.dumps({**run_by(), "rows": known}, indent=1))
-    with open(out / "svm.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Row)])
-        writer.writeheader()
-        writer.writerows(rows)
-    lines = []
-    for title, rows in table.items():
-        lines += ["", f"**{title}**", "", "| " + " | ".join(HEADINGS) + " |",
-                  "| " + " | ".join(["---"] * len(HEADINGS)) + " |"]  # fmt: skip
-        lines += ["| " + " | ".join(cells(r, rows)) + " |" for r in rows]
-    (out / "svm.md").write_text("\n".join(lines[1:]) + "\n")
-
-
-def plot(out: Path, table: dict[str, list[Row]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    solvers = {"libsvm": "C0", "onedal": "C1", "pairstep": "black"}
-    figure, panels = plt.subplots(
-        2, 1, figsize=(0.55 * len(table) + 4, 8), sharex=True, layout="constrained"
-    )
-    groups = list(table.values())
-    places = np.arange(len(groups))
-    for axes, field in zip(panels, ("seconds", "predict"), strict=True):
-        for k, (solver, color) in enumerate(solvers.items()):
-            best = [chosen(rows, solver) for rows in groups]
-            heights = [np.nan if r is None else getattr(r, field) for r in best]
-            bars = axes.bar(places + 0.27 * (k - 1), heights, 0.25, color=color, label=solver)
-            for bar, r in zip(bars, best, strict=True):
-                if r is not None and r.exceeded:
-                    bar.set(hatch="//", alpha=0.5)
-        axes.set_yscale("log")
-    costs = [next((r.reference for r in rows if r.reference > 0), np.nan) for rows in groups]
-    panels[0].plot(places, costs, "_", color="red", markersize=14, label="reference cost")
-    panels[0].set(ylabel="fit, seconds (hatched: stopped at the budget)",
-                  title="fits with a float64 violation of at most 1.5e-3")  # fmt: skip
-    panels[1].set(ylabel="predict, seconds")
-    panels[1].set_xticks(places, [rows[0].problem for rows in groups], rotation=60, ha="right")
-    panels[0].legend()
-    for kind in ("png", "svg"):
-        figure.savefig(out / f"svm.{kind}", dpi=150)
-    plt.close(figure)
-
-
-# ----------------------------------------------------------------------------------------- summary
-
-
-def line(what: str, values: list[tuple[float, str]], larger_is_better: bool = True) -> None:
-    values = [v for v in values if not np.isnan(v[0])]
-    if not values:
-        print(f"  {what}: nothing to compare")
-        return
-    mean = float(np.exp(np.mean([np.log(v) for v, _ in values])))
-    worst = ", ".join(
-        f"{v:.2f} {name}" for v, name in sorted(values, reverse=not larger_is_better)[:3]
-    )
-    print(f"  {what}: {mean:.2f} in geometric mean of {len(values)}, worst: {worst}")
-
-
-def summarize(table: dict[str, list[Row]], families: dict[str, str]) -> None:
-    ended = sum(r.exceeded for rows in table.values() for r in rows)
-    print(f"\nSummary ({ended} fits were stopped at the budget; ratios to them are lower bounds)\n")
-    mine = {rows[0].problem: chosen(rows, "pairstep") for rows in table.values()}
-    valid = [r for r in mine.values() if r is not None and r.ok]
-    for name in ("rbf", "other"):
-        part = [r for r in valid if families[r.problem] == name]
-        if not part:
-            continue
-        print(f"  {name} fits")
-        line("  faster than LIBSVM", [(r.vs_libsvm, r.problem) for r in part])
-        line("  faster than oneDAL", [(r.vs_onedal, r.problem) for r in part])
-        line("  times the reference cost", [(r.over_reference, r.problem) for r in part], False)
-        line("  predicts faster than LIBSVM", [(r.predict_vs_libsvm, r.problem) for r in part])
-        slower = [r.problem for r in part if r.vs_libsvm < 1 or r.vs_onedal < 1]
-        print(f"    slower than either: {', '.join(slower) or 'nowhere'}")
-    lost = [name for name, r in mine.items() if r is None or not r.ok]
-    print("  pairstep was not valid: " + (", ".join(lost) or "nowhere"))
-    invalid = [f"{r.solver} {r.dtype} on {r.problem}: {r.status}" for rows in table.values()
-              for r in rows if r.solver != "pairstep" and not r.ok]  # fmt: skip
-    print(
-        "  other solvers that were not valid:" + "".join(f"\n    {a}" for a in invalid or ["none"])
-    )
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="part of a name")
-    parser.add_argument("--skip", nargs="+", default=[], metavar="NAME", help="part of a name")
-    parser.add_argument("--peers", nargs="*", default=["libsvm", "onedal"],
-                        choices=["libsvm", "onedal"])  # fmt: skip
-    parser.add_argument("--budget", type=float, default=60.0,
-                        help="seconds for all fits of a solver to one data set")  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows of each data set")
-    parser.add_argument("--small", action="store_true", help="time small fits instead")
-    parser.add_argument("--list", action="store_true", help="list the problems")
-    parser.add_argument("--out", type=Path, default=Path("results/svm"))
-    return parser.parse_args()
+    ours = chosen(rows, "pairstep")
+    ratios = [digits(getattr(ours, ratio)) if ours and ours.ok else None for ratio in RATIOS]
+    own = seconds("pairstep") if ours else "failed"
+    return [name, own, seconds("libsvm"), seconds("onedal"), *ratios]
 
 
 def main() -> None:
-    options = arguments()
+    arguments = parser(__doc__, budget=60.0)
+    arguments.add_argument("--small", action="store_true", help="time small fits instead")
+    arguments.add_argument("--list", action="store_true", help="list the problems")
+    options = arguments.parse_args()
     if options.list:
         print("\n".join(f"{p.name:24}{p.estimator:13}{p.params}" for p in PROBLEMS))
         return
     if options.small:
-        from .svm_small import study as study_small
+        from .svm_small import study
 
-        study_small()
+        study(options.out)
         return
     folder = data_folder()
-    if folder is None:
-        print("set PAIRSTEP_DATA to the folder with the data sets")
-        return
-    options.out.mkdir(parents=True, exist_ok=True)
-    largest = QUICK_ROWS if options.quick else None
-    threads = os.environ.get("OMP_NUM_THREADS", "all")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, threads: {threads}")
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
-        table: dict[str, list[Row]] = {}
-        for p in PROBLEMS:
-            if options.only and not any(part in p.name for part in options.only):
-                continue
-            if any(part in p.name for part in options.skip):
-                continue
-            data = p.data(folder, largest)
-            joblib.dump(data, scratch / "data")
-            n, d = data.X.shape
+    plot = "faster than LIBSVM by", "times faster than LIBSVM"
+    tables = {
+        "rbf": Table(options.out, "svm", "Support vector machines", COLUMNS, PACKAGES, plot),
+        "other": Table(options.out, "svm-other", "Other SVMs", COLUMNS, PACKAGES, plot),
+    }
+    classes = Table(options.out, "svm-classes", "Many classes", [
+        "set", "classes", "seconds", "LIBSVM, s", "faster than LIBSVM by"], PACKAGES)  # fmt: skip
+    for p in PROBLEMS:
+        if not named(p.name, options.only):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            data = p.data(folder, QUICK_ROWS if options.quick else None)
+            joblib.dump(data, Path(scratch) / "data")
+            count = len(np.unique(data.y)) if p.family == "rbf" else 0
+            log(f"\n{p.name}: {p.estimator}, {data.X.shape[0]} x {data.X.shape[1]}, {p.params}")
             del data
-            settings = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}"
-                                 for k, v in p.params.items())  # fmt: skip
-            title = f"{p.name}: {p.estimator}, {n} x {d}, {settings}"
-            table[title] = measure(p, options, scratch)
-            show(title, table[title])
-            save(options.out, table)
-    if table:
-        plot(options.out, table)
-        summarize(table, {p.name: p.family for p in PROBLEMS})
+            rows = measure(p, options, Path(scratch))
+        log("\n".join(map(line, rows)))
+        shown = cells(p.name, rows)
+        tables[p.family].add(*shown)
+        if count > 2:
+            classes.add(p.name, count, *shown[1:3], shown[4])
+    for table in tables.values():
+        for column in COLUMNS[4:]:
+            table.summarize(column)
+        average(table)
+    classes.summarize("faster than LIBSVM by")
+
+
+def average(table: Table) -> None:
+    """Add a line with geometric means."""
+    columns = list(zip(*table.content["rows"], strict=True))[4:]
+    means = [digits(geometric_mean(known)) if (known := [x for x in column if x]) else None
+             for column in columns]  # fmt: skip
+    if means:
+        table.add("geometric mean", None, None, None, *means)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Small fits and predictions of SVC, compared with scikit-learn's in one process.
 
-Run it with `python -m benchmarks.svm --small`. Times are medians in microseconds; calls of both
-libraries alternate. Ratios are scikit-learn's time over ours.
+Table "svm-small"; run it with `python -m benchmarks.svm --small`. Times are medians in
+microseconds; calls of both libraries alternate. Ratios are scikit-learn's time over ours.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import sklearn.svm
 from sklearn.metrics.pairwise import rbf_kernel
 
 import pairstep.svm
+
+from .harness import Table, digits, log
 
 FITTED, FEATURES = (2, 5, 10, 30, 60, 100, 300, 1000), (4, 400)
 CLASSES, OF_CLASSES = 10, (20, 60, 150, 300, 1000)
@@ -66,36 +69,27 @@ def predict(count: int, X: Any, y: np.ndarray) -> Callable[[Any], Any]:
     return lambda model: model.predict(rows)
 
 
-def compare(sizes: tuple[int, ...], widths: tuple[int, ...], kinds: tuple[str, ...],
-            work: dict[str, Work]) -> list[str]:  # fmt: skip
-    """Print a table, and return the cases in which we are slower."""
-    print(
-        f"\n{'n':>6}{'features':>10} {'rows':10}"
-        + "".join(f"{w:>12}{'theirs':>9}{'ratio':>7}" for w in work)
-    )
-    slower = []
+def compare(table: Table, sizes: tuple[int, ...], widths: tuple[int, ...],
+            kinds: tuple[str, ...], work: dict[str, Work]) -> None:  # fmt: skip
+    """Add a line for each case."""
     for n, features, kind in product(sizes, widths, kinds):
         X, y = samples(n, features, kind)
         kernel = "precomputed" if kind.endswith("matrix") else "rbf"
         models = [module.SVC(kernel=kernel).fit(X, y) for module in (pairstep.svm, sklearn.svm)]
-        line = f"{n:6}{features:10} {kind:10}"
         for name, do in work.items():
             ours, theirs = microseconds(*(partial(do(X, y), model) for model in models))
-            line += f"{ours:12.0f}{theirs:9.0f}{theirs / ours:7.2f}"
-            if ours > theirs:
-                slower.append(f"{name} of {n} x {features} {kind} ({theirs / ours:.2f})")
-        print(line, flush=True)
-    return slower
+            table.add(f"{name} of {n} x {features} {kind}", digits(ours), digits(theirs),
+                      digits(theirs / ours))  # fmt: skip
 
 
-def study() -> None:
-    slower = compare(
-        FITTED, FEATURES, ("dense", "sparse", "lists", "matrix"), {"fit": fit}
-    ) + compare(
-        OF_CLASSES, FEATURES, ("ten dense", "ten matrix"),
-        {"fit": fit, "predict 100": partial(predict, 100)},
-    ) + compare(
-        PREDICTED_BY, PREDICTED_FEATURES, ("dense", "sparse"),
-        {f"predict {count}": partial(predict, count) for count in ROWS},
-    )  # fmt: skip
-    print("\nslower than scikit-learn: " + (", ".join(slower) or "nowhere"))
+def study(out: Path) -> None:
+    table = Table(out, "svm-small", "Small fits and predictions", [
+        "call", "us", "scikit-learn, us", "faster by"], ["scikit-learn"])  # fmt: skip
+    compare(table, FITTED, FEATURES, ("dense", "sparse", "lists", "matrix"), {"fit": fit})
+    compare(table, OF_CLASSES, FEATURES, ("ten dense", "ten matrix"),
+            {"fit": fit, "predict 100": partial(predict, 100)})  # fmt: skip
+    compare(table, PREDICTED_BY, PREDICTED_FEATURES, ("dense", "sparse"),
+            {f"predict {count}": partial(predict, count) for count in ROWS})  # fmt: skip
+    table.summarize("faster by")
+    slower = [f"{row[0]} ({row[3]:g})" for row in table.content["rows"] if row[3] < 1]
+    log("slower than scikit-learn: " + (", ".join(slower) or "nowhere"))

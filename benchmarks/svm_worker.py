@@ -7,7 +7,6 @@ or a prediction that exceeds its time budget ends the process (SIGALRM).
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import logging
@@ -15,7 +14,6 @@ import math
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +24,7 @@ import numpy as np
 
 from pairstep.threads import available
 
+from .harness import extra_memory, times_of
 from .svm_reference import reference_cost
 from .svm_truth import binaries, examine
 
@@ -80,31 +79,16 @@ def make(solver: str, estimator: str, params: dict[str, Any], tol: float) -> Any
     return kind(**params, **extra, tol=tol, cache_size=CACHE_MB)
 
 
-def status_megabytes(field: str) -> float:
-    return float(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) / 1024
+def limited(call: Callable[[], Any], budget: float) -> Callable[[], Any]:
+    """Return a call that ends the process (SIGALRM) when it exceeds its budget."""
 
+    def called() -> Any:
+        signal.setitimer(signal.ITIMER_REAL, budget)
+        result = call()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return result
 
-def forget_peak() -> None:
-    ctypes.CDLL(None).malloc_trim(
-        0
-    )  # otherwise memory that is already freed would be reused unseen
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def timed(call: Callable[[], Any], budget: float) -> float:
-    signal.setitimer(signal.ITIMER_REAL, budget)
-    began = time.perf_counter()
-    call()
-    seconds = time.perf_counter() - began
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    return seconds
-
-
-def best_of(call: Callable[[], Any], budget: float, first: float | None = None) -> list[float]:
-    times = [timed(call, budget) if first is None else first]
-    while len(times) < REPEATS and sum(times) + times[-1] < REPEAT_SECONDS:
-        times.append(timed(call, budget))
-    return times
+    return called
 
 
 def work(task: dict[str, Any], report: Callable[..., None]) -> None:
@@ -119,19 +103,17 @@ def work(task: dict[str, Any], report: Callable[..., None]) -> None:
         logging.getLogger(name).setLevel(logging.INFO)
     extra = {} if data.weight is None else {"sample_weight": data.weight}
 
-    def fit() -> None:
-        model.fit(X, data.y, **extra)
-
-    forget_peak()
-    before = status_megabytes("VmRSS")
+    fit = limited(lambda: model.fit(X, data.y, **extra), task["budget"])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        first = timed(fit, task["budget"])
-        report(first=first, seconds=first, memory=status_megabytes("VmHWM") - before)
+        memory, ((first,), _) = extra_memory(lambda: times_of(fit, most=1))
+        report(first=first, seconds=first, memory=memory)
         if task["solver"] == "onedal" and fallbacks.seen:
             report(status="falls back")
             return
-        report(seconds=min(best_of(fit, task["budget"], first)))
+        left = REPEAT_SECONDS - first
+        if first < left:
+            report(seconds=min(first, *times_of(fit, left, most=REPEATS - 1)[0]))
     threads = available()
     truth = examine(estimator, params, data.X, data.y, data.weight, model, threads)
     status = "ok" if math.isfinite(truth.violation + truth.objective) else "not finite"
@@ -144,7 +126,8 @@ def work(task: dict[str, Any], report: Callable[..., None]) -> None:
         duals = list(binaries(estimator, params, model, data.y, data.weight))
         report(reference=reference_cost(data.X, duals, params["gamma"], threads))
     if task["predict"]:
-        times = best_of(lambda: model.predict(Xt), task["budget"])
+        predict = limited(lambda: model.predict(Xt), task["budget"])
+        times, _ = times_of(predict, REPEAT_SECONDS, most=REPEATS)
         report(predict_first=times[0], predict=min(times), predicted=Xt.shape[0])
         if fallbacks.seen:
             report(note=f"predict: {fallbacks.seen[-1]}")

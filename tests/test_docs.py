@@ -241,21 +241,6 @@ class TestBenchmarks:
         shown = re.findall(r"```\{benchmark\} ([\w-]+)", text_of("docs/benchmarks.md"))
         assert sorted(shown) == sorted(path.stem for path in BENCHMARKS)
 
-    def test_a_benchmark_run_of_svms_is_recorded(self, monkeypatch):
-        pytest.importorskip("joblib")
-        monkeypatch.setattr("sys.path", list(sys.path))
-        monkeypatch.delitem(sys.modules, "benchmarks", raising=False)  # may be docs/benchmarks
-        record = runpy.run_path(str(ROOT / "docs" / "record.py"))
-        ours = {"problem": "cod-rna", "solver": "pairstep", "dtype": "float64", "status": "ok",
-                "seconds": 0.25, "vs_libsvm": 40.0, "vs_onedal": None, "over_reference": 2.5,
-                "predict_vs_libsvm": 1.23456}  # fmt: skip
-        theirs = {**ours, "solver": "libsvm", "seconds": 10.0, "status": "over budget (> 10 s)"}
-        run = {"command": "", "commit": "1234567890-dirty", "machine": "", "rows": [ours, theirs]}
-        table = record["svm_table"](run)
-        assert table["rows"][0] == ["cod-rna", 0.25, ">10", None, 40.0, None, 2.5, 1.23]
-        assert table["commit"] == "1234567"
-        assert {len(row) for row in table["rows"]} == {len(table["columns"])}
-
     def test_rules_in_tables_exist(self):
         for path in BENCHMARKS:
             for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:

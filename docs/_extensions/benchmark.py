@@ -7,6 +7,7 @@ shows ``docs/benchmarks/qp.json``, which records the measurement, its command, c
 date:
 
 - ``title``, ``command``, ``commit``, ``machine``, ``date``: strings;
+- ``versions``, optional: those of pairstep and of the other solvers, by package;
 - ``columns`` and ``rows``: the table, one list of cells (strings or numbers) per row;
 - ``note``, optional: remarks on the numbers, in Markdown;
 - ``plot``, optional: ``{"name": column, "bar": column, "label": text}``, one bar
@@ -101,6 +102,9 @@ class Benchmark(SphinxDirective):
             f"`{benchmark['command']}` · commit {benchmark['commit']} · {benchmark['machine']} · "
             f"{benchmark['date']}"
         )
+        if "versions" in benchmark:
+            versions = benchmark["versions"].items()
+            origin += f" · {', '.join(f'{name} {version}' for name, version in versions)}"
         lines += [*table(benchmark), "", ":::{div} benchmark-origin", origin, ":::"]
         holder = nodes.container()
         self.state.nested_parse(StringList(lines, source=str(path)), self.content_offset, holder)
