@@ -1,4 +1,7 @@
-"""Free memory, and what `cache_size="auto"` stands for."""
+"""Free memory, and what `cache_size="auto"` stands for.
+
+The files of cgroups are replaced, because no call can show what another computer would do.
+"""
 
 import pytest
 

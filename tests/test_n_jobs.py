@@ -1,4 +1,7 @@
-"""The number of threads follows n_jobs, then joblib, then threadpoolctl."""
+"""The number of threads follows n_jobs, then joblib, then threadpoolctl.
+
+The number of CPUs is replaced, because no call can show what a computer with eight would do.
+"""
 
 import os
 

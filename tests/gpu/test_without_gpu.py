@@ -1,4 +1,7 @@
-"""The GPU code without a GPU: NumPy replaces CuPy."""
+"""The GPU code without a GPU: NumPy replaces CuPy.
+
+Parts are replaced and limits are lowered, because no other way leads small problems through it.
+"""
 
 import math
 import pickle

@@ -1,4 +1,7 @@
-"""Small dense problems are solved in one native call, or declined and left to `minimize`."""
+"""Small dense problems are solved in one native call, or declined and left to `minimize`.
+
+The native call is tested directly, because `solve_qp` does not say which solver it used.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Duals that are solved for several C in one call: the solutions are those of separate solves."""
+"""Duals that are solved for several C in one call: the solutions are those of separate solves.
+
+Searches show only scores, so the duals are compared where they are solved.
+"""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""The dual of each model: feasible starts, degenerate margins, and warm starts."""
+"""The dual of each model: feasible starts, degenerate margins, and warm starts.
+
+Fits start from other points too, so starts and degenerate margins are checked where they are made.
+"""
 
 import numpy as np
 import pytest

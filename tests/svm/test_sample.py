@@ -1,4 +1,7 @@
-"""Large fits start from the solution that fits to samples predict."""
+"""Large fits start from the solution that fits to samples predict.
+
+A fit does not show where it started, so the starts are compared where they are made.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Pauses, callbacks, signals and concurrent solves do not change a solve."""
+"""Pauses, callbacks, signals and concurrent solves do not change a solve.
+
+Native solves are paused directly, because public calls do not say when they pause.
+"""
 
 import numpy as np
 from hypothesis import settings

@@ -1,4 +1,7 @@
-"""Dense linear algebra: Cholesky, solves, inner products."""
+"""Dense linear algebra: Cholesky, solves, inner products.
+
+Native functions are called directly: solves use few of the shapes in which they may fail.
+"""
 
 import math
 from fractions import Fraction

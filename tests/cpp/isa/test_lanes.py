@@ -1,4 +1,7 @@
-"""Batches of small least-squares problems, one per SIMD lane, against other solvers."""
+"""Batches of small least-squares problems, one per SIMD lane, against other solvers.
+
+Native functions are called directly, to reach every number of columns and the lanes that give up.
+"""
 
 import itertools
 

@@ -1,4 +1,7 @@
-"""The tile kernels: exponentials to a few ulp, kernel sums against NumPy in float64."""
+"""The tile kernels: exponentials to a few ulp, kernel sums against NumPy in float64.
+
+Native functions are called directly, with sizes and values that few fits have.
+"""
 
 import itertools
 

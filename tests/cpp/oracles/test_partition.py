@@ -1,4 +1,7 @@
-"""The native partition of a dual, compared with kernel matrices in NumPy."""
+"""The native partition of a dual, compared with kernel matrices in NumPy.
+
+Partitions are an interface of their own; a cluster would show only their sums.
+"""
 
 import numpy as np
 import pytest
