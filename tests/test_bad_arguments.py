@@ -40,6 +40,7 @@ from pairstep import (
     solve_qp,
     solve_qps,
     svm,
+    theory,
 )
 from pairstep.paper.rules import RULES, specification
 
@@ -124,6 +125,17 @@ CALLS = {
     "specification": (specification, {"rule": "gs-s", "gradient": [3.0, 1.0, 2.0],
                                       "x": [0.2, 0.3, 0.5], "lower": 0.0, "upper": 1.0,
                                       "alpha": 1.0}),
+    **{name: (getattr(theory, name), {}) for name in (
+        "lipschitz_constants", "one_norm_constant", "strong_convexity", "one_norm_strong_convexity",
+        "proximal_pl_constants", "small_progress_example", "three_updates_example",
+        "conformal_pairs", "block_constant", "block_rate")},
+    "rate": (theory.rate, {"rule": "gs-q", "l2": 1.0}),
+    "sharp_random_rate": (theory.sharp_random_rate, {"l2": 1.0, "mu_2": 0.5, "n": 4}),
+    "gs_1_by_selection": (theory.gs_1_by_selection, {
+        "gradient": [1.0, 0.0], "x": [0.0, 0.0], "lower": 0.0, "upper": 1.0, "alpha": 1.0}),
+    "block_descent": (theory.block_descent, {
+        "objective": Quadratic(np.eye(6)), "A": np.kron(np.eye(2), np.ones(3)), "c": [0.0, 0.0],
+        "x0": np.zeros(6), "tau": 3, "n_iter": 1}),
     "SimplexRegressor": (
         lambda X=X, y=Y, sample_weight=None, **k: SimplexRegressor(**k).fit(X, y, sample_weight), {}
     ),
@@ -611,6 +623,52 @@ ROWS = [
     *(("coordinate_descent", {"objective": Quadratic(np.diag([1.0, -2.0, 1.0])), **given},
        *given.values(), "-2", "1")
       for given in ({"rule": "gs-q-lipschitz"}, {"step": "lipschitz"})),
+    # ------------------------------------------------------------------ theory
+    *((call, {"objective": Smooth(lambda x: 0.0, lambda x: 0 * x)}, *words) for call, *words in [
+        ("lipschitz_constants", "Lipschitz constants of Smooth"),
+        ("one_norm_constant", "L2 of Smooth", "is unknown"),
+        ("strong_convexity", "constant Hessian"),
+    ]),
+    ("one_norm_strong_convexity", {"objective": Quadratic(np.eye(17))}, "n <= 16; n is 17"),
+    ("strong_convexity", {"objective": Quadratic([[1.0]])}, "none of the 1 variable"),
+    ("proximal_pl_constants", {"objective": Quadratic(-EYE)}, "not convex"),
+    ("proximal_pl_constants", {"objective": Quadratic(np.ones((3, 3)), ONES)},
+     "constant on the sum"),
+    ("proximal_pl_constants", {"objective": Quadratic(np.eye(17))}, "n is 17"),
+    ("rate", {"rule": "greedy", "mu_2": 0.1, "n": 3}, "rate of rule 'greedy' needs mu_1"),
+    ("rate", {"mu_1": 0.1}, "rate of rule 'gs-q' needs n and mu_2"),
+    ("rate", {"rule": "greedy", "l2": None, "mu_1": 0.1}, "rate of rule 'greedy' needs l2"),
+    ("rate", {"rule": "gs-1-lipschitz", "l_l": 0.5, "mu_l": 0.6},
+     "mu_l must be between 0 and 0.5 for l_l"),
+    ("rate", {"rule": "gredy", "mu_1": 0.1}, "did you mean 'greedy'"),
+    *((call, {"mu_2": 0.5, "n": 4} | given, words)
+      for call in ("rate", "sharp_random_rate") for given, words in [
+        ({"l2": 0.0}, "l2 must be positive"),
+        ({"mu_2": -1.0}, "mu_2 must be between 0 and 1"),
+        ({"mu_2": 2.0}, "mu_2 must be between 0 and 1"),
+        ({"mu_2": NAN}, "mu_2 must be finite"),
+        ({"n": 1}, "n must be at least 2"),
+    ]),
+    ("small_progress_example", {"n": 2, "epsilon": 0.1}, "n must be at least 3"),
+    ("small_progress_example", {"n": 4, "epsilon": 0.3}, "epsilon must be between 0 and 0.25"),
+    ("three_updates_example", {"epsilon": 1.0}, "epsilon must be between 0 and 1/2"),
+    ("gs_1_by_selection", {"x": [2.0, 0.0]}, "x[0] = 2 is outside"),
+    ("conformal_pairs", {"d": [1.0, 0.0]}, "sum of d must be 0, got 1"),
+    ("conformal_pairs", {"d": [0.0, 0.0, 0.0], "groups": [[0, 1], [1, 2]]},
+     "[0, 1] and [1, 2] overlap"),
+    ("block_descent", {"tau": 2}, "tau must be above the rank 2 of A and at most n = 6, got 2"),
+    ("block_descent", {"tau": 7}, "at most n = 6, got 7"),
+    ("block_descent", {"c": [1.0, 2.0]}, "A x0 differs from c by 2"),
+    ("block_descent", {"lower": 0.5},
+     "x0 is infeasible: x0[0] = 0 is outside its bounds [0.5, inf]"),
+    ("block_descent", {"A": np.ones((2, 5))}, "A must have 6 columns"),
+    ("block_descent", {"l2": 0.0}, "l2 must be positive"),
+    ("block_descent", {"objective": Quadratic(np.eye(12)), "A": np.ones((1, 12)), "c": [0.0],
+                       "x0": np.zeros(12), "tau": 8, "lower": 0.0}, "sets of active bounds"),
+    ("block_constant", {"objective": Quadratic(np.eye(40)), "A": np.ones((1, 40)), "tau": 20},
+     "too much to enumerate"),
+    ("block_rate", {"n": 6, "tau": 7, "l2": 1.0, "mu_2": 0.5},
+     "tau must be between 2 and n = 6, got 7"),
     # ------------------------------------------------------------------ estimators
     *(("SimplexRegressor", {**given, "y": y}, *words) for y in (Y, np.column_stack([Y, Y]))
       for given, *words in [
