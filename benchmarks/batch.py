@@ -1,4 +1,4 @@
-"""Many simplex least-squares problems at once, compared with other methods; and one large problem.
+"""Many simplex least-squares problems at once, compared with other methods.
 
     PAIRSTEP_DATA=... python -m benchmarks.batch [--quick] [--only PART...] [--budget 60]
 
@@ -10,8 +10,7 @@ finished pixels. The violation is the Frank-Wolfe bound on the suboptimality rel
 ``|b|^2 / 2`` of the pixel, recomputed from A and the pixels for every method; the largest of all
 pixels counts, and must be below 1e-8, as must the violations of bounds and sum.
 
-Table "scene": a synthetic scene with 2 to 33 endmembers, compared with summing its data once. Table
-"scaling": one problem with 300 rows and many columns, its time, and its memory beyond A itself.
+Table "scene": a synthetic scene with 2 to 33 endmembers, compared with summing its data once.
 Batches in which every problem has its own matrix are in `benchmarks.qp_batches`.
 """
 
@@ -34,7 +33,6 @@ from .harness import (
     Table,
     data_folder,
     digits,
-    extra_memory,
     fastest,
     log,
     named,
@@ -201,9 +199,6 @@ def compare(A: np.ndarray, B: np.ndarray, sample: int, budget: float,
     return [B.shape[1], cell, digits(cvxopt / own), best]
 
 
-# ----------------------------------------------------------------------------------------- scaling
-
-
 def read_scene(table: Table, pixels: int, bands: int = 198) -> None:
     """Compare the time to unmix a synthetic scene with the time to read it."""
     for n in (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 32, 33):
@@ -215,20 +210,6 @@ def read_scene(table: Table, pixels: int, bands: int = 198) -> None:
         ours, _ = times_of(lambda A=A, B=B: pairstep.simplex_lstsq(A, B), 0.3, most=10**6)
         read, _ = times_of(B.sum, 0.3, most=10**6)
         table.add(pixels, n, digits(1e3 * min(ours)), digits(min(ours) / min(read)))
-
-
-def scale_up(table: Table, n: int) -> None:
-    """Solve one problem with 300 rows, for which the Gram matrix is never formed."""
-    rng = np.random.default_rng(n)
-    A = rng.standard_normal((300, n))
-    x = np.zeros(n)
-    x[rng.choice(n, 30, replace=False)] = rng.dirichlet(np.ones(30))
-    b = A @ x + 0.05 * rng.standard_normal(300)
-    memory, result = extra_memory(lambda: pairstep.simplex_lstsq(A, b, time_limit=120))
-    bound = float(gaps(A, b[:, None], result.x[:, None])[0])
-    table.add(n, digits(result.solve_time), digits(A.nbytes / 2**20), digits(memory),
-              digits(n * n * 8 / 2**20), digits(bound), int((result.x > 0).sum()),
-              str(result.status))  # fmt: skip
 
 
 def main() -> None:
@@ -252,13 +233,6 @@ def main() -> None:
             "pixels", "materials", "ms", "times summing it"])  # fmt: skip
         for pixels in (2_000,) if options.quick else (10_000, 100_000):
             read_scene(table, pixels)
-    if named("scaling", options.only):
-        table = Table(options.out, "scaling", "Simplex least squares with 300 rows", [
-            "n", "seconds", "A, MB", "extra MB", "n x n, MB", "bound", "support",
-            "status"])  # fmt: skip
-        sizes = [1_000, 3_000, 10_000, 30_000, 100_000]
-        for n in sizes[:3] if options.quick else sizes:
-            scale_up(table, n)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ Tables "qp" and "qp-larger". Each solver runs at the loosest of several toleranc
 best known objective within 1e-9, relative to the larger term of the objective. The other solvers
 ("peers") get every advantage: see `benchmarks.qp_peers`. The fastest form counts. pairstep is
 called through its public functions on the raw problem, input validation included, with Q, with its
-factors, or with the data of a least squares problem. "pairstep*" is `minimize` on a prebuilt
-`Quadratic`, which does not count.
+factors, or with the data of a least squares problem.
 """
 
 from __future__ import annotations
@@ -55,15 +54,6 @@ def ours(p: Problem) -> list[Entry]:
             for name, call in calls.items()]  # fmt: skip
 
 
-def prebuilt(p: Problem) -> Entry:
-    def prepare() -> Callable[[float], np.ndarray]:
-        objective = pairstep.Quadratic(p.Q, p.c)
-        limits = pairstep.SumBox(p.total, p.lower, p.upper, p.coefficients)
-        return lambda tol: pairstep.minimize(objective, limits, tol=tol).x
-
-    return Entry("pairstep*", "prebuilt", prepare, LADDER)
-
-
 def reference(p: Problem) -> tuple[float, float, float]:
     """Return the best known objective, its scale, and a bound on its relative distance to f*.
 
@@ -97,8 +87,7 @@ def main() -> None:
             continue
         best, scale, bound = reference(p)
         log(f"\n{p.name} (optimum known to {bound:.0e})")
-        entries = [*ours(p), *([prebuilt(p)] if p.Q is not None else []), *peers(p)]
-        runs = race(entries, judge(p, best, scale), (GAP, INFEASIBLE), options.budget,
+        runs = race([*ours(p), *peers(p)], judge(p, best, scale), (GAP, INFEASIBLE), options.budget,
                     options.peers)  # fmt: skip
         tables[name].add(p.name, p.n, *versus(runs, options.budget))
     for table in tables.values():

@@ -261,7 +261,7 @@ def loop(adapter: Callable[[Program], Solve], batch: list[Program]) -> Solve:
 # ----------------------------------------------------------------------------------------- entries
 
 ACTIVE_SET = (0.0, 1e-9, 1e-11, 1e-13)
-MOREAU = {"active_set": (1e-6,), "ipm": TIGHT[:3]}
+MOREAU = {"active_set": (1e-6,), "ipm": TIGHT}
 Adapter = Callable[[Program], Solve]
 DENSE: dict[str, tuple[Adapter, tuple[float, ...]]] = {
     "quadprog": (quadprog, (0.0, 1e-13, 1e-11, 1e-9)),

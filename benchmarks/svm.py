@@ -24,17 +24,14 @@ about 35 minutes on two cores. `--small` compares small fits instead: see `bench
 from __future__ import annotations
 
 import argparse
-import tempfile
 from dataclasses import dataclass, fields
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-import joblib
 import numpy as np
 
 from .harness import Table, data_folder, digits, log, named, parser
-from .svm_problems import PROBLEMS, Problem
+from .svm_problems import PROBLEMS, Data, Problem
 from .svm_worker import in_process
 
 TOL = 1e-3  # first tolerance of every solver
@@ -92,12 +89,12 @@ class Row:
 # ----------------------------------------------------------------------------------------- running
 
 
-def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> None:
+def climb(row: Row, task: dict[str, Any], data: Data, tol: float = TOL) -> None:
     """Tighten the tolerance until the float64 violation is valid or the budget is spent."""
     best, stalls = np.inf, 0
     while tol >= TIGHTEST and stalls < 2:
         left = max(task["budget"] - row.spent, 1.0)
-        report = in_process({**task, "tol": tol, "budget": left}, scratch)
+        report = in_process({**task, "tol": tol, "budget": left}, data)
         row.tol = tol
         row.spent += report.get("first", left)
         if report["exceeded"]:  # a tighter tolerance would take at least as long
@@ -115,7 +112,7 @@ def climb(row: Row, task: dict[str, Any], scratch: Path, tol: float = TOL) -> No
         row.status = f"failed (infeasible by {row.infeasibility:.0e})"
 
 
-def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> list[Row]:
+def measure(problem: Problem, data: Data, options: argparse.Namespace) -> list[Row]:
     """Return one row per solver and dtype."""
     wanted = [("pairstep", "float64")]
     wanted += [("libsvm", "float64")] if named("libsvm", options.peers) else []
@@ -126,16 +123,16 @@ def measure(problem: Problem, options: argparse.Namespace, scratch: Path) -> lis
 
     def task(row: Row) -> dict[str, Any]:
         return {
-            "data": str(scratch / "data"), "solver": row.solver, "estimator": problem.estimator,
+            "solver": row.solver, "estimator": problem.estimator,
             "params": problem.params, "dtype": row.dtype, "budget": options.budget,
             "reference": not any(r.reference > 0 for r in rows if r is not row), "predict": True,
         }  # fmt: skip
 
     for row in rows:
-        climb(row, task(row), scratch)
+        climb(row, task(row), data)
     while behind := [r for r in rows if gap(r, rows) > AGREEMENT and r.tol / 3 >= TIGHTEST]:
         row = max(behind, key=lambda r: gap(r, rows))
-        climb(row, task(row), scratch, row.tol / 3)
+        climb(row, task(row), data, row.tol / 3)
     for row in rows:
         if gap(row, rows) > AGREEMENT:
             row.status = f"failed (objective {gap(row, rows):.0e} above the best)"
@@ -222,13 +219,10 @@ def main() -> None:
     for p in PROBLEMS:
         if not named(p.name, options.only):
             continue
-        with tempfile.TemporaryDirectory() as scratch:
-            data = p.data(folder, QUICK_ROWS if options.quick else None)
-            joblib.dump(data, Path(scratch) / "data")
-            count = len(np.unique(data.y)) if p.family == "rbf" else 0
-            log(f"\n{p.name}: {p.estimator}, {data.X.shape[0]} x {data.X.shape[1]}, {p.params}")
-            del data
-            rows = measure(p, options, Path(scratch))
+        data = p.data(folder, QUICK_ROWS if options.quick else None)
+        count = len(np.unique(data.y)) if p.family == "rbf" else 0
+        log(f"\n{p.name}: {p.estimator}, {data.X.shape[0]} x {data.X.shape[1]}, {p.params}")
+        rows = measure(p, data, options)
         log("\n".join(map(line, rows)))
         shown = cells(p.name, rows)
         tables[p.family].add(*shown)
@@ -246,7 +240,7 @@ def average(table: Table) -> None:
     columns = list(zip(*table.content["rows"], strict=True))[4:]
     means = [digits(geometric_mean(known)) if (known := [x for x in column if x]) else None
              for column in columns]  # fmt: skip
-    if means:
+    if any(means):
         table.add("geometric mean", None, None, None, *means)
 
 

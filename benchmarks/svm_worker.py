@@ -1,30 +1,26 @@
-"""Run one fit in a separate process, so that memory, threads and warm-up are not shared.
+"""Fit and check one SVM in a process of its own, so that memory and threads are not shared.
 
-`benchmarks/svm.py` starts this module with the path of a task, a JSON file that names the data, the
-estimator and its parameters. The report is written next to it and updated after every stage. A fit
-or a prediction that exceeds its time budget ends the process (SIGALRM).
+The process sends a part of its report after every stage. A fit or a prediction that exceeds its
+time budget ends the process (SIGALRM).
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import math
 import signal
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import joblib
 import numpy as np
 
 from pairstep.threads import available
 
-from .harness import extra_memory, times_of
+from .harness import described, extra_memory, in_child, times_of
+from .svm_problems import Data
 from .svm_reference import reference_cost
 from .svm_truth import binaries, examine
 
@@ -33,23 +29,18 @@ CACHE_MB = 2000  # of kernel rows, for every solver
 
 # A fit is repeated until one of these is reached, and the fastest counts.
 REPEAT_SECONDS, REPEATS = 5.0, 5
+LONGEST = 24 * 3600.0  # seconds of a stage; only fits and predictions have budgets
 
 
-def in_process(task: dict[str, Any], scratch: Path) -> dict[str, Any]:
+def in_process(task: dict[str, Any], data: Data) -> dict[str, Any]:
     """Run a task and return its report; `exceeded` is set if the fit exceeded its budget."""
-    path = scratch / "task.json"
-    path.write_text(json.dumps(task))
-    path.with_suffix(".out").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "benchmarks.svm_worker", str(path)]
-    home = Path(__file__).parents[1]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=home)
-    try:
-        report = json.loads(path.with_suffix(".out").read_text())
-    except (OSError, ValueError):
-        report = {"status": "failed: " + (done.stderr.strip().splitlines() or ["no report"])[-1]}
-    report["exceeded"] = done.returncode == -signal.SIGALRM and "violation" not in report
-    if done.returncode and not report["exceeded"] and "violation" not in report:
-        report["status"] = f"crashed ({done.returncode})"
+    report: dict[str, Any] = {"status": "failed", "exceeded": False}
+    for message in in_child(partial(reported, task, data), LONGEST):
+        if isinstance(message, dict):
+            report |= message
+        elif "violation" not in report:  # a later stage may fail
+            report["status"] = message
+            report["exceeded"] = message == f"crashed ({-signal.SIGALRM})"
     return report
 
 
@@ -91,8 +82,17 @@ def limited(call: Callable[[], Any], budget: float) -> Callable[[], Any]:
     return called
 
 
-def work(task: dict[str, Any], report: Callable[..., None]) -> None:
-    data = joblib.load(task["data"])
+def reported(task: dict[str, Any], data: Data, send: Callable[[object], None]) -> None:
+    """Run a task, and send what stops it."""
+    try:
+        work(task, data, lambda **entries: send(entries))
+    except NotOffered:
+        send({"status": "not offered"})
+    except Exception as error:  # solvers raise exceptions of many types
+        send({"status": f"failed: {described(error)}"})
+
+
+def work(task: dict[str, Any], data: Data, report: Callable[..., None]) -> None:
     dtype = np.dtype(task["dtype"])
     X, Xt = data.X.astype(dtype), data.Xt.astype(dtype)
     params, estimator = task["params"], task["estimator"]
@@ -131,25 +131,3 @@ def work(task: dict[str, Any], report: Callable[..., None]) -> None:
         report(predict_first=times[0], predict=min(times), predicted=Xt.shape[0])
         if fallbacks.seen:
             report(note=f"predict: {fallbacks.seen[-1]}")
-
-
-def main(path: Path) -> None:
-    task = json.loads(path.read_text())
-    result: dict[str, Any] = {"status": "failed"}
-
-    def report(**entries: Any) -> None:
-        result.update(entries)
-        path.with_suffix(".out").write_text(json.dumps(result))
-
-    report()
-    try:
-        work(task, report)
-    except NotOffered:
-        report(status="not offered")
-    except Exception as error:
-        report(status=f"failed: {type(error).__name__}: {error}"[:160])
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    main(Path(sys.argv[1]))
