@@ -135,7 +135,7 @@ FAULTS = [
         "batch: a right-hand side that ran out of time is called stalled",
         "status[~optimal & (points.state == UNSOLVED)] = Status.TIME_LIMIT.value",
         "",
-        "solve/test_batch.py",
+        "test_doors.py",
     ),
     # Objectives and derivatives.
     Fault(
