@@ -8,6 +8,7 @@ example because no variable is free, the block solver continues from the solutio
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -234,6 +235,8 @@ class LeftOut:
             decisions[dual.rows] = self._decision(solution.gradient - dual.linear, solution)
             return decisions
         X = plan.X
+        model = copy.copy(model)
+        vars(model).pop("feature_names_in_", None)  # X is an array by now
         if model.kernel == "precomputed" and model.support_columns:
             X = X[:, model.support_]
         if len(self.duals) == 1:
@@ -242,10 +245,7 @@ class LeftOut:
 
     def _decision(self, sums: Any, solution: Solution) -> Any:
         """Return the decision from sums of the kernel, as `FitPlan.conclude` defines it."""
-        if not isinstance(self.plan, ClassificationPlan):
-            return sums + bias(solution)
-        sign = -1.0 if self.plan.n_classes == 2 else 1.0
-        return sign * (sums + bias(solution)) / self.plan.scale(solution)
+        return self.plan.sign * (sums + bias(solution)) / self.plan.scale(solution)
 
     def solve(self) -> None:
         """Leave out every sample that may change a solution."""

@@ -207,13 +207,6 @@ class ClassificationPlan(FitPlan):
         """Return the rows of each class."""
         return [np.flatnonzero(self.targets == k) for k in range(self.n_classes)]
 
-    def scale(self, solution: Solution | Solutions) -> Array:
-        """Return the number by which coefficients and intercept of a solution are divided.
-
-        Of many solutions, return one number for each.
-        """
-        return np.ones(np.shape(solution.kkt_violation))
-
     @property
     def sign(self) -> float:
         """With two classes the second one is positive, but in the dual it is the first."""

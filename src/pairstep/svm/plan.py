@@ -347,6 +347,13 @@ class FitPlan(ABC):
         """The sign of coefficients and intercepts relative to the variables of the duals."""
         return 1.0
 
+    def scale(self, solution: Solution | Solutions) -> Array:
+        """Return the number by which coefficients and intercept of a solution are divided.
+
+        Of many solutions, return one number for each.
+        """
+        return np.ones(np.shape(solution.kkt_violation))
+
     def decisions(self, biases: Array, sums: Array) -> Array:
         """Return the decisions on some samples, and set `intercept`.
 

@@ -39,7 +39,8 @@ class RegularizationPath:
         pair of classes, whose coefficients are positive for samples of the first class. Regression
         and novelty detection have a single model.
     intercept : ndarray of shape (count, n_models)
-        Constants of the decision functions, as in `intercept_`.
+        Constants of the decision functions, as in `intercept_`: with two classes, the decision
+        function is the intercept minus the sum of coefficients times kernels.
     n_support : ndarray of shape (count,)
         The number of support vectors.
     objective : ndarray of shape (count,)
@@ -152,7 +153,7 @@ def path(
         z = np.zeros((len(duals), n))
         for row, dual, solution in zip(z, duals, solutions, strict=True):
             np.add.at(row, dual.rows, solution.z)
-        coefficients.append(z)
+        coefficients.append(z / plan.scale(solutions)[:, None])
         intercepts.append(plan.intercept)
         counts.append(len(plan.support))
         objectives.append(sum(map(_objective, duals, solutions)))
