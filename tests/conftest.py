@@ -33,3 +33,19 @@ def instruction_set(request):
     assert _core.use_instruction_set(request.param)
     yield request.param
     assert _core.use_instruction_set(before)
+
+
+@pytest.fixture(scope="session")
+def shared_cluster():
+    """Return a client of two workers of Dask for all tests."""
+    from clusters import cluster_of
+
+    with cluster_of(2) as client:
+        yield client
+
+
+@pytest.fixture
+def client(shared_cluster):
+    """Return a client of two workers that tests must leave as they found it."""
+    with shared_cluster.as_current():
+        yield shared_cluster

@@ -4,6 +4,7 @@ A row names a call, changes some of its arguments, and lists what the message mu
 order. Errors are ValueErrors unless the row begins with another class.
 """
 
+import io
 import math
 import re
 
@@ -143,6 +144,9 @@ CALLS = {
        for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "QuantileSVR", "SVCCV",
                     "SVRCV")},
     "predict": (predicting_with, {}),
+    "to_sklearn": (svm.to_sklearn, {"model": svm.QuantileSVR().fit(X, Y)}),
+    "save_libsvm_model": (svm.save_libsvm_model, {"model": svm.QuantileSVR().fit(X, Y),
+                                                  "path": io.BytesIO()}),
     "svm.path": (svm.path, {"X": X, "y": Y}),
     "leave_one_out": (svm.leave_one_out, {"model": svm.SVC().fit(*PAIR), "X": PAIR[0],
                                           "y": PAIR[1]}),
@@ -733,13 +737,21 @@ ROWS = [
         ({"Cs": []}, "Cs must have at least one value"),
         ({"Cs": [0.0]}, "Cs[0] = 0.0 cannot be tried: The 'C' parameter"),
         ({"Cs": 0}, "'Cs' parameter of SVCCV"),
+        *(({"Cs": [1.0, bad]}, f"Cs[1] = {bad!r} cannot be tried") for bad in (-1.0, None, NAN)),
         ({"gammas": [-1.0]}, "gammas[0] = -1.0 cannot be tried: The 'gamma' parameter"),
+        ({"gammas": ["scale", "none"]}, "gammas[1] = 'none' cannot be tried"),
         ({"tol": 0.0}, "'tol' parameter of SVCCV"),
         ({"scoring": "beauty"}, "'scoring' parameter of SVCCV"),
         ({"cv": 100}, "n_splits=100"),
         ({"cv": "leave-one-out"}, "cv"),
         ({"cv": "loo", "scoring": lambda model, X, y: 1.0}, "needs a scorer"),
+        ({"cv": "loo", "X": X[:101], "y": Y[:101], "Cs": 1, "gammas": 1}, "single sample"),
     ]),
+    ("SVRCV", {"Cs": ["1"]}, "Cs[0] = '1' cannot be tried"),
+    ("SVRCV", {"gammas": [INF]}, "gammas[0] = inf cannot be tried"),
+    ("SVRCV", {"epsilons": [0.1, -1.0]}, "epsilons[1] = -1.0 cannot be tried"),
+    (TypeError, "to_sklearn", {}, "scikit-learn has no quantile"),
+    (TypeError, "save_libsvm_model", {}, "LIBSVM has no model type QuantileSVR"),
     ("svm.path", {"Cs": [0.0]}, "'C' parameter"),
     ("svm.path", {"Cs": [NAN]}, "Cs"),
     ("svm.path", {"Cs": 1.0}, "Cs"),

@@ -12,22 +12,6 @@ if find_spec("distributed") is None:
     collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py")]
 
 
-@pytest.fixture(scope="session")
-def shared_cluster():
-    """Return a client of two workers for all tests."""
-    from clusters import cluster_of
-
-    with cluster_of(2) as client:
-        yield client
-
-
-@pytest.fixture
-def client(shared_cluster):
-    """Return a client of two workers that tests must leave as they found it."""
-    with shared_cluster.as_current():
-        yield shared_cluster
-
-
 @pytest.fixture
 def fresh_client():
     """Return a client of two workers that a test may kill for good."""

@@ -1,7 +1,6 @@
 """Models fitted on a cluster equal those fitted in one process."""
 
 import os
-import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +16,6 @@ import pytest
 import scipy.sparse
 from clusters import cluster_of, lazy, problem
 from oracles import dense
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -32,54 +30,6 @@ def dual_objective(model):
     vectors = model.support_vectors_
     K = rbf_kernel(vectors, gamma=model._gamma)
     return z @ K @ z / 2 - np.abs(z).sum()
-
-
-@pytest.mark.usefixtures("over_partitions")
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("SVC", {"C": 3.0}),
-        ("NuSVC", {"nu": 0.4}),
-        ("SVR", {"epsilon": 0.2}),
-        ("NuSVR", {"nu": 0.4}),
-        ("QuantileSVR", {"quantile": [0.1, 0.7]}),
-        ("OneClassSVM", {"nu": 0.2}),
-    ],
-)
-def test_each_model_equals_that_of_one_process(name, parameters):
-    X, y, score = problem(1200)
-    target = score if name in ("SVR", "NuSVR", "QuantileSVR") else y
-    dX, dy = lazy(X, target)
-    ours = getattr(pairstep.dask, name)(tol=1e-6, **parameters).fit(dX, dy)
-    local = getattr(svm, name)(tol=1e-6, **parameters).fit(X, target)
-    assert ours.traffic_.rounds > 5
-    assert (ours.optimality_.kkt_violation <= 1e-6).all()
-    method = "decision_function" if hasattr(local, "decision_function") else "predict"
-    assert np.allclose(
-        getattr(ours, method)(dX).compute(), getattr(local, method)(X), rtol=0, atol=1e-4
-    )
-    assert type(ours.to_local()) is type(local)
-    assert np.array_equal(ours.predict(dX).compute(), ours.to_local().predict(X))
-
-
-@pytest.mark.usefixtures("over_partitions")
-@pytest.mark.parametrize("kind", ["float32", "float64 on the way", "sparse"])
-def test_other_data(kind):
-    X, y, _ = problem(1000)
-    dtype = np.float64 if kind.startswith("float64") else np.float32
-    given = X.astype(np.float32) if kind == "float32" else X
-    (dX,) = lazy(given)
-    if kind == "sparse":
-        given = scipy.sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0.0))
-        (dX,) = lazy(given.toarray())
-        dX = dX.map_blocks(scipy.sparse.csr_matrix)
-    ours = pairstep.dask.SVC(C=5.0, gamma=0.3, tol=1e-5, dtype=dtype).fit(dX, y)
-    local = svm.SVC(C=5.0, gamma=0.3, tol=1e-5, dtype=dtype).fit(given, y)
-    assert dual_objective(ours) == pytest.approx(dual_objective(local), rel=1e-9)
-    assert type(ours.support_vectors_) is type(local.support_vectors_)
-    assert np.allclose(
-        ours.decision_function(dX).compute(), local.decision_function(given), atol=1e-3
-    )
 
 
 def test_a_start_from_samples_over_partitions(monkeypatch):
@@ -108,13 +58,6 @@ def test_classes_weights_and_names_of_a_dataframe():
     assert np.allclose(decisions, local.decision_function(frame), atol=1e-3)
     assert (ours.predict(dX).compute() == local.predict(frame)).mean() > 0.995
     assert np.array_equal(ours.to_local().predict(frame), ours.predict(frame))
-
-
-def test_few_samples_are_fitted_by_the_coordinator():
-    X, y, _ = problem(300)
-    ours = pairstep.dask.SVC().fit(*lazy(X, y))
-    local = svm.SVC().fit(X, y)
-    assert np.allclose(ours.decision_function(X), local.decision_function(X), atol=1e-9)
 
 
 def some_sparse(X, blocks):
@@ -206,20 +149,6 @@ def test_rows_are_balanced(client):
         client, dask.array.from_array(X, chunks=(1001, 6))
     )
     assert [line.end - line.begin for line in partitions.connections] == [500, 501]
-
-
-def test_clone_and_pickle(client):
-    X, y, _ = problem(200)
-    model = clone(pairstep.dask.SVC(client=client, C=2.0))
-    assert model.client is client
-    assert model.C == 2.0
-    model.fit(*lazy(X, y))
-    again = pickle.loads(pickle.dumps(model))
-    assert again.client is None
-    assert np.array_equal(again.predict(X), model.predict(X))
-    local = pickle.loads(pickle.dumps(model.to_local()))
-    assert type(local) is svm.SVC
-    assert "client" not in local.get_params()
 
 
 @pytest.mark.usefixtures("over_partitions")

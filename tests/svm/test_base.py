@@ -177,26 +177,6 @@ def test_a_callable_kernel_may_return_a_sparse_matrix():
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
-@pytest.mark.parametrize("density", [0.25, 1.0])
-@pytest.mark.parametrize("Estimator", ALL)
-def test_decisions_on_sparse_and_dense_rows_agree(Estimator, density):
-    X, y = IRIS
-    X = X * (np.random.default_rng(0).random(X.shape) <= density)
-    dense = Estimator(**TIGHT).fit(X, y)
-    data = scipy.sparse.csr_array(X)
-    model = Estimator(**TIGHT).fit(data, y)
-    assert model.support_vectors_.format == "csr"
-    decide = "predict" if "SVR" in Estimator.__name__ else "decision_function"
-    for new in (data, X, scipy.sparse.coo_array(X), scipy.sparse.csr_array(X.astype(np.float32))):
-        np.testing.assert_allclose(
-            getattr(model, decide)(new), getattr(dense, decide)(X), atol=1e-5
-        )
-    empty = scipy.sparse.csr_array((3, 4))
-    np.testing.assert_allclose(
-        getattr(model, decide)(empty), getattr(dense, decide)(np.zeros((3, 4))), atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("gamma", ["scale", "auto"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_gamma(gamma, sparse):

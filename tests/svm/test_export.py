@@ -1,7 +1,5 @@
 """Conversion to scikit-learn's estimators and to ONNX."""
 
-import pickle
-
 import numpy as np
 import pandas
 import pytest
@@ -50,27 +48,6 @@ def check_same(model, new):
     return theirs
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
-@pytest.mark.parametrize("Estimator", ALL)
-def test_every_kernel(Estimator, kernel):
-    model = Estimator(kernel=kernel, coef0=0.5, gamma=0.05, degree=2).fit(X, Y)
-    theirs = check_same(model, X)
-    if kernel == "linear":
-        np.testing.assert_allclose(theirs.coef_, model.coef_, atol=1e-12)
-    # Each version has another default of `probability`.
-    for name in theirs.get_params().keys() - {"probability", "cache_size"}:
-        assert getattr(theirs, name) == getattr(model, name)
-
-
-@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array])
-@pytest.mark.parametrize("Estimator", ALL)
-def test_sparse(Estimator, container):
-    data = container(X * (X > 1))
-    theirs = check_same(Estimator(kernel="linear").fit(data, Y), data)
-    assert scipy.sparse.issparse(theirs.coef_)
-    np.testing.assert_allclose(theirs.predict(X * (X > 1)), theirs.predict(data))
-
-
 @pytest.mark.parametrize("Estimator", [SVC, NuSVC])
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("rows", [TWO, slice(None)], ids=["two classes", "three classes"])
@@ -88,18 +65,6 @@ def test_decision_shapes_and_weights(shape, rows):
 
 
 @pytest.mark.parametrize("Estimator", ALL)
-def test_precomputed_and_functions(Estimator):
-    check_same(Estimator(kernel="precomputed").fit(X @ X.T, Y), X @ X.T)
-    check_same(Estimator(kernel=lambda A, B: A @ B.T).fit(X, Y), X[:7])
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_float32_samples(Estimator):
-    theirs = check_same(Estimator().fit(X.astype(np.float32), Y), X)
-    assert theirs.support_vectors_.dtype == np.float64
-
-
-@pytest.mark.parametrize("Estimator", ALL)
 def test_frames(Estimator):
     table = pandas.DataFrame(X, columns=NAMES)
     theirs = check_same(Estimator().fit(table, Y), table)
@@ -111,25 +76,6 @@ def test_frames(Estimator):
 def test_no_support_vectors():
     check_same(SVR(epsilon=10.0).fit(X, Y), X)
     check_same(SVR(epsilon=10.0).fit(scipy.sparse.csr_array(X), Y), X)
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_it_is_a_copy(Estimator):
-    model = Estimator().fit(X, Y)
-    before = model.predict(X)
-    theirs = model.to_sklearn()
-    theirs.intercept_ += 1
-    theirs._n_support[:] = 0
-    theirs.support_vectors_[:] = 0
-    np.testing.assert_array_equal(model.predict(X), before)
-
-
-@pytest.mark.parametrize("Estimator", ALL)
-def test_an_exported_model_can_be_pickled_and_cloned(Estimator):
-    theirs = Estimator().fit(X, Y).to_sklearn()
-    copy = pickle.loads(pickle.dumps(theirs))
-    np.testing.assert_array_equal(copy.predict(X), theirs.predict(X))
-    assert clone(theirs).fit(X, Y).shape_fit_ == theirs.shape_fit_
 
 
 def outputs_of_onnx(model, new, **options):

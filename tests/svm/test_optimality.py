@@ -1,7 +1,6 @@
 """Objectives against LIBSVM's, violations and gaps against their definitions."""
 
 import warnings
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -114,28 +113,6 @@ def test_the_objective_equals_that_of_libsvm(name, kernel, weighted, storage):
     assert difference <= 1e-3 * (1 + np.abs(expected).max())
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
-@pytest.mark.parametrize("name", ["SVC", "NuSVC"])
-def test_objectives_of_pairs_are_those_of_libsvm(name, weighted):
-    X, y = DATA["three classes"]
-    weights = WEIGHTS[: len(y)] if weighted else np.ones(len(y))
-    settings = {**KERNELS["rbf"], **ESTIMATORS[name]}
-    shape = {"decision_function_shape": "ovo"}
-    ours = getattr(pairstep.svm, name)(tol=1e-7, **settings, **shape).fit(X, y, weights)
-    theirs = getattr(sklearn.svm, name)(tol=1e-8, **settings, **shape).fit(X, y, weights)
-    K = gram(X, "rbf")
-    for i, j in combinations(range(3), 2):
-        own = weights * np.isin(y, (i, j))
-        value, best = (
-            objective(name, one_dual(m, weights, i, j), K, y, own) for m in (ours, theirs)
-        )
-        assert value == pytest.approx(best, rel=1e-6)
-    np.testing.assert_allclose(
-        ours.decision_function(X), theirs.decision_function(X), rtol=1e-4, atol=1e-4
-    )
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-
-
 def primal(name, model, X, y, weights, z, K):
     """Return the primal objective at the decision function of the model."""
     decision = model.predict(X) if name == "SVR" else model.decision_function(X)
@@ -178,40 +155,12 @@ def test_violation_matches_its_definition(tol):
     assert model.optimality_.kkt_violation[0] == pytest.approx(max(violation, 0), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_float32_data(name):
-    X, y = data_for(name)
-    settings = {**KERNELS["rbf"], **ESTIMATORS[name]}
-    narrow = getattr(pairstep.svm, name)(tol=1e-6, **settings).fit(X.astype(np.float32), y)
-    wide = getattr(pairstep.svm, name)(tol=1e-6, **settings).fit(X, y)
-    assert narrow.support_vectors_.dtype == np.float32
-    decide = "predict" if "SVR" in name else "decision_function"
-    for data in (X, X.astype(np.float32)):
-        expected = getattr(wide, decide)(X)
-        np.testing.assert_allclose(getattr(narrow, decide)(data), expected, atol=1e-3)
-        np.testing.assert_allclose(getattr(wide, decide)(data), expected, atol=1e-3)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cache_of_either_type_reaches_the_tolerance(dtype):
     X, y = data_for("SVC")
     model = pairstep.svm.SVC(C=100.0, gamma=0.05, tol=1e-9, dtype=dtype).fit(X, y)
     assert model.fit_status_ == 0
     assert model.optimality_.kkt_violation[0] <= 1e-9
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_weights_are_repetitions(name):
-    X, y = data_for(name)
-    weights = RNG.integers(0, 4, len(y))
-    rows = np.repeat(np.arange(len(y)), weights)
-    settings = {"tol": 1e-9, **KERNELS["rbf"], **ESTIMATORS[name]}
-    weighted = getattr(pairstep.svm, name)(**settings).fit(X, y, weights)
-    repeated = getattr(pairstep.svm, name)(**settings).fit(X[rows], y[rows])
-    decide = "predict" if "SVR" in name else "decision_function"
-    np.testing.assert_allclose(
-        getattr(weighted, decide)(X), getattr(repeated, decide)(X), rtol=1e-5, atol=1e-6
-    )
 
 
 @pytest.mark.parametrize("name", ["linear", "poly"])

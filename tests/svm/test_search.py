@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import make_scorer, roc_auc_score
@@ -301,44 +300,6 @@ def test_memory_stays_within_cache_size_and_data():
 # --------------------------------------------------------------------------- checkpoints and limits
 
 
-def test_an_interrupted_search_continues(tmp_path):
-    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
-    whole = SVCCV(**options).fit(X, Y)
-    path = tmp_path / "checkpoint"
-    SVCCV(**options, checkpoint=path).fit(X, Y)
-    lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 18
-    kept = b"".join(lines[:7])
-    path.write_bytes(kept + lines[7][:-9])  # the process was killed while it wrote
-    again = SVCCV(**options, checkpoint=str(path)).fit(X, Y)
-    assert path.read_bytes().startswith(kept)
-    assert len(path.read_bytes().splitlines()) == 19
-    assert again.best_params_ == whole.best_params_
-    for split in range(3):
-        name = f"split{split}_test_score"
-        np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
-
-
-@pytest.mark.parametrize(
-    ("Search", "change", "message"),
-    [
-        (SVCCV, {"Cs": [1.0, -1.0]}, r"Cs\[1\] = -1.0 cannot be tried: The 'C' parameter"),
-        (SVCCV, {"Cs": [0.0, 1.0]}, r"Cs\[0\] = 0.0 cannot be tried"),
-        (SVCCV, {"Cs": [None]}, r"Cs\[0\] = None cannot be tried"),
-        (SVCCV, {"Cs": np.array([1.0, np.nan])}, r"Cs\[1\] = nan cannot be tried"),
-        (SVCCV, {"gammas": [-1.0]}, r"gammas\[0\] = -1.0 cannot be tried: The 'gamma' parameter"),
-        (SVCCV, {"gammas": ["scale", "none"]}, r"gammas\[1\] = 'none' cannot be tried"),
-        (SVRCV, {"Cs": ["1"]}, r"Cs\[0\] = '1' cannot be tried"),
-        (SVRCV, {"gammas": [np.inf]}, r"gammas\[0\] = inf cannot be tried"),
-        (SVRCV, {"epsilons": [0.1, -1.0]}, r"epsilons\[1\] = -1.0 cannot be tried"),
-    ],
-)
-def test_candidates_that_no_model_accepts_are_refused(Search, change, message, monkeypatch):
-    monkeypatch.setattr(_core, "solve_duals", None)  # before anything is solved
-    with pytest.raises(ValueError, match=message):
-        Search(**change).fit(X, Y)
-
-
 def test_an_infinite_C_is_a_candidate():
     easy = Y > 0  # separable
     for Cs in ([1.0, np.inf], [np.inf, np.inf]):
@@ -565,13 +526,6 @@ EXPECTED = {
 @parametrize_with_checks(SEARCHES, expected_failed_checks=lambda search: EXPECTED)
 def test_estimator_checks(estimator, check):
     check(estimator)
-
-
-def test_clones_and_parameters():
-    search = SVCCV(Cs=[1.0], gammas=[0.5], tol=1e-4, class_weight="balanced")
-    assert clone(search).get_params() == search.get_params()
-    assert search.estimator.get_params()["tol"] == 1e-4
-    assert search.estimator.class_weight == "balanced"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

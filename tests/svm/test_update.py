@@ -80,19 +80,6 @@ def test_adding_and_removing_samples_equals_a_fit(kind):
         check_like_a_fit(model, X[rows], y[rows])
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_only_adding_and_only_removing(kind):
-    X, y = problem(kind)
-    labels = (lambda rows: None) if kind == "OneClassSVM" else (lambda rows: y[rows])
-    model = clone(MODELS[kind]).fit(X[:80], labels(slice(80)))
-    model.update(X[80:], labels(slice(80, None)))
-    check_like_a_fit(model, X, y)
-    support = model.support_[::3]
-    model.update(remove=support)
-    rest = np.delete(np.arange(len(X)), support)
-    check_like_a_fit(model, X[rest], y[rest])
-
-
 def test_a_stream_of_updates_ends_at_the_objective_of_a_fit():
     X, y = problem("SVC", 460)
     n = 60
@@ -103,18 +90,6 @@ def test_a_stream_of_updates_ends_at_the_objective_of_a_fit():
     ours, best = (objective(one, X[-n:], y[-n:]) for one in (model, other))
     assert best - 1e-9 <= ours <= best + model.optimality_.duality_gap[0] + 1e-9
     assert ours - best <= model.tol * 2.0 * n
-
-
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "rbf"])
-def test_kernels(kernel):
-    X, y = problem("SVC")
-    X /= 3
-    model = SVC(kernel=kernel, coef0=0.5, tol=TOL).fit(X[:100], y[:100])
-    model.update(X[100:], y[100:], remove=model.support_[:10])
-    rows = np.delete(np.arange(120), clone(model).fit(X[:100], y[:100]).support_[:10])
-    if kernel != "sigmoid":  # which is not convex
-        check_like_a_fit(model, X[rows], y[rows], tol=1e-2)
-    assert model.optimality_.kkt_violation.max() <= TOL
 
 
 def test_more_samples_than_fit_into_a_kernel_matrix():
@@ -129,18 +104,6 @@ def test_more_samples_than_fit_into_a_kernel_matrix():
     check_like_a_fit(model, X[rows], y[rows], tol=20 * model.tol)
 
 
-@pytest.mark.parametrize("format", [sparse.csr_array, sparse.csr_matrix])
-def test_sparse_samples(format):
-    X, y = problem("SVC")
-    X[np.abs(X) < 0.5] = 0
-    model = SVC(tol=TOL).fit(format(X[:100]), y[:100])
-    model.update(format(X[100:]), y[100:], remove=[3, 50])
-    rows = np.delete(np.arange(120), [3, 50])
-    check_like_a_fit(model, format(X[rows]), y[rows])
-    with pytest.raises(ValueError, match="must be sparse"):
-        model.update(X[:1], y[:1])
-
-
 def test_weights_of_samples_and_classes():
     X, y = problem("SVC")
     weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
@@ -149,15 +112,6 @@ def test_weights_of_samples_and_classes():
     model.update(X[100:], y[100:], weights[100:], remove=[0, 5])
     rows = np.delete(np.arange(120), [0, 5])
     check_like_a_fit(model, X[rows], y[rows], weights[rows])
-
-
-def test_labels_may_be_strings_and_numbers_may_be_float32():
-    X, y = problem("multiclass")
-    names = np.array(["a", "b", "c"])[y]
-    model = SVC(tol=TOL).fit(X.astype(np.float32)[:100], names[:100])
-    model.update(X[100:], names[100:].tolist())
-    assert model.support_vectors_.dtype == np.float32
-    check_like_a_fit(model, X.astype(np.float32), names)
 
 
 def test_samples_that_are_not_support_vectors_change_nothing():
