@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TIGHT = (1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
 Solve = Callable[[float], Any]  # takes a tolerance and returns a point, or None for none
 Judge = Callable[[Any], tuple[float, float]]  # returns the gap and the infeasibility of a point
+Contest = tuple[list["Entry"], Judge]
 
 
 @dataclass(frozen=True)
@@ -349,6 +350,21 @@ def parser(doc: str | None, budget: float | None = None) -> argparse.ArgumentPar
         made.add_argument("--budget", type=float, default=budget, help="seconds per solve")
         made.add_argument("--peers", nargs="+", default=[], help="parts of names of solvers")
     return made
+
+
+def compete(
+    options: argparse.Namespace, table: Table, name: str, contest: Callable[[], Contest],
+    limits: tuple[float, float], cells: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """Race the entries of a problem, if its name is wanted, and add a line to the table.
+
+    The line has the name, the cells, our time, that of the fastest other solver, and their ratio.
+    """
+    if named(name, options.only):
+        log(f"\n{name}")
+        entries, judge = contest()
+        runs = race(entries, judge, limits, options.budget, options.peers)
+        table.add(name, *cells, *versus(runs, options.budget))
 
 
 def named(name: str, parts: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 import pairstep
 
-from .harness import Entry, Judge, Table, in_child, log, named, parser, race, versus
+from .harness import Contest, Entry, Table, compete, in_child, log, parser
 from .qp_peers import PACKAGES, peers
 from .qp_problems import Problem, problems
 
@@ -74,8 +74,11 @@ def reference(p: Problem) -> tuple[float, float, float]:
     return best, scale, bound / scale
 
 
-def judge(p: Problem, best: float, scale: float) -> Judge:
-    return lambda x: ((p.value(x) - best) / scale, p.infeasibility(x) / max(1, abs(p.total)))
+def contest(p: Problem) -> Contest:
+    best, scale, bound = reference(p)
+    log(f"  the optimum is known to {bound:.0e}")
+    return [*ours(p), *peers(p)], lambda x: (
+        (p.value(x) - best) / scale, p.infeasibility(x) / max(1, abs(p.total)))  # fmt: skip
 
 
 def main() -> None:
@@ -83,13 +86,7 @@ def main() -> None:
     tables = {name: Table(options.out, name, title, COLUMNS, PACKAGES, PLOT)
               for name, title in TITLES.items()}  # fmt: skip
     for name, p in problems(options.quick):
-        if not named(p.name, options.only):
-            continue
-        best, scale, bound = reference(p)
-        log(f"\n{p.name} (optimum known to {bound:.0e})")
-        runs = race([*ours(p), *peers(p)], judge(p, best, scale), (GAP, INFEASIBLE), options.budget,
-                    options.peers)  # fmt: skip
-        tables[name].add(p.name, p.n, *versus(runs, options.budget))
+        compete(options, tables[name], p.name, partial(contest, p), (GAP, INFEASIBLE), [p.n])
     for table in tables.values():
         table.summarize("faster by")
 

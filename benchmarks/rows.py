@@ -20,6 +20,7 @@ objective itself for caps: 1e-6), and feasibility within 1e-7.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +28,7 @@ import scipy
 
 import pairstep
 
-from .harness import (
-    Entry,
-    Judge,
-    Solve,
-    Table,
-    data_folder,
-    log,
-    named,
-    parser,
-    race,
-    versus,
-)  # fmt: skip
+from .harness import Contest, Entry, Solve, Table, compete, data_folder, parser
 from .qp import ours
 from .qp_peers import PACKAGES, peers
 from .qp_problems import Problem, index_tracking
@@ -132,7 +122,7 @@ def problems(quick: bool) -> Iterator[Problem]:
 # -------------------------------------------------------------------------------------------- caps
 
 
-def capped(n: int, kind: str) -> tuple[list[Entry], Judge]:
+def capped(n: int, kind: str) -> Contest:
     """Return pairstep and Clarabel on a portfolio with a cap, and the judge of their points."""
     rng = np.random.default_rng(n)
     returns = rng.normal(size=(2 * n, n))
@@ -199,10 +189,10 @@ def capped(n: int, kind: str) -> tuple[list[Entry], Judge]:
     ], judged  # fmt: skip
 
 
-def judge(p: Problem) -> Judge:
+def contest(p: Problem) -> Contest:
     best = p.value(ours(p)[-1].prepare()(1e-10))
     gain = max(p.value(np.full(p.n, 1 / p.n)) - best, 1e-12 * abs(best))
-    return lambda x: ((p.value(x) - best) / gain, p.infeasibility(x))
+    return [*ours(p), *peers(p)], lambda x: ((p.value(x) - best) / gain, p.infeasibility(x))
 
 
 def main() -> None:
@@ -210,18 +200,11 @@ def main() -> None:
     plot = "faster by", "times faster than the best peer"
     table = Table(options.out, "rows", "Quadratic programs with rows", COLUMNS, PACKAGES, plot)
     for p in problems(options.quick):
-        if named(p.name, options.only):
-            log(f"\n{p.name}")
-            runs = race([*ours(p), *peers(p)], judge(p), (GAP, INFEASIBLE), options.budget,
-                        options.peers)  # fmt: skip
-            table.add(p.name, *versus(runs, options.budget))
+        compete(options, table, p.name, partial(contest, p), (GAP, INFEASIBLE))
     caps = Table(options.out, "caps", "Portfolios with a cap", COLUMNS, ["clarabel"], plot)
     for kind in ("tracking error", "turnover"):
         for n in (100, 300) if options.quick else (100, 300, 1000):
-            if named(f"{kind} {n}", options.only):
-                log(f"\n{kind} {n}")
-                runs = race(*capped(n, kind), (CAP_GAP, INFEASIBLE), options.budget)
-                caps.add(f"{kind} {n}", *versus(runs, options.budget))
+            compete(options, caps, f"{kind} {n}", partial(capped, n, kind), (CAP_GAP, INFEASIBLE))
     table.summarize("faster by")
     caps.summarize("faster by")
 

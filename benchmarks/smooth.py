@@ -22,21 +22,11 @@ import numpy as np
 import pandas as pd
 import scipy.linalg
 import scipy.optimize
+import threadpoolctl
 
 import pairstep
 
-from .harness import (
-    Entry,
-    Judge,
-    Solve,
-    Table,
-    data_folder,
-    log,
-    named,
-    parser,
-    race,
-    versus,
-)  # fmt: skip
+from .harness import Contest, Entry, Solve, Table, compete, data_folder, log, parser
 
 GAP = 1e-6
 OWN_GAP = 1e-9
@@ -281,24 +271,34 @@ def frank_wolfe(p: Problem) -> Solve:
     return solve
 
 
+def on_one_thread(method: Callable[[Problem], Solve], p: Problem) -> Solve:
+    threadpoolctl.threadpool_limits(1)
+    return method(p)
+
+
 def entries(p: Problem) -> list[Entry]:
-    methods: dict[str, Callable[[Problem], Solve]] = {
-        "pairstep": own,
-        **{f"cvxpy {name}": partial(through_cvxpy, name) for name in ("CLARABEL", "ECOS", "SCS")},
-        "SLSQP": slsqp, "trust-constr": trust_constr, "Frank-Wolfe": frank_wolfe,
-    } | ({"EM": em} if p.em else {})  # fmt: skip
-    return [Entry(name, "", partial(method, p), LADDER) for name, method in methods.items()]
+    """Return pairstep and all peers: those in NumPy with all BLAS threads, and with one."""
+    numpy = {"SLSQP": slsqp, "trust-constr": trust_constr, "Frank-Wolfe": frank_wolfe}
+    numpy |= {"EM": em} if p.em else {}
+    methods: list[tuple[str, str, Callable[[Problem], Solve]]] = [
+        ("pairstep", "", own),
+        *((f"cvxpy {name}", "", partial(through_cvxpy, name))
+          for name in ("CLARABEL", "ECOS", "SCS")),
+        *((name, "", method) for name, method in numpy.items()),
+        *((name, "1 thread", partial(on_one_thread, method)) for name, method in numpy.items()),
+    ]  # fmt: skip
+    return [Entry(name, form, partial(method, p), LADDER) for name, form, method in methods]
 
 
-def judge(p: Problem) -> Judge:
-    """Return the judge of points, relative to the improvement over equal weights."""
+def contest(p: Problem) -> Contest:
+    """Return the entries, and the judge: relative to the improvement over equal weights."""
     result = pairstep.minimize(p.make(), pairstep.Simplex(), tol=1e-10)
     bound = result.suboptimality_bound / abs(result.fun)
     assert bound <= OWN_GAP, f"the optimum is known to {bound:.0e} only"
-    log(f"\n{p.name}: {result.status} after {result.n_iter} iterations, relative Frank-Wolfe gap "
+    log(f"  {result.status} after {result.n_iter} iterations, relative Frank-Wolfe gap "
         f"{bound:.0e}, {int((result.x > 0).sum())} of {p.n} in use")  # fmt: skip
     gain = p.value(p.start) - result.fun
-    return lambda x: ((p.value(x) - result.fun) / gain, 0.0)
+    return entries(p), lambda x: ((p.value(x) - result.fun) / gain, 0.0)
 
 
 def main() -> None:
@@ -320,9 +320,7 @@ def main() -> None:
         made.append(lambda: [mixture(50_000, 500)])
     for make in made:
         for p in make():
-            if named(p.name, options.only):
-                runs = race(entries(p), judge(p), (GAP, 0.0), options.budget, options.peers)
-                table.add(p.name, *versus(runs, options.budget))
+            compete(options, table, p.name, partial(contest, p), (GAP, 0.0))
     table.summarize("faster by")
 
 
