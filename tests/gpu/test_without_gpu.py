@@ -24,10 +24,10 @@ from pairstep._core import StopReason
 from pairstep.gpu.gram import Computed
 from pairstep.gpu.newton import Newton
 from pairstep.gpu.oracle import KernelOracle
-from pairstep.gpu.points import Data, Points
+from pairstep.gpu.points import Data
 from pairstep.gpu.shared_kernel import DeviceKernels
 from pairstep.result import Status
-from pairstep.svm import SVC, SVCCV, SVR, SVRCV, OneClassSVM
+from pairstep.svm import SVC, SVCCV, SVR, OneClassSVM
 from pairstep.svm.duals import (
     c_classification,
     epsilon_regression,
@@ -37,7 +37,7 @@ from pairstep.svm.duals import (
     one_class,
 )
 from pairstep.svm.engine import Kernel, decide, solve
-from pairstep.svm.sample import move_to_bounds, sample_of, start_from_samples
+from pairstep.svm.sample import start_from_samples
 
 RBF = Kernel("rbf", 0.2)
 KERNELS = [
@@ -109,16 +109,6 @@ def test_duals_end_at_the_optimum_of_the_cpu(model, kernel):
     np.testing.assert_allclose(sums, dual.totals, rtol=1e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_gradients_are_those_of_the_problem(dtype):
-    X, duals = posed(300)
-    for dual in duals.values():
-        found = solved(X, RBF, dual, device=StandIn(), dtype=dtype)
-        K = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))[np.ix_(dual.rows, dual.rows)]
-        error = 1e-4 if dtype == "float32" else 1e-10
-        np.testing.assert_allclose(found.gradient, K @ found.z + dual.linear, rtol=0, atol=error)
-
-
 @pytest.mark.parametrize("stops", [True, False])
 def test_float64_continues_if_float32_does_not_reach_the_tolerance(monkeypatch, stops):
     run, types = pairstep.svm.driver._Driver._run_block_solver, []
@@ -138,15 +128,6 @@ def test_float64_continues_if_float32_does_not_reach_the_tolerance(monkeypatch, 
     assert found.status == Status.OPTIMAL
     assert found.kkt_violation <= 1e-9
     assert types == ["float32", "float64"] if stops else ["float64"]
-
-
-def test_several_duals_in_parallel():
-    X, duals = posed()
-    for dual in duals.values():
-        there = solved(X, RBF, dual, replace(dual, z=dual.z.copy()), device=StandIn())
-        alone = solved(X, RBF, dual, device=StandIn())
-        for found in there:
-            np.testing.assert_array_equal(found.z, alone.z)
 
 
 def test_small_duals_are_solved_on_the_cpu(monkeypatch):
@@ -276,16 +257,6 @@ def test_stripes_give_the_same_answers(fraction):
     assert (striped.packed > whole.packed) == (fraction < 1)
 
 
-def test_every_point_is_in_one_stripe():
-    X, _ = data(1000)
-    for free in (2**30, 2**16, 2**13, 2**10):
-        points = Points(Data(StandIn(free), X, None), np.arange(1000), "float32")
-        parts = [(part.start, part.stop, some.count) for part, some in points]
-        assert [begin for begin, _, _ in parts] == [0] + [end for _, end, _ in parts[:-1]]
-        assert parts[-1][1] == 1000
-        assert all(end - begin == count for begin, end, count in parts)
-
-
 def test_sparse_data_are_made_dense():
     X, duals = posed()
     X[np.abs(X) < 0.5] = 0
@@ -299,34 +270,6 @@ def test_sparse_data_are_made_dense():
 
 
 # ------------------------------------------------------------------ the start from samples
-
-
-def test_samples_are_nested_and_have_the_totals():
-    _, duals = posed(4000)
-    for dual in duals.values():
-        rows = []
-        for one_in in (16, 4):
-            sample = sample_of(dual, one_in)
-            rows.append(set(sample.rows.tolist()))
-            assert 0.5 < one_in * len(sample.rows) / len(dual.rows) < 2
-            assert (sample.z >= sample.lower).all()
-            assert (sample.z <= sample.upper).all()
-            sums = np.add.reduceat(sample.z, sample.starts[:-1])
-            np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
-        assert rows[0] < rows[1]
-
-
-def test_a_predicted_start_is_at_the_bounds():
-    _, duals = posed(2000)
-    for dual in duals.values():
-        gradient = np.random.default_rng(0).normal(size=len(dual.z))
-        move_to_bounds(gradient, dual)
-        sums = np.add.reduceat(dual.z, dual.starts[:-1])
-        np.testing.assert_allclose(sums, dual.totals, atol=1e-9)
-        between = (dual.z != dual.lower) & (dual.z != dual.upper) & (dual.z != 0)
-        assert between.sum() <= 2 * len(
-            dual.totals
-        )  # the last variable filled, and the one that restores the sum
 
 
 def test_large_duals_start_from_samples(monkeypatch):
@@ -478,30 +421,6 @@ def test_out_of_memory_names_the_bytes_needed_and_free(fails):
 # ------------------------------------------------------------------ decisions
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("groups", [None, [0, 100, 300]])
-@pytest.mark.parametrize("allowed", [0.0, 1.0])
-def test_decisions_equal_those_of_the_cpu(kernel, groups, allowed, monkeypatch):
-    monkeypatch.setattr(pairstep.gpu.svm, "DECISION_ROWS", 64)
-    support, X = data(300)[0], data(150, seed=1)[0]
-    coefficients = np.random.default_rng(2).normal(size=(300, 3))
-    starts = None if groups is None else np.array(groups)
-    there, here = (
-        decide(
-            support,
-            kernel,
-            coefficients,
-            X,
-            threads=1,
-            allowed=allowed,
-            starts=starts,
-            device=device,
-        )
-        for device in (StandIn(), None)
-    )
-    np.testing.assert_allclose(there, here, rtol=0, atol=max(1e-3 * allowed, 1e-10))
-
-
 # ------------------------------------------------------------------ estimators
 
 
@@ -569,36 +488,6 @@ def searching(monkeypatch):
 GRID = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.05, 0.5], "cv": 3, "tol": 1e-4}
 
 
-@pytest.mark.parametrize(
-    "case", [{}, {"kernel": "linear"}, {"kernel": "poly", "degree": 2}, {"dtype": "float64"}]
-)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_searches_have_the_scores_of_the_cpu(case, classes, stand_in, searching):
-    X, y = data(240)
-    y = np.digitize(y, [4, 6][: classes - 1])
-    weights = np.random.default_rng(3).uniform(0.5, 2, len(y))
-    there, here = (
-        SVCCV(device=where, **GRID, **case).fit(X, y, sample_weight=weights)
-        for where in ("cuda", "cpu")
-    )
-    assert len(stand_in) > 1
-    assert stand_in[0].packed > 0
-    np.testing.assert_allclose(
-        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.013
-    )
-    assert there.best_estimator_.device == "cuda"
-
-
-def test_regression_searches_have_the_scores_of_the_cpu(stand_in, searching):
-    X, y = data(240)
-    grid = GRID | {"epsilons": [0.1, 1.0]}
-    there, here = (SVRCV(device=where, **grid).fit(X, y) for where in ("cuda", "cpu"))
-    np.testing.assert_allclose(
-        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=1e-3
-    )
-    assert there.best_params_ == here.best_params_
-
-
 @pytest.mark.parametrize("matrices", [0, 1, 2])
 def test_a_search_uses_the_matrices_that_fit(matrices, stand_in, searching, monkeypatch):
     X, y = data(240)
@@ -620,40 +509,6 @@ def test_a_search_uses_the_matrices_that_fit(matrices, stand_in, searching, monk
     np.testing.assert_allclose(
         there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.013
     )
-
-
-def test_duals_read_the_stored_matrix(searching):
-    X, y = data(300)
-    order = np.random.default_rng(0).permutation(300)
-    device = StandIn()
-    shared = DeviceKernels(device, X, 1, order, 2**27, np.float32).of(RBF, 2)
-    part = np.sort(np.random.default_rng(1).permutation(300)[:250])
-    sides = np.flatnonzero(y[part] > 4), np.flatnonzero(y[part] <= 4)
-    dual = c_classification(*sides, limits(1.0, np.ones(250)))
-    options = {"tol": 1e-6, "max_iter": 10**7, "time_limit": math.inf}
-    options |= {"cold": True, "threads": 2, "keep_going": None}
-    Cs, columns = np.array([0.1, 1.0, 2.0]), np.arange(100, 300)
-    found = shared.solve_chains(part, [dual], Cs, columns, **options)
-    assert found.reached == 3
-    whole = np.exp(-RBF.gamma * ((X[:, None] - X) ** 2).sum(axis=2))
-    K = whole[np.ix_(part[dual.rows], part[dual.rows])]
-    for c, C in enumerate(Cs):
-        own = c_classification(*sides, limits(C, np.ones(250)))
-        (there,), here = found.solutions(c), solved(X[part], RBF, own, tol=1e-6)
-        assert there.status == Status.OPTIMAL
-        assert abs(value(own, there) - value(own, here)) <= 1e-4
-        np.testing.assert_allclose(there.gradient, K @ there.z + dual.linear, atol=1e-4)
-        expected = whole[np.ix_(columns, part[dual.rows])] @ there.z
-        np.testing.assert_allclose(found.sums[0, c], expected, atol=1e-5)
-        np.testing.assert_allclose(there.multiplier, here.multiplier, atol=1e-5)
-    assert found.solutions(2).unfinished(10**7) == []
-    assert len(found.solutions(2).unfinished(1)) == 1
-    started = replace(dual, z=found.solutions(1).z, gradient=found.solutions(1).gradient)
-    later = shared.solve_chains(part, [started], Cs[2:], columns, C_before=1.0, **options)
-    np.testing.assert_array_equal(later.solutions(0)[0].z, found.solutions(2)[0].z)
-    stopped = shared.solve_chains(part, [dual], Cs, columns, **options | {"time_limit": 0.0})
-    assert stopped.reached == 0
-    assert len(stopped.found) == 1
 
 
 def test_values_too_large_for_float32_are_not_stored(searching):
@@ -695,39 +550,56 @@ def test_a_gpu_is_chosen_by_its_number(stand_in):
     assert [device.number for device in stand_in] == [1, 0]
 
 
-def test_a_gpu_that_does_not_exist(monkeypatch):
-    runtime = SimpleNamespace(getDeviceCount=lambda: 2, CUDARuntimeError=RuntimeError)
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    with pytest.raises(ValueError, match=r'no device="cuda:2": CUDA found 2 GPUs'):
-        SVC(device="cuda:2").fit([[0.0], [1.0]], [0, 1])
+class CUDARuntimeError(RuntimeError):
+    pass
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_gpu_without_memory_for_cuda_itself(monkeypatch, known):
-    class CUDARuntimeError(RuntimeError):
-        pass
+def failing(error):
+    def fail(*_):
+        raise CUDARuntimeError(error)
 
-    def device(number):
-        raise CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")
+    return fail
+
+
+def old(number):
+    return SimpleNamespace(compute_capability="75")
+
+
+@pytest.mark.parametrize(
+    ("count", "device", "answer", "error", "message"),
+    [
+        (lambda: 1, None, None, ValueError, r'no device="cuda:2": CUDA found 1 GPU'),
+        (failing("cudaErrorNoDevice"), None, None, RuntimeError,
+         r'NVIDIA GPU.*cudaErrorNoDevice.*device="cpu"'),
+        (lambda: 3, old, None, RuntimeError,
+         r'capability 8\.0 or higher.*has 7\.5.*device="cpu"'),
+        (lambda: 3, failing("cudaErrorMemoryAllocation"), "87", MemoryError,
+         r'needs about 530 MB .* 87 MB are free.*device="cpu"'),
+        (lambda: 3, failing("cudaErrorMemoryAllocation"), None, MemoryError,
+         r'needs about 530 MB .* less is free.*device="cpu"'),
+    ],
+    ids=["number", "none", "old", "full", "full, unknown"],
+)  # fmt: skip
+def test_gpus_that_cannot_be_used(count, device, answer, error, message, monkeypatch):
+    """`answer` is that of nvidia-smi to how much memory is free."""
 
     def run(command, **_):
         assert command[-1] == "0000:01:00.0"
-        if not known:
+        if answer is None:
             raise FileNotFoundError("nvidia-smi")
-        return SimpleNamespace(stdout="87\n")
+        return SimpleNamespace(stdout=f"{answer}\n")
 
     runtime = SimpleNamespace(
-        getDeviceCount=lambda: 1,
-        CUDARuntimeError=CUDARuntimeError,
+        getDeviceCount=count, CUDARuntimeError=CUDARuntimeError,
         deviceGetPCIBusId=lambda number: "0000:01:00.0",
-    )
+    )  # fmt: skip
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=device))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(pairstep.gpu.device.subprocess, "run", run)
-    free = "87 MB are free" if known else "less is free"
-    with pytest.raises(MemoryError, match=rf"needs about 530 MB .* {free}.*device=\"cpu\""):
-        SVC(device="cuda").fit([[0.0], [1.0]], [0, 1])
+    model = SVR(device="cuda:2")
+    with pytest.raises(error, match=message):
+        model.fit(*data(50))
+    assert not hasattr(model, "support_")
 
 
 def test_without_cupy(monkeypatch):
@@ -735,32 +607,3 @@ def test_without_cupy(monkeypatch):
     X, y = data(50)
     with pytest.raises(ImportError, match=r"device=\"cuda\" needs cupy.*pairstep\[cuda\]"):
         SVR(device="cuda").fit(X, y)
-
-
-def test_without_a_device(monkeypatch):
-    class CUDARuntimeError(RuntimeError):
-        pass
-
-    def count():
-        raise CUDARuntimeError("cudaErrorNoDevice")
-
-    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    X, y = data(50)
-    model = SVR(device="cuda")
-    with pytest.raises(RuntimeError, match=r"NVIDIA GPU.*cudaErrorNoDevice.*device=\"cpu\""):
-        model.fit(X, y)
-    assert not hasattr(model, "support_")
-
-
-def test_without_tensor_units(monkeypatch):
-    class CUDARuntimeError(RuntimeError):
-        pass
-
-    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
-    old = SimpleNamespace(compute_capability="75")
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda number: old))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    with pytest.raises(RuntimeError, match=r"capability 8\.0 or higher.*has 7\.5.*device=\"cpu\""):
-        SVR(device="cuda").fit(*data(50))

@@ -30,13 +30,8 @@ def test_types_by_name(Estimator, dtype):
 
 
 @pytest.mark.parametrize("Estimator", ALL)
-def test_numbers_of_support_vectors(Estimator):
+def test_an_altered_model_is_refused(Estimator):
     model = Estimator().fit(X, Y)
-    theirs = getattr(sklearn.svm, Estimator.__name__)().fit(X, Y)
-    for name in ("n_support_", "_n_support"):
-        found, expected = getattr(model, name), getattr(theirs, name)
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert model.n_support_.sum() == len(model.support_)
     assert not hasattr(Estimator(), "n_support_")
     model._n_support[0] += 1
     with pytest.raises(

@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import clone, is_regressor
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 
-from pairstep.svm import SVC, SVCCV, SVR, NuSVC, NuSVR, OneClassSVM, leave_one_out
+from pairstep.svm import SVC, SVCCV, SVR, leave_one_out
 
 TOL = 1e-6
 
@@ -41,33 +41,6 @@ def problem(kind, seed, n=60):
         random_state=seed,
     )  # fmt: skip
     return X, None if kind == "OneClassSVM" else y
-
-
-MODELS = {
-    "SVC": SVC(C=3.0, tol=TOL),
-    "multiclass": SVC(C=2.0, tol=TOL, decision_function_shape="ovo"),
-    "NuSVC": NuSVC(nu=0.3, tol=TOL),
-    "SVR": SVR(epsilon=0.2, tol=TOL),
-    "NuSVR": NuSVR(nu=0.4, tol=TOL),
-    "OneClassSVM": OneClassSVM(nu=0.3, tol=TOL),
-}
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_decisions_equal_those_of_refits(kind):
-    X, y = problem(kind, 0)
-    model = clone(MODELS[kind]).fit(X, y)
-    found = leave_one_out(model, X, y)
-    expected = refits(model, X, y)
-    np.testing.assert_allclose(found.decisions, expected, atol=200 * TOL)
-    assert found.kkt_violation.max() <= TOL
-    if kind == "OneClassSVM":
-        np.testing.assert_array_equal(found.predictions, np.where(expected >= 0, 1, -1))
-        assert found.score == np.mean(expected >= 0)
-    elif is_regressor(model):
-        assert found.score == pytest.approx(r2_score(y, expected), abs=1e-4)
-    else:
-        assert found.score == accuracy_score(y, found.predictions)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import functools
 import io
 import pickle
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 import scipy.sparse
 import sklearn.svm
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import PredefinedSplit
 from stand_in import StandIn
@@ -120,17 +122,13 @@ def plain(name, kernel, rows, other=False):
 
 @functools.cache
 def of_libsvm(name, kernel):
-    """Return the decisions of a fit by scikit-learn."""
+    """Return a fit by scikit-learn."""
     model = MODELS[name]
     Theirs = getattr(sklearn.svm, type(model.estimator).__name__)
     given = model.estimator.get_params()
-    same = {
-        parameter: given[parameter]
-        for parameter in {"C", "nu", "epsilon", "class_weight", "decision_function_shape"}
-        & given.keys()
-    }
-    theirs = Theirs(kernel=kernel, tol=TOL, max_iter=10**6, **same, **KERNELS[kernel])
-    return decide(theirs.fit(X, model.y), NEW)
+    same = {"C", "nu", "epsilon", "class_weight", "decision_function_shape"} & given.keys()
+    parameters = {parameter: given[parameter] for parameter in same} | KERNELS[kernel]
+    return Theirs(kernel=kernel, tol=TOL, max_iter=10**6, **parameters).fit(X, model.y)
 
 
 def decide(fitted, samples):
@@ -191,7 +189,12 @@ def fit(case):
     assert (model.optimality_.kkt_violation <= TOL).all()
     assert set(model.optimality_.status) == {"optimal"}
     if not isinstance(model, svm.QuantileSVR):
-        return case.decisions(model), of_libsvm(case.name, case.storage.computed)
+        theirs = of_libsvm(case.name, case.storage.computed)
+        if case.storage.computed == "rbf":  # positive definite, so coefficients are unique
+            check_attributes(model, theirs)
+        if not is_regressor(model):
+            np.testing.assert_array_equal(model.predict(case.samples(NEW)), theirs.predict(NEW))
+        return case.decisions(model), decide(theirs, NEW)
     K, found = gram(X, X, case.storage.computed), model.dual_coef_
     found = found.toarray() if scipy.sparse.issparse(found) else found
     for quantile, coefficients, intercept in zip(
@@ -206,6 +209,25 @@ def fit(case):
         assert (errors[z < upper] <= 2 * TOL).all()
         assert (errors[z > lower] >= -2 * TOL).all()
     return case.decisions(model), case.expected()
+
+
+def check_attributes(model, theirs):
+    """Check that attributes are those of scikit-learn."""
+    names = ["support_", "n_support_", "dual_coef_", "intercept_", "shape_fit_", "fit_status_"]
+    names += ["classes_", "class_weight_"] if is_classifier(model) else []
+    names += ["offset_"] if hasattr(theirs, "offset_") else []
+    for name in names:
+        found, expected = getattr(model, name), getattr(theirs, name)
+        if scipy.sparse.issparse(found):
+            found = found.toarray()
+        if name == "shape_fit_" and model.kernel == "precomputed":
+            expected = (60, 60)
+        if getattr(expected, "dtype", np.dtype("U")).kind == "U":
+            assert np.array_equal(found, expected)
+            continue
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), name
+        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=name)
+    assert np.shape(model.n_iter_) == np.shape(theirs.n_iter_)
 
 
 @road()
@@ -332,6 +354,18 @@ def refits(name, kernel):
 def leave_one_out(case):
     found = svm.leave_one_out(case.fit(), case.samples(), case.targets(ALL))
     assert (found.kkt_violation <= TOL).all()
+    if is_classifier(case.model.estimator):
+        score = np.mean(found.predictions == case.model.y)
+        if found.decisions.ndim == 1:
+            np.testing.assert_array_equal(found.predictions == 3, found.decisions > 0)
+    elif isinstance(case.model.estimator, svm.OneClassSVM):
+        np.testing.assert_array_equal(found.predictions, np.where(found.decisions >= 0, 1, -1))
+        score = np.mean(found.decisions >= 0)
+    elif isinstance(case.model.estimator, svm.QuantileSVR):
+        score = d2_pinball_score(SCORE, found.decisions, alpha=0.81)
+    else:
+        score = r2_score(SCORE, found.decisions)
+    assert found.score == pytest.approx(score)
     return found.decisions[::3], refits(case.name, case.storage.computed)
 
 
@@ -388,14 +422,14 @@ def search(case):
 
 
 @road()
-def search_with_a_scorer(case):
+def search_with_a_scorer(case, **options):
     """A scorer may use the model of a fold as if it were fitted; here it takes a norm."""
 
     def norm(model, X, y):
         return float(np.linalg.norm(decide(model, X)))
 
     shape = {"decision_function_shape": "ovo"} if case.name == "SVC of 3 classes" else {}
-    found = search_of(case, cv=PredefinedSplit(FOLD), scoring=norm, refit=False, **shape)
+    found = search_of(case, cv=PredefinedSplit(FOLD), scoring=norm, refit=False, **shape, **options)
     norms = [
         np.linalg.norm(case.expected(ALL[20:], other=other, new=X[:20])) for other in (True, False)
     ]
@@ -410,20 +444,39 @@ def search_by_leave_one_out(case):
     return found.cv_results_["mean_test_score"][1:], np.array([score])
 
 
-@road(within=1e-3)
-def gpu(case):
-    """NumPy replaces CuPy, because few computers have a GPU; tests/gpu/test_on_gpu.py needs one."""
+@contextmanager
+def stand_in_of_gpu():
+    """Yield a list of the devices that are used, in which NumPy replaces CuPy.
+
+    Few computers have a GPU; tests/gpu/test_on_gpu.py needs one.
+    """
     made = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairstep.gpu.device, "Cuda", lambda _: made.append(StandIn()) or made[-1])
         everything = replace(pairstep.gpu.svm.TUNING, local_size=0)
         patch.setattr(pairstep.gpu.svm, "TUNING", everything)
+        patch.setattr(pairstep.gpu.svm, "MIN_SEARCH_SIZE", 0)
+        patch.setattr(pairstep.gpu.svm, "DECISION_ROWS", 16)
+        yield made
+
+
+@road(within=1e-3)
+def gpu(case):
+    with stand_in_of_gpu() as made:
         model = case.fit(device="cuda", tol=1e-6)
         assert len(made) == (case.storage.kernel is not gram)  # a function computes on the CPU
         decisions = case.decisions(model)
     on_cpu = pickle.loads(pickle.dumps(model)).set_params(device="cpu")
     np.testing.assert_allclose(case.decisions(on_cpu), decisions, atol=1e-9)
     return decisions, case.expected()
+
+
+@road(within=1e-3)
+def gpu_search(case):
+    with stand_in_of_gpu() as made:
+        found = search_with_a_scorer(case, device="cuda")
+        assert bool(made) == (case.storage.kernel is not gram)
+    return found
 
 
 @road()
@@ -477,7 +530,7 @@ NOT_OFFERED = {
     ("update", "precomputed"): "the kernel of new samples with the earlier ones is not given",
     ("update", "function"): "a function is called with all samples",
     **{(way, model): NO_SEARCH for model in ("NuSVC", "NuSVR", "OneClassSVM")
-       for way in ("search", "search with a scorer", "search by leave one out")},
+       for way in ("search", "search with a scorer", "search by leave one out", "gpu search")},
     ("dask", "list"): "samples are in partitions",
     ("dask", "precomputed"): "a matrix of all pairs of samples would not fit on a cluster",
     ("dask", "function"): "workers compute the kernel natively",

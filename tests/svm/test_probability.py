@@ -1,8 +1,5 @@
 """Class probabilities, compared with scikit-learn's and part by part with other methods."""
 
-import pickle
-import warnings
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -86,15 +83,6 @@ def test_same_as_scikit_learn_with_weights(Estimator):
     check_same(Estimator(gamma=0.05, **settings, **EXACT), X, y, sample_weight=weights)
 
 
-def test_samples_without_weight_count_as_left_out():
-    X, y = IRIS
-    kept = np.random.default_rng(6).random(len(y)) > 0.3
-    weighted = SVC(gamma=0.1, **EXACT).fit(X, y, sample_weight=kept.astype(float))
-    fewer = SVC(gamma=0.1, **EXACT).fit(X[kept], y[kept])
-    np.testing.assert_allclose(weighted.probA_, fewer.probA_, rtol=1e-6)
-    np.testing.assert_allclose(weighted.predict_proba(X), fewer.predict_proba(X), atol=1e-6)
-
-
 # So small that some folds are empty and some models see only one class.
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 2), (1, 4), (2, 3), (5, 1), (3, 3), (1, 9)])
 @pytest.mark.parametrize("seed", range(3))
@@ -167,13 +155,6 @@ def test_sigmoid_is_the_likeliest(positives, negatives, spread):
     best = scipy.optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", tol=1e-9)
     # It ends where both derivatives are below 1e-5, so earlier where decisions are small.
     assert loss([slope * spread, offset]) <= best.fun + (1e-3 if spread < 1 else 1e-6)
-
-
-def test_sigmoid_of_separated_decisions_is_not_a_step():
-    decisions = np.repeat([1.0, -1.0], [30, 10])
-    slope, offset = _core.fit_sigmoid(decisions, 30)
-    assert np.isclose(1 / (1 + np.exp(slope + offset)), 31 / 32, atol=1e-4)
-    assert np.isclose(1 / (1 + np.exp(-slope + offset)), 1 / 12, atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e9, 1e150])
@@ -315,20 +296,6 @@ def test_probabilities_do_not_change_the_model():
     assert len(plain.probA_) == len(plain.probB_) == 0
 
 
-def test_log_probabilities():
-    X, y = IRIS
-    model = SVC(probability=True, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.predict_log_proba(X), np.log(model.predict_proba(X)))
-
-
-def test_labels_and_order():
-    X, y = IRIS
-    names = np.array(["setosa", "versicolor", "virginica"])
-    model = SVC(probability=True, random_state=0).fit(X, names[y])
-    likeliest = model.classes_[model.predict_proba(X).argmax(axis=1)]
-    assert (likeliest == names[y]).mean() > 0.95
-
-
 def test_availability():
     X, y = IRIS
     for model in (SVC(), NuSVC(), SVC(probability=False)):
@@ -355,19 +322,6 @@ def test_deprecation(Estimator, probability):
         assert len(model.probA_) == 3 * bool(probability)
     with pytest.warns(FutureWarning, match="`probB_` was deprecated"):
         assert len(model.probB_) == 3 * bool(probability)
-
-
-def test_no_warning_by_default():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        SVC().fit(*IRIS).predict(IRIS[0])
-
-
-def test_pickle():
-    X, y = IRIS
-    model = SVC(probability=True, random_state=0).fit(X, y)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("Estimator", [SVC, NuSVC])

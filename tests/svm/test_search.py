@@ -21,7 +21,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pairstep import _core
 from pairstep.svm import SVC, SVCCV, SVR, SVRCV
-from pairstep.svm.engine import Dual, Kernel, solve
 
 X, Y = load_iris(return_X_y=True)
 X = np.ascontiguousarray(X[::2] + 0.01 * np.random.default_rng(0).normal(size=(75, 4)))
@@ -346,19 +345,6 @@ def test_time_limit_while_a_kernel_matrix_is_computed(monkeypatch, name):
     assert_same(ours, GridSearchCV(SVC(), grid, cv=3).fit(X, Y))
 
 
-def test_a_kernel_matrix_is_given_up_when_its_time_is_over():
-    data = np.random.default_rng(0).normal(size=(6000, 300))
-    everything = np.arange(len(data))
-    kernel = Kernel("rbf", 0.01).native
-    for threads in (1, 3):
-        began = time.process_time()
-        assert _core.kernel_matrix(kernel, data, None, everything, True, threads, 0.0) is None
-        assert _core.squared_distances(data, None, everything, True, threads, 0.0) is None
-        assert time.process_time() - began < 20  # each would take a second or more
-    distances = np.ones((6000, 6000))
-    assert not _core.rbf_of_distances(distances, 1.0, np.empty_like(distances), 1, 0.0)
-
-
 @pytest.mark.slow
 def test_the_best_so_far_when_time_is_up():
     scores = []
@@ -395,64 +381,7 @@ def test_scores_are_reported(capsys):
     assert lines[-1].startswith("[pairstep] 3 of 3 scored: C=1, gamma=0.1, split 2: 0.")
 
 
-def test_callbacks_get_each_score_and_may_stop():
-    pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on")
-
-    class Recorder:
-        def __init__(self, most):
-            self.most, self.events = most, []
-
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
-        def on_fit_task_end(self, estimator, context):
-            self.events.append(context.task_name)
-            return self.events.count("candidate-split-evaluation") >= self.most
-
-    options = {"Cs": GRID["C"], "gammas": GRID["gamma"], "cv": 3}
-    recorder = Recorder(most=100)
-    SVCCV(**options).set_callbacks(recorder).fit(X, Y)
-    assert recorder.events.count("candidate-split-evaluation") == 18
-    assert recorder.events[-2:] == ["refit-with-best-params", "fit"]
-    recorder = Recorder(most=4)
-    search = SVCCV(**options).set_callbacks(recorder).fit(X, Y)  # no warning: it was asked for
-    assert np.isfinite(search.cv_results_["mean_test_score"]).sum() == 1
-
-
 # --------------------------------------------------------------------------------------- the rest
-
-
-def test_memory_is_that_of_the_matrix(monkeypatch):
-    made = []
-    compute = _core.kernel_matrix
-
-    def recorded(*arguments):
-        made.append(compute(*arguments))
-        return made[-1]
-
-    monkeypatch.setattr(_core, "kernel_matrix", recorded)
-    fits = 75 * (75 + 48) * 4 / 0.75 / 2**20
-    for cache_size, count in ((fits * 1.001, 2), (fits * 0.999, 0)):
-        made.clear()
-        SVCCV(Cs=[1.0], gammas=[0.1, 1.0], cache_size=cache_size, cv=3).fit(X, Y)
-        assert len(made) == count
-        assert all(matrix.nbytes <= cache_size * 2**20 for matrix in made)
-
-
-def test_the_kernel_matrix_is_that_of_scikit_learn():
-    order = np.random.default_rng(0).permutation(75)
-    for single in (False, True):
-        kernel = _core.Kernel(_core.KernelName.rbf, 0.3, 0.0, 3)
-        matrix = _core.kernel_matrix(kernel, X, None, order, single, 2)
-        assert matrix.dtype == (np.float32 if single else np.float64)
-        expected = rbf_kernel(X[order], gamma=0.3)
-        np.testing.assert_allclose(matrix[:, :75], expected, rtol=1e-7 if single else 1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -470,35 +399,6 @@ def test_the_kernel_matrix_from_distances(dtype):
         )  # fmt: skip
     with pytest.raises(ValueError, match="the same shape"):
         _core.rbf_of_distances(distances, 1.0, matrix[:-1], 2)
-
-
-@pytest.mark.parametrize("n", [100, 400, 1500])
-def test_a_matrix_in_float32_is_solved_as_in_float64(n):
-    """Blocks are copied in the type of the matrix, and give the same bits where it is exact.
-
-    Larger duals take their first steps in float32, so that only the objectives agree.
-    """
-    rng = np.random.default_rng(n)
-    data = rng.normal(size=(n, 3))
-    matrix = rbf_kernel(data, gamma=0.5).astype(np.float32)
-    y = np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0)
-    found = []
-    for dtype in (np.float32, np.float64):
-        dual = Dual(
-            np.arange(n), -y, np.minimum(10 * y, 0.0), np.maximum(10 * y, 0.0),
-            np.array([0, n]), np.zeros(1), np.zeros(n),
-        )  # fmt: skip
-        (solution,) = solve(
-            matrix.astype(dtype), Kernel("precomputed"), [dual], tol=1e-2, max_iter=10**7,
-            time_limit=60.0, cache_bytes=10**8, threads=1,
-        )  # fmt: skip
-        assert solution.kkt_violation <= 1e-2
-        found.append(solution)
-    if n > 128:
-        values = [one.z @ (one.gradient - y) / 2 for one in found]
-        assert abs(values[0] - values[1]) <= max(one.duality_gap for one in found)
-        return
-    np.testing.assert_array_equal(found[0].z, found[1].z)
 
 
 def test_plots():

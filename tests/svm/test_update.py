@@ -65,21 +65,6 @@ def check_like_a_fit(model, X, y, weights=None, tol=300 * TOL):
     assert abs(rows).max() == 0
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_adding_and_removing_samples_equals_a_fit(kind):
-    X, y = problem(kind)
-    labels = (lambda rows: None) if kind == "OneClassSVM" else (lambda rows: y[rows])
-    model = clone(MODELS[kind]).fit(X[:80], labels(slice(80)))
-    rows = np.arange(80)
-    rng = np.random.default_rng(1)
-    for k in range(80, 110, 2):
-        new = np.arange(k, k + 2)
-        gone = rng.choice(len(rows), 3, replace=False)
-        assert model.update(X[new], labels(new), remove=gone) is model
-        rows = np.concatenate([np.delete(rows, gone), new])
-        check_like_a_fit(model, X[rows], y[rows])
-
-
 def test_a_stream_of_updates_ends_at_the_objective_of_a_fit():
     X, y = problem("SVC", 460)
     n = 60
@@ -90,18 +75,6 @@ def test_a_stream_of_updates_ends_at_the_objective_of_a_fit():
     ours, best = (objective(one, X[-n:], y[-n:]) for one in (model, other))
     assert best - 1e-9 <= ours <= best + model.optimality_.duality_gap[0] + 1e-9
     assert ours - best <= model.tol * 2.0 * n
-
-
-def test_more_samples_than_fit_into_a_kernel_matrix():
-    X, y = make_classification(1500, 5, flip_y=0.1, random_state=0)
-    model = SVC(C=5.0).fit(X[:1400], y[:1400])
-    rows = np.arange(1400)
-    rng = np.random.default_rng(0)
-    for k in range(1400, 1440):
-        gone = rng.choice(rows.size, 1)
-        model.update(X[[k]], y[[k]], remove=gone)
-        rows = np.append(np.delete(rows, gone), k)
-    check_like_a_fit(model, X[rows], y[rows], tol=20 * model.tol)
 
 
 def test_weights_of_samples_and_classes():
