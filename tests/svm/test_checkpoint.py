@@ -134,3 +134,15 @@ def test_lines_in_another_format_are_ignored(line, tmp_path):
     count, again = search(path)
     assert count == 13
     np.testing.assert_array_equal(again, scores)
+
+
+def test_scores_in_the_file_are_not_computed_again(tmp_path):
+    """Scores that no model has show that they were read."""
+    path = tmp_path / "checkpoint"
+    search(path)
+    entry = json.loads(path.read_text().splitlines()[0])
+    entry |= {"candidate": [["C", 10.0], ["gamma", 0.1]], "split": 1, "score": 2.0}
+    path.write_text(path.read_text() + json.dumps(entry) + "\n")
+    count, scores = search(path)
+    assert count == 13
+    assert scores[2] == max(scores) > 0.9

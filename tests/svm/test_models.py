@@ -426,6 +426,7 @@ def search_with_a_scorer(case, **options):
     """A scorer may use the model of a fold as if it were fitted; here it takes a norm."""
 
     def norm(model, X, y):
+        assert model.support_vectors_.shape[0] in (0, len(model.support_))
         return float(np.linalg.norm(decide(model, X)))
 
     shape = {"decision_function_shape": "ovo"} if case.name == "SVC of 3 classes" else {}
