@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from oracles import sum_error_in_ulps
 
-from pairstep import SumBox, solve_qp
+from pairstep import solve_qp
 
 
 def drawn(seed, n=None):
@@ -212,11 +212,3 @@ def test_units_change_nothing(scale):
         scale * Q, -scale * mean, **caps, tracking_error=(before, 0.1 * math.sqrt(scale))
     )
     np.testing.assert_allclose(other.x, one.x, atol=1e-9)
-
-
-def test_caps_work_with_a_constraint_object():
-    _, _, Q, mean, before, _ = drawn(6, n=6)
-    box = SumBox(upper=0.5)
-    one = solve_qp(Q, -mean, constraint=box, turnover=(before, 0.2))
-    other = solve_qp(Q, -mean, upper=0.5, turnover=(before, 0.2))
-    np.testing.assert_array_equal(one.x, other.x)

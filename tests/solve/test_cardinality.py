@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairstep import SumBox, _core, solve_qp
+from pairstep import _core, solve_qp
 
 GAP = 1e-6
 
@@ -175,59 +175,49 @@ def test_other_problems_have_no_gap():
     assert result.gap is result.bound is result.nodes is None
 
 
-def test_a_limit_that_does_not_bind_changes_nothing():
-    Q = np.diag([1.0, 2.0, 3.0])
-    limited, plain = solve_qp(Q, max_names=3), solve_qp(Q)
-    np.testing.assert_array_equal(limited.x, plain.x)
-    assert limited.fun == plain.fun
-    assert limited.success
-    assert limited.gap <= GAP
-    assert solve_qp(Q, max_names=100).success
+SPECIAL = {
+    "more names than variables": ({"max_names": 100}, [12 / 25, 6 / 25, 4 / 25, 3 / 25]),
+    "a lower bound above 0 counts": (
+        {"lower": [0, 0, 0, 0.2], "max_names": 2}, [0.8, 0.0, 0.0, 0.2]
+    ),
+    "no bounds": ({"lower": -math.inf, "upper": None, "max_names": 2}, [2 / 3, 1 / 3, 0.0, 0.0]),
+    "a total and an upper bound": (
+        {"total": 2.0, "upper": 1.2, "max_names": 2}, [1.2, 0.8, 0.0, 0.0]
+    ),
+    "fixed costs": ({"fixed_cost": [0.01, 0.02, 0.3, 0.3]}, [2 / 3, 1 / 3, 0.0, 0.0]),
+    "a short position of at least the minimum": (
+        {"c": [-1.0, 1.8, 9.0, 9.0], "lower": [-1, -1, 0, 0], "min_holding": 0.9, "upper": 2.0},
+        [1.9, -0.9, 0.0, 0.0],
+    ),
+}  # fmt: skip
 
 
-def test_a_variable_with_a_positive_lower_bound_counts():
-    result = solve_qp(np.diag([1.0, 1.0, 9.0]), lower=[0.0, 0.0, 0.2], max_names=2)
-    assert result.x[2] >= 0.2
-    assert np.count_nonzero(result.x) == 2
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_cases(name):
+    given, expected = SPECIAL[name]
+    Q, cost = np.diag([1.0, 2.0, 3.0, 4.0]), np.asarray(given.get("fixed_cost", 0.0))
+    result = solve_qp(Q, **given)
+    assert result.success
+    np.testing.assert_allclose(result.x, expected, rtol=1e-9)
+    paid = np.broadcast_to(cost, 4)[result.x != 0].sum()
+    value = result.x @ Q @ result.x / 2 + np.dot(given.get("c", np.zeros(4)), result.x) + paid
+    assert result.fun == pytest.approx(value)
 
 
-def test_short_positions_of_at_least_the_minimum():
-    Q = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    given = {"Q": Q, "c": np.array([-1.0, 1.0, 0.0]), "lower": np.full(3, -1.0),
-             "upper": np.full(3, 2.0), "min_holding": 0.3}  # fmt: skip
-    result = solve_qp(**given)
-    assert result.x[1] <= -0.3
-    assert result.fun == pytest.approx(best_by_enumeration(given), rel=GAP)
-
-
-def test_fixed_costs_are_part_of_the_objective():
-    Q, cost = np.diag([1.0, 1.5, 2.0, 4.0]), np.array([0.01, 0.02, 0.3, 0.3])
-    result = solve_qp(Q, fixed_cost=cost)
-    x = result.x
-    assert np.flatnonzero(x).tolist() == [0, 1]
-    assert result.fun == pytest.approx(x @ Q @ x / 2 + 0.03)
-
-
-def test_a_factor_model_and_its_matrix():
-    rng = np.random.default_rng(2)
-    F, D, c = rng.normal(size=(3, 40)), rng.uniform(0.5, 2.0, 40), 0.1 * rng.normal(size=40)
-    limits = {"max_names": 6, "min_holding": 0.05}
-    factors = solve_qp((F, D), c, **limits)
-    dense = solve_qp(F.T @ F + np.diag(D), c, **limits)
+@pytest.mark.parametrize(("rows", "columns", "names"), [(3, 40, 6), (60, 30, 5)])
+@pytest.mark.parametrize("diagonal", [0.0, 1.0])
+def test_a_factor_model_and_its_matrix(rows, columns, names, diagonal):
+    """Few factors, and more observations than variables, from which a diagonal is separated."""
+    rng = np.random.default_rng(4)
+    F, D = rng.normal(size=(rows, columns)), diagonal * rng.uniform(0.5, 2.0, columns)
+    c = -F.T @ (F[:, :12] @ rng.dirichlet(np.ones(12)) + 0.1 * rng.normal(size=rows))
+    factors = solve_qp((F, D), c, max_names=names, min_holding=0.05)
+    dense = solve_qp(F.T @ F + np.diag(D), c, max_names=names, min_holding=0.05)
     assert factors.success
     assert dense.success
     assert factors.fun == pytest.approx(dense.fun, rel=2 * GAP)
-
-
-def test_more_observations_than_variables():
-    rng = np.random.default_rng(4)
-    returns = rng.normal(size=(60, 30))
-    index = returns[:, :12] @ rng.dirichlet(np.ones(12)) + 0.1 * rng.normal(size=60)
-    factors = solve_qp((returns, 0.0), -returns.T @ index, max_names=5)
-    dense = solve_qp(returns.T @ returns, -returns.T @ index, max_names=5)
-    assert factors.success
-    assert factors.nodes == dense.nodes  # a diagonal is separated from both
-    assert factors.fun == pytest.approx(dense.fun, rel=1e-9)
+    if rows > columns:
+        assert factors.nodes == dense.nodes
 
 
 @pytest.mark.parametrize("scale", [1e-10, 1e10])
@@ -261,26 +251,10 @@ def test_an_initial_point_is_used():
     assert again.fun <= best.fun * (1 + 1e-12)
 
 
-def test_a_constraint_object_and_a_sparse_matrix():
-    import scipy
-
-    constraint = SumBox(total=2.0, lower=0.0, upper=1.5)
-    Q = np.diag([1.0, 2.0, 3.0])
-    result = solve_qp(scipy.sparse.csr_array(Q), constraint=constraint, max_names=2)
-    np.testing.assert_allclose(result.x, [4 / 3, 2 / 3, 0.0], rtol=1e-9)
-
-
 def test_derivatives_keep_the_names():
     Q = np.diag([1.0, 2.0, 3.0, 4.0])
     result = solve_qp(Q, max_names=2)
     assert result.jvp(total=1.0) == pytest.approx([2 / 3, 1 / 3, 0.0, 0.0])
-
-
-def test_results_repeat():
-    given = drawn(11, 7)
-    one, other = solve_qp(**given), solve_qp(**given)
-    np.testing.assert_array_equal(one.x, other.x)
-    assert (one.bound, one.nodes) == (other.bound, other.nodes)
 
 
 def test_the_separable_part_leaves_a_semidefinite_matrix():
@@ -324,14 +298,6 @@ def test_an_early_end_has_a_proven_gap(limit):
         assert "raise max_iter" in result.message
 
 
-def test_no_time_at_all():
-    result = solve_qp(**hard(), time_limit=0.0)
-    assert result.status == "time_limit"
-    assert result.gap > GAP
-    with pytest.raises(ValueError, match="time_limit"):
-        solve_qp(**hard(), time_limit=-1.0)
-
-
 def test_a_time_limit_without_a_point():
     # The two largest variables of x0 are in the same group, so rounding gives no point.
     given = {"Q": np.diag([1.0, 1.0, 2.0, 2.0, 2.0, 2.0]), "groups": list("aabbbb"),
@@ -344,34 +310,7 @@ def test_a_time_limit_without_a_point():
     assert result.bound <= solve_qp(**given).fun
 
 
-def test_the_callback_sees_progress_and_can_stop():
-    seen = []
-    result = solve_qp(**hard(), callback=lambda p: seen.append(p) or len(seen) == 3)
-    assert result.status == "stopped"
-    assert len(seen) >= 3
-    for progress in seen:
-        assert np.count_nonzero(progress.x) <= 12
-        assert progress.value >= result.fun - 1e-12
-        assert progress.violation > 0  # the gap
-    assert [p.n_iter for p in seen] == sorted(p.n_iter for p in seen)
-    assert [p.time for p in seen] == sorted(p.time for p in seen)
-
-
-def test_the_callback_is_called_for_small_problems():
-    seen = []
-    solve_qp(np.diag([1.0, 2.0, 3.0]), max_names=2, callback=seen.append)
-    assert seen[-1].violation <= GAP
-    solve_qp(np.diag([1.0, 2.0, 3.0]), max_names=3, callback=seen.append)
-    assert len(seen) >= 2
-
-
 # ---------------------------------------------------------------------------------- wrong arguments
-
-
-def test_infinite_bounds_of_a_definite_matrix():
-    Q = np.diag([1.0, 2.0, 3.0])
-    result = solve_qp(Q, lower=-math.inf, upper=None, max_names=2)
-    np.testing.assert_allclose(result.x, [2 / 3, 1 / 3, 0.0], rtol=1e-9)
 
 
 # ----------------------------------------------------------------- the native solver: copy and move

@@ -223,16 +223,6 @@ def test_a_frontier_is_plotted_as_return_over_risk():
     np.testing.assert_allclose(assets, [[0.2, 0.03], [0.3, 0.05]])
 
 
-def test_keywords_and_a_constraint_object_give_the_same_frontier():
-    Q, mean = np.diag([0.04, 0.09, 0.01]), [0.03, 0.05, 0.01]
-    box = SumBox(upper=0.5, groups=["a", "b", "b"], group_upper={"b": 0.7})
-    expected = efficient_frontier(Q, mean, box, n_points=3)
-    found = efficient_frontier(
-        Q, mean, upper=0.5, groups=["a", "b", "b"], group_upper={"b": 0.7}, n_points=3
-    )
-    np.testing.assert_array_equal(found.x, expected.x)
-
-
 def test_with_a_range_of_totals_equal_means_leave_a_choice():
     """Both assets hedge each other, so half of each is riskless, and more of both earns more."""
     hedged = 0.04 * np.array([[1.0, -1.0], [-1.0, 1.0]])
