@@ -204,32 +204,6 @@ def duality_gap(case: Case, delta: np.ndarray, norm: str) -> tuple[float, float]
     return value - bound, rounding
 
 
-def steepest_by_qp(case: Case, norm: str) -> float:
-    """min g'd + (sum w_i |d_i|)^2 / (2 alpha), by a general solver; for cases of ordinary scale."""
-    n, weight = case.n, one_norm_weights(case, norm)
-    split = np.concatenate([weight, weight])
-    derivatives = np.concatenate([-case.gradient, case.gradient])  # d = up - down
-
-    def value(v):
-        return derivatives @ v + (split @ v) ** 2 / (2 * case.alpha)
-
-    def gradient(v):
-        return derivatives + split * (split @ v) / case.alpha
-
-    slack = np.concatenate([case.down, case.up])
-    balance = np.concatenate([-np.ones(n), np.ones(n)])
-    found = scipy.optimize.minimize(
-        value,
-        np.zeros(2 * n),
-        jac=gradient,
-        method="SLSQP",
-        bounds=list(zip(np.zeros(2 * n), np.where(np.isinf(slack), 1e6, slack), strict=True)),
-        constraints={"type": "eq", "fun": lambda v: balance @ v, "jac": lambda v: balance},
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    return float(found.fun)
-
-
 def first_minimum_of_walk(case: Case, ratio: np.ndarray) -> np.ndarray:
     """The first minimum of the model in the weighted 1-norm on the path of the ratios.
 

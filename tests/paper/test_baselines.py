@@ -43,28 +43,21 @@ def converge(iterates, p, most=5000):
     return last
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("method", PAIRS + FRANK_WOLFE, ids=lambda m: m.__name__)
-def test_every_peer_reaches_the_optimum_in_a_box(method, seed):
-    p = problem(seed)
-    run = method(p, start(p)) if method in PAIRS else method(p)
-    assert converge(run, p) == pytest.approx(optimum(p), abs=1e-6)
+BOX, UNBOUNDED = {}, {"lower": -np.inf, "upper": np.inf}
+SIMPLEX = {"total": 1.0, "lower": 0.0, "upper": 1.0}
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    "method", [*PAIRS, *FRANK_WOLFE, baselines.simplex_frank_wolfe], ids=lambda m: m.__name__
+    ("method", "bounds"),
+    [(method, bounds) for method in PAIRS + FRANK_WOLFE for bounds in (BOX, SIMPLEX)]
+    + [(method, UNBOUNDED) for method in PAIRS]
+    + [(baselines.simplex_frank_wolfe, SIMPLEX)],
 )
-def test_every_peer_reaches_the_optimum_on_the_simplex(method, seed):
-    p = problem(seed, total=1.0, lower=0.0, upper=1.0)
+def test_every_peer_reaches_the_optimum(method, bounds, seed):
+    p = problem(seed, **bounds)
     run = method(p, start(p)) if method in PAIRS else method(p)
     assert converge(run, p) == pytest.approx(optimum(p), abs=1e-6)
-
-
-@pytest.mark.parametrize("method", PAIRS, ids=lambda m: m.__name__)
-def test_pair_methods_run_without_bounds(method):
-    p = problem(0, lower=-np.inf, upper=np.inf)
-    assert converge(method(p, start(p)), p) == pytest.approx(optimum(p), abs=1e-6)
 
 
 def test_a_vertex_minimizes_a_linear_function():
@@ -93,19 +86,12 @@ def test_becks_pair_has_the_longest_step_of_all_pairs(seed):
     assert (np.abs(step.delta).max() if len(step.delta) else 0.0) == pytest.approx(longest)
 
 
-def test_becks_pair_is_a_rule_for_minimize():
+@pytest.mark.parametrize(
+    ("rule", "step"), [(baselines.beck_pair, "exact"), peers.RULES[peers.RANDOM]]
+)
+def test_rules_of_peers_reach_the_optimum(rule, step):
     p = problem(1)
-    box = pairstep.SumBox(p.total, p.lower, p.upper)
-    f = pairstep.Quadratic(p.Q, p.c)
-    result = pairstep.coordinate_descent(f, box, rule=baselines.beck_pair, step="exact")
-    assert result.fun == pytest.approx(optimum(p), abs=1e-6)
-
-
-def test_random_pairs_are_the_rule_of_necoara_and_patrascu():
-    p = problem(2)
-    box = pairstep.SumBox(p.total, p.lower, p.upper)
-    f = pairstep.Quadratic(p.Q, p.c)
-    rule, step = peers.RULES[peers.RANDOM]
+    box, f = pairstep.SumBox(p.total, p.lower, p.upper), pairstep.Quadratic(p.Q, p.c)
     result = pairstep.coordinate_descent(f, box, rule=rule, step=step, max_iter=100_000)
     assert result.fun == pytest.approx(optimum(p), abs=1e-6)
 

@@ -115,18 +115,6 @@ def test_an_unsupported_combination_is_refused_before_any_call(name, rule, step)
     assert not calls
 
 
-@pytest.mark.parametrize("step", ["1/L2", "lipschitz", "exact", "backtracking"])
-@pytest.mark.parametrize("rule", RULES)
-def test_native_and_reference_solvers_reach_the_same_value(rule, step, monkeypatch):
-    constraint = SumBox(**CONSTRAINT)
-    native = coordinate_descent(LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1)
-    monkeypatch.setattr(pairstep.objectives.least_squares, "MAX_GRAM_BYTES", 0)
-    readable = coordinate_descent(
-        LeastSquares(A, B, RIDGE), constraint, rule=rule, step=step, seed=1
-    )
-    assert native.fun == pytest.approx(readable.fun, rel=1e-10)
-
-
 @pytest.mark.parametrize("n", [2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 120, 600])
 def test_the_native_solver_chooses_the_partner_by_the_true_curvature(n, instruction_set):
     """The first pair of libsvm has the largest derivative and the best partner for it."""
@@ -475,13 +463,6 @@ def test_the_status_agrees_with_the_violation_reported(rule, solver):
             solver(f), SumBox(1.0), rule=rule, step="lipschitz", tol=1e-3, max_iter=max_iter, seed=0
         )
         assert (result.status == "optimal") == (result.kkt_violation <= result.tolerance)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_diagonal_quadratic_has_the_known_answer(rule):
-    d = np.array([1.0, 2.0, 4.0, 8.0])
-    result = coordinate_descent(Quadratic(np.diag(d)), Simplex(3.0), rule=rule, seed=0, tol=1e-12)
-    assert result.x == pytest.approx(3 * (1 / d) / (1 / d).sum(), rel=1e-9)
 
 
 @pytest.mark.slow

@@ -291,17 +291,6 @@ def random_point(rng, n):
     return g, np.zeros(n), -low, high
 
 
-def pair_decrease(g, x, low, high, alpha):
-    """The largest decrease of the model of GS-q over all pairs."""
-    best = 0.0
-    for i, j in permutations(range(len(g)), 2):
-        gap = g[i] - g[j]
-        d = min(alpha * gap / 2, x[i] - low[i], high[j] - x[j])
-        if gap > 0 and d > 0:
-            best = max(best, d * gap - d * d / alpha)
-    return best
-
-
 class TestProgress:
     def test_libsvm_itself_on_the_reflected_example(self):
         """LIBSVM first chooses the variable to increase; then by second order, without bounds."""
@@ -319,26 +308,38 @@ class TestProgress:
         assert 0 < decrease <= 3 * epsilon
 
 
+CHOICES = {
+    "lower bounds": lambda g, x, low, _, **alpha: theory.gs_q_one_sided(g, x, lower=low, **alpha),
+    "upper bounds": lambda g, x, _, high, **alpha: theory.gs_q_one_sided(g, x, upper=high, **alpha),
+    "selection": theory.gs_1_by_selection,
+}
+
+
 class TestRules:
-    @pytest.mark.parametrize("side", ["lower", "upper"])
-    def test_gs_q_with_bounds_on_one_side(self, side):
-        rng = np.random.default_rng(1)
-        for _ in range(500):
-            n, alpha = int(rng.integers(2, 9)), float(rng.uniform(0.1, 3))
+    @pytest.mark.parametrize("name", CHOICES)
+    def test_the_decrease_is_that_of_the_rule(self, name):
+        """On 1000 cases with ties, infinite bounds and n to 60."""
+        rng, rule = np.random.default_rng(1), "gs-1" if name == "selection" else "gs-q"
+        for case in range(1000):
+            n = int(rng.integers(1, 9 if case % 10 else 60))
+            alpha = float(rng.choice([0.01, 0.3, 1.0, 20.0]))
             g, x, low, high = random_point(rng, n)
-            if side == "lower":
-                high = np.full(n, math.inf)
-                step = theory.gs_q_one_sided(g, x, lower=low, alpha=alpha)
-            else:
-                low = np.full(n, -math.inf)
-                step = theory.gs_q_one_sided(g, x, upper=high, alpha=alpha)
-            assert step.decrease == pytest.approx(pair_decrease(g, x, low, high, alpha))
+            low = np.full(n, -math.inf) if name == "upper bounds" else low
+            high = np.full(n, math.inf) if name == "lower bounds" else high
+            step = CHOICES[name](g, x, low, high, alpha=alpha)
+            expected = pairstep.propose(rule, g, x, low, high, alpha=alpha)
+            assert step.decrease == pytest.approx(expected.decrease, rel=1e-9, abs=1e-14)
+            if rule == "gs-1":
+                moved, delta = expected.indices, expected.delta
+                inside = (low[moved] < delta) & (delta < high[moved])
+                assert inside.sum() <= 2  # the others are moved to a bound (section 3.3)
             d = np.zeros(n)
             d[step.indices] = step.delta
             assert ((low <= d) & (d <= high)).all()
-            assert d.sum() == 0
-            model = g @ d + d @ d / (2 * alpha)
-            assert -model == pytest.approx(step.decrease, rel=1e-12, abs=1e-15)
+            assert abs(d.sum()) <= 1e-12 * np.abs(d).sum()
+            square = np.abs(d).sum() ** 2 if rule == "gs-1" else d @ d
+            model = g @ d + square / (2 * alpha)
+            assert -model == pytest.approx(step.decrease, rel=1e-9, abs=1e-13)
 
     def test_gs_q_one_sided_arguments(self):
         for bounds in ({}, {"lower": 0.0, "upper": 1.0}):
@@ -347,25 +348,6 @@ class TestRules:
         with pytest.raises(ValueError, match=r"x\[1\] = -1 is outside"):
             theory.gs_q_one_sided([1.0, 0.0], [0.0, -1.0], lower=0.0, alpha=1.0)
         assert not len(theory.gs_q_one_sided([1.0, 1.0], [0.0, 0.0], lower=0.0, alpha=1.0).indices)
-
-    def test_gs_1_by_selection(self):
-        """The same decrease as the rule, on 3000 cases with ties, infinite bounds and n to 60."""
-        rng = np.random.default_rng(2)
-        for case in range(3000):
-            n = int(rng.integers(1, 9 if case % 10 else 60))
-            alpha = float(rng.choice([0.01, 0.3, 1.0, 20.0]))
-            g, x, low, high = random_point(rng, n)
-            step = theory.gs_1_by_selection(g, x, low, high, alpha=alpha)
-            rule = pairstep.propose("gs-1", g, x, low, high, alpha=alpha)
-            assert step.decrease == pytest.approx(rule.decrease, rel=1e-9, abs=1e-14)
-            inside = (low[rule.indices] < rule.delta) & (rule.delta < high[rule.indices])
-            assert inside.sum() <= 2  # the others are moved to a bound (section 3.3)
-            d = np.zeros(n)
-            d[step.indices] = step.delta
-            assert ((low <= d) & (d <= high)).all()
-            assert abs(d.sum()) <= 1e-12 * (1 + np.abs(d).sum())
-            model = g @ d + np.abs(d).sum() ** 2 / (2 * alpha)
-            assert -model == pytest.approx(step.decrease, rel=1e-9, abs=1e-13)
 
 
 def exact_gs_1(g, low, high, alpha):
