@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import collections
 import multiprocessing
-import multiprocessing.connection
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -174,93 +175,59 @@ def _work(attack: Attack, seed: int, pipe: Any) -> None:
 
 
 class _Worker:
+    """A process that checks one case at a time."""
+
     def __init__(self, attack: Attack, seed: int) -> None:
         context = multiprocessing.get_context("spawn")
+        self.attack = attack
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_work, args=(attack, seed, there))
         self.process.start()
         there.close()
-        self.attack = attack
-        self.report = Report(-1)
-        self.busy = False
 
-    def begin(self, number: int) -> None:
+    def report(self, number: int) -> Report:
+        """Return the report of a case; a process that does not answer is killed."""
         self.pipe.send(number)
-        self.report, self.busy = Report(number), True
-        self.wait(CHECK_LIMIT)
+        report, stage, limit = Report(number), "draw", CHECK_LIMIT
+        while stage != "done":
+            if not self.pipe.poll(limit):
+                kind = "time" if stage == "solve" else "check"
+                return self.lost(report, Defect(kind, f"not ended after {limit:g} s"))
+            try:
+                stage, report = self.pipe.recv()
+            except (EOFError, ConnectionResetError):
+                self.process.join()
+                text = f"the process ended with code {self.process.exitcode}"
+                return self.lost(report, Defect("crash", text))
+            # A solve that ends late is reported as such by the worker, with its answer.
+            limit = 1.2 * self.attack.limit + 1 if stage == "solve" else CHECK_LIMIT
+        return report
 
-    def wait(self, seconds: float) -> None:
-        self.deadline = time.perf_counter() + seconds
-
-    def hear(self) -> Report | None:
-        """Read a message; return a report if the case or the process has ended."""
-        try:
-            stage, self.report = self.pipe.recv()
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            return self.lost("crash", f"the process ended with code {self.process.exitcode}")
-        # A solve that ends late is reported as such by the worker, with its answer.
-        self.wait(1.2 * self.attack.limit + 1 if stage == "solve" else CHECK_LIMIT)
-        self.stage = stage
-        if stage == "done":
-            self.busy = False
-            return self.report
-        return None
-
-    def lost(self, kind: str, text: str) -> Report:
-        self.report.defects.append(Defect(kind, text))
-        self.stop()
-        return self.report
-
-    def overdue(self) -> Report:
-        if self.stage == "solve":
-            return self.lost("time", f"not ended after {self.attack.limit:g} s")
-        return self.lost("check", f"the check has not ended after {CHECK_LIMIT:g} s")
-
-    def stop(self) -> None:
+    def lost(self, report: Report, defect: Defect) -> Report:
+        report.defects.append(defect)
         self.process.kill()
         self.process.join()
-        self.pipe.close()
-
-    stage = "draw"
+        return report
 
 
-def _reports(attack: Attack, seed: int, numbers: Any, jobs: int) -> Any:
-    """Yield the report of each case as it arrives."""
-    left = iter(numbers)
-    workers: list[_Worker] = []
-    try:
-        while True:
-            workers = [w for w in workers if w.process.is_alive() or w.busy]
-            idle = [w for w in workers if not w.busy]
-            while len(idle) + sum(w.busy for w in workers) < jobs:
-                workers.append(_Worker(attack, seed))
-                idle.append(workers[-1])
-            for worker in idle:
-                number = next(left, None)
-                if number is None:
-                    break
-                worker.begin(number)
-            busy = [w for w in workers if w.busy]
-            if not busy:
-                return
-            first = min(w.deadline for w in busy)
-            multiprocessing.connection.wait(
-                [w.pipe for w in busy], timeout=max(first - time.perf_counter(), 0)
-            )
-            for worker in busy:
-                report = None
-                if worker.pipe.poll():
-                    report = worker.hear()
-                elif time.perf_counter() > worker.deadline:
-                    report = worker.overdue()
-                if report is not None:
-                    if worker.pipe.closed:
-                        workers.remove(worker)
-                    yield report
-    finally:
-        for worker in workers:
-            worker.stop()
+def _reports(attack: Attack, seed: int, numbers: Iterable[int], jobs: int) -> Iterator[Report]:
+    """Yield the reports of the cases; each thread has a worker process."""
+    of_thread, workers = threading.local(), []
+
+    def report(number: int) -> Report:
+        worker = getattr(of_thread, "worker", None)
+        if worker is None or not worker.process.is_alive():
+            worker = of_thread.worker = _Worker(attack, seed)
+            workers.append(worker)
+        return worker.report(number)
+
+    with ThreadPoolExecutor(jobs) as threads:
+        try:
+            yield from threads.map(report, numbers)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.process.kill()
 
 
 def main(attack: Attack, options: argparse.Namespace) -> None:

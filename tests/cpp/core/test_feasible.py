@@ -154,25 +154,15 @@ def test_every_solve_ends_feasible(box, data, rule, step, max_iter):
         assert_feasible(result.x, *box)
 
 
-@given(boxes(), st.data(), iterations)
-def test_callables_end_feasible_too(box, data, max_iter):
-    lower, upper, _, totals = box
-    A, b = data.draw(quadratics(len(lower)))
-    f = LeastSquares(A, b)
-    result = minimize(
-        Smooth(f.value, f.gradient), SumBox(totals[0], lower, upper), max_iter=max_iter
-    )
-    assert_feasible(result.x, *box)
-
-
-@given(boxes(), st.data(), iterations)
-def test_any_feasible_start_ends_feasible(box, data, max_iter):
+@given(boxes(), st.data(), iterations, st.booleans(), st.booleans())
+def test_minimize_ends_feasible_from_any_start(box, data, max_iter, callables, warm):
     lower, upper, _, totals = box
     n = len(lower)
-    A, b = data.draw(quadratics(n))
+    f = LeastSquares(*data.draw(quadratics(n)))
     constraint = SumBox(totals[0], lower, upper)
-    x0 = constraint.project(data.draw(st.lists(numbers, min_size=n, max_size=n)))
-    result = minimize(LeastSquares(A, b), constraint, x0=x0, max_iter=max_iter)
+    x0 = constraint.project(data.draw(st.lists(numbers, min_size=n, max_size=n))) if warm else None
+    objective = Smooth(f.value, f.gradient) if callables else f
+    result = minimize(objective, constraint, x0=x0, max_iter=max_iter)
     assert_feasible(result.x, *box)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import pairwise
 
-from pairstep import LeastSquares, _core
+from pairstep import _core
 
 # Around the sizes of vectors, strips, groups, blocks and chunks of every instruction set.
 EDGES = (4, 8, 12, 24, 28, 48, 96, 192, 256, 352)
@@ -235,11 +235,3 @@ def test_writable_arguments_are_not_copied():
             _core.cholesky(strided)
         with pytest.raises(TypeError):
             _core.cholesky_solve(np.eye(4), strided)
-
-
-def test_block_of_least_squares_adds_the_ridge():
-    A = np.random.default_rng(8).normal(size=(20, 30))
-    objective = LeastSquares(A, np.zeros(20), ridge=0.5)
-    some = np.array([4, 0, 17])
-    np.testing.assert_allclose(objective.block(some), A[:, some].T @ A[:, some] + 0.5 * np.eye(3))
-    np.testing.assert_allclose(objective.hessian, A.T @ A + 0.5 * np.eye(30))

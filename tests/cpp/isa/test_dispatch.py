@@ -73,39 +73,32 @@ def problem(n=60):
     return B.T @ B / n, rng.standard_normal(n), B, rng.standard_normal(2 * n)
 
 
-def test_quadratic_programs_agree(instruction_set):
-    Q, c, *_ = problem()
-    here, baseline = with_baseline(lambda: pairstep.solve_qp(Q, c, upper=0.1, tol=1e-10).x)
+Q, C, B, RIGHT = problem()
+SOLVES = {
+    "quadratic program": lambda: pairstep.solve_qp(Q, C, upper=0.1, tol=1e-10),
+    "smooth function": lambda: pairstep.minimize(
+        pairstep.Logistic(B[:, :20], np.sign(RIGHT)), pairstep.SumBox(1.0, -2, 2), tol=1e-10
+    ),
+    "rows": lambda: pairstep.solve_qp(
+        Q, C, rows=np.random.default_rng(6).random((4, 60)), rows_upper=np.full(4, 0.55)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOLVES)
+def test_solutions_agree(name, instruction_set):
+    here, baseline = with_baseline(lambda: SOLVES[name]().x)
     np.testing.assert_allclose(here, baseline, rtol=0, atol=SOLUTION_TOLERANCE)
 
 
 @pytest.mark.parametrize("rule", ["gs-s", "gs-q", "gs-1", "libsvm"])
 def test_steps_have_the_same_bits(rule, instruction_set):
-    Q, c, *_ = problem()
-    f = pairstep.Quadratic(Q, c)
+    f = pairstep.Quadratic(Q, C)
     # Without the Newton phase, which factorizes matrices, every operation is a step.
     here, baseline = with_baseline(
         lambda: pairstep.coordinate_descent(f, pairstep.Simplex(), rule=rule, max_iter=40, tol=0).x
     )
     np.testing.assert_array_equal(here, baseline)
-
-
-def test_smooth_functions_agree(instruction_set):
-    _, _, B, b = problem(20)
-    f = pairstep.Logistic(B, np.sign(b))
-    here, baseline = with_baseline(
-        lambda: pairstep.minimize(f, pairstep.SumBox(total=1.0, lower=-2, upper=2), tol=1e-10).x
-    )
-    np.testing.assert_allclose(here, baseline, rtol=0, atol=SOLUTION_TOLERANCE)
-
-
-def test_rows_agree(instruction_set):
-    Q, c, *_ = problem(30)
-    rows = np.random.default_rng(6).random((4, 30))
-    here, baseline = with_baseline(
-        lambda: pairstep.solve_qp(Q, c, rows=rows, rows_upper=np.full(4, 0.55)).x
-    )
-    np.testing.assert_allclose(here, baseline, rtol=0, atol=SOLUTION_TOLERANCE)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])

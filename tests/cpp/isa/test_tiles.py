@@ -8,8 +8,6 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pairwise import pairwise
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -97,14 +95,6 @@ def test_exponentials_of_any_number(n, dtype, instruction_set):
     np.testing.assert_allclose(found, np.exp(x), rtol=4 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("dtype", ENDS)
-@settings(max_examples=200, deadline=None)
-@given(x=st.floats(-700, 700))
-def test_exponential_anywhere(dtype, x):
-    x = np.full(1, np.clip(x, *ENDS[dtype]), dtype)
-    assert ulps(_core.exponentials(x), true_exponential(x)).max() < 2.5
-
-
 # ------------------------------------------------------------------------- sums of kernel values
 
 
@@ -180,18 +170,6 @@ def test_sums_of_any_shape(kernel, kind, single, instruction_set):
             check_sums(kernel, A, B, weights, kind=kind, single=single)
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    queries=st.integers(1, 130), columns=st.integers(1, 130), features=st.integers(1, 40),
-    outputs=st.integers(1, 5), kernel=st.sampled_from(KERNELS), single=st.booleans(),
-    kind=st.sampled_from([np.float64, np.float32, "csr"]), seed=st.integers(0, 2**32),
-)  # fmt: skip
-def test_sums_of_random_shape(queries, columns, features, outputs, kernel, kind, single, seed):
-    rng = np.random.default_rng(seed)
-    A, B = (sparse_data(rng, n, features) for n in (queries, columns))
-    check_sums(kernel, A, B, rng.normal(size=(queries, outputs)), kind=kind, single=single)
-
-
 @pytest.mark.parametrize(
     ("kernel", "kind", "single"),
     pairwise(KERNELS, [np.float64, "csr"], [False, True]),
@@ -247,42 +225,35 @@ def test_no_rows_or_no_columns():
         np.testing.assert_array_equal(found, np.zeros((1, B)))
 
 
-@pytest.mark.parametrize("single", [False, True])
-def test_the_origin_does_not_matter_to_distances(single):
+def few_entries(offset):
+    """Two columns far from the origin; most rows have no other entries."""
+    rng = np.random.default_rng(9)
+    X = np.zeros((60, 8))
+    X[:, :2] = (rng.normal(size=(60, 2)) + offset).astype(np.float32)
+    X[::7, 3] = rng.normal(size=9)
+    return X
+
+
+def gaps():
+    """The mean of a column with gaps is near most of its values, but far from the zeros."""
+    X = np.zeros((60, 8))
+    X[:, 2] = 1e6 + np.random.default_rng(9).normal(size=60)
+    X[::20, 2] = 0
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "kind", "single", "atol"),
+    [(few_entries(offset), kind, False, 1e-12)
+     for offset in (1e2, 1e4, 1e6, 1e8) for kind in (np.float64, "csr")]
+    + [(few_entries(1e5), np.float64, True, 1e-4)]
+    + [(gaps(), kind, False, 1e-5) for kind in (np.float64, "csr")],
+)  # fmt: skip
+def test_the_origin_does_not_matter_to_distances(X, kind, single, atol):
     """Data far from the origin are centered, so large norms cost no digits."""
-    rng = np.random.default_rng(8)
-    A = (rng.normal(size=(60, 4)) + 1e5).astype(np.float32).astype(float)
-    kernel, weights = Kernel("rbf", 0.3), rng.normal(size=(60, 1))
-    found = kernel_sums(kernel, A, A, weights, center=A.mean(axis=0), single=single)
-    truth = weights.T @ true_kernel(kernel, A, A)
-    eps = np.finfo(np.float32 if single else np.float64).eps
-    np.testing.assert_allclose(found, truth, atol=1000 * eps)
-
-
-@pytest.mark.parametrize("kind", [np.float64, "csr"])
-@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e8])
-def test_distances_of_rows_with_few_entries(offset, kind):
-    """Far from the origin they are as exact as for dense rows."""
-    rng = np.random.default_rng(9)
-    A, B = (np.zeros((n, 8)) for n in (60, 70))
-    for X in (A, B):
-        X[:, :2] = rng.normal(size=(len(X), 2)) + offset
-        X[::7, 3] = rng.normal(size=len(X[::7]))
-    kernel, weights = Kernel("rbf", 0.7), rng.normal(size=(60, 2))
-    found = kernel_sums(kernel, A, B, weights, center=A.mean(axis=0), kind=kind)
-    np.testing.assert_allclose(found, weights.T @ true_kernel(kernel, A, B), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", [np.float64, "csr"])
-def test_distances_where_a_column_has_gaps(kind):
-    """If most rows fill a column, its mean is near their values, but far from the zeros."""
-    rng = np.random.default_rng(9)
-    A = np.zeros((60, 8))
-    A[:, 2] = 1e6 + rng.normal(size=60)
-    A[::20, 2] = 0
-    kernel, weights = Kernel("rbf", 0.7), rng.normal(size=(60, 1))
-    found = kernel_sums(kernel, A, A, weights, center=A.mean(axis=0), kind=kind)
-    np.testing.assert_allclose(found, weights.T @ true_kernel(kernel, A, A), atol=1e-5)
+    kernel, weights = Kernel("rbf", 0.7), np.random.default_rng(9).normal(size=(60, 2))
+    found = kernel_sums(kernel, X, X, weights, center=X.mean(axis=0), kind=kind, single=single)
+    np.testing.assert_allclose(found, weights.T @ true_kernel(kernel, X, X), atol=atol)
 
 
 def test_columns_of_zeros_do_not_matter():

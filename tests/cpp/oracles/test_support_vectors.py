@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse
-import sklearn.svm
 from oracles import dense
 from pairwise import pairwise
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -132,15 +131,6 @@ def test_concurrent_predictions():
         assert len(found) == 4
         for decisions in found:
             np.testing.assert_array_equal(decisions, expected)
-
-
-def test_a_float32_model_on_float64_rows():
-    X = data(60, 4, "float32")
-    ours, theirs = (M(gamma=0.3, tol=1e-6).fit(X, X[:, 0] > 0) for M in (SVC, sklearn.svm.SVC))
-    rows = RNG.normal(size=(30, 4))
-    np.testing.assert_allclose(
-        ours.decision_function(rows), theirs.decision_function(rows), atol=1e-4
-    )
 
 
 @pytest.mark.parametrize(
