@@ -1,6 +1,7 @@
 """Models fitted on a cluster equal those fitted in one process."""
 
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 import scipy.sparse
 from clusters import cluster_of, lazy, problem
 from oracles import dense
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -149,6 +151,28 @@ def test_rows_are_balanced(client):
         client, dask.array.from_array(X, chunks=(1001, 6))
     )
     assert [line.end - line.begin for line in partitions.connections] == [500, 501]
+
+
+def test_clone_and_pickle(client):
+    X, y, _ = problem(200)
+    model = clone(pairstep.dask.SVC(client=client, C=2.0))
+    assert model.client is client
+    assert model.C == 2.0
+    model.fit(*lazy(X, y))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.client is None
+    assert np.array_equal(again.predict(X), model.predict(X))
+    local = pickle.loads(pickle.dumps(model.to_local()))
+    assert type(local) is svm.SVC
+    assert "client" not in local.get_params()
+
+
+@pytest.mark.usefixtures("over_partitions")
+def test_a_symmetric_problem_has_no_intercept():
+    X = np.concatenate([problem(200)[0], -problem(200)[0]])
+    model = pairstep.dask.SVC(kernel="linear").fit(*lazy(X, X[:, 0] > 0))
+    assert model.traffic_.rounds > 0
+    assert model.intercept_[0] == 0
 
 
 @pytest.mark.usefixtures("over_partitions")

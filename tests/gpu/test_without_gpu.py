@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 from stand_in import StandIn
 
 import pairstep.gpu.device
@@ -128,6 +129,15 @@ def test_float64_continues_if_float32_does_not_reach_the_tolerance(monkeypatch, 
     assert found.status == Status.OPTIMAL
     assert found.kkt_violation <= 1e-9
     assert types == ["float32", "float64"] if stops else ["float64"]
+
+
+def test_several_duals_in_parallel():
+    X, duals = posed()
+    for dual in duals.values():
+        there = solved(X, RBF, dual, replace(dual, z=dual.z.copy()), device=StandIn())
+        alone = solved(X, RBF, dual, device=StandIn())
+        for found in there:
+            np.testing.assert_array_equal(found.z, alone.z)
 
 
 def test_small_duals_are_solved_on_the_cpu(monkeypatch):
@@ -437,6 +447,14 @@ def stand_in(monkeypatch):
     return devices
 
 
+def test_a_symmetric_problem_has_no_intercept(stand_in):
+    """It is a tie up to the rounding of the gradient."""
+    X = np.concatenate([data(200)[0], -data(200)[0]])
+    model = SVC(kernel="linear", device="cuda").fit(X, X[:, 0] > 0)
+    assert stand_in
+    assert model.intercept_[0] == 0
+
+
 def test_callable_kernels_need_no_device(stand_in):
     X, y = data(200)
     SVC(kernel=lambda A, B: A @ B.T, device="cuda").fit(X, y > 4).predict(X)
@@ -509,6 +527,18 @@ def test_a_search_uses_the_matrices_that_fit(matrices, stand_in, searching, monk
     np.testing.assert_allclose(
         there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.013
     )
+
+
+def test_a_search_ends_in_time(searching, monkeypatch):
+    class Slow(StandIn):
+        def kernel_matrix(self, *arguments):
+            time.sleep(0.3)
+            return super().kernel_matrix(*arguments)
+
+    monkeypatch.setattr(pairstep.gpu.device, "Cuda", lambda number: Slow())
+    X, y = data(200)
+    with pytest.warns(ConvergenceWarning, match="time_limit=0.2: . of 6 candidates were left out"):
+        SVCCV(device="cuda", time_limit=0.2, refit=False, **GRID).fit(X, y > 4)
 
 
 def test_values_too_large_for_float32_are_not_stored(searching):

@@ -62,9 +62,10 @@ def objective(dual, solution):
 @pytest.mark.parametrize("n", [6, 190, 194, 765, 774, 1530, 1545])
 def test_chains_solve_what_separate_solves_solve(kind, dtype, n):
     K, dual = problem(n, kind)
-    found = chains(K, [dual(1.0)], dtype=dtype)
-    assert found.reached == len(CS)
-    for c, C in enumerate(CS):
+    Cs = CS if n < 1000 else CS[:-1]  # the largest C takes long
+    found = chains(K, [dual(1.0)], Cs, dtype=dtype)
+    assert found.reached == len(Cs)
+    for c, C in enumerate(Cs):
         one = dual(C)
         solution = found.solutions(c)[0]
         z = np.zeros(n)

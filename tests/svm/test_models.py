@@ -10,6 +10,7 @@ import copy
 import functools
 import io
 import pickle
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -121,14 +122,14 @@ def plain(name, kernel, rows, other=False):
 
 
 @functools.cache
-def of_libsvm(name, kernel):
+def of_libsvm(name, kernel, tol=TOL, **options):
     """Return a fit by scikit-learn."""
     model = MODELS[name]
     Theirs = getattr(sklearn.svm, type(model.estimator).__name__)
     given = model.estimator.get_params()
     same = {"C", "nu", "epsilon", "class_weight", "decision_function_shape"} & given.keys()
     parameters = {parameter: given[parameter] for parameter in same} | KERNELS[kernel]
-    return Theirs(kernel=kernel, tol=TOL, max_iter=10**6, **parameters).fit(X, model.y)
+    return Theirs(kernel=kernel, tol=tol, max_iter=10**6, **parameters, **options).fit(X, model.y)
 
 
 def decide(fitted, samples):
@@ -228,6 +229,16 @@ def check_attributes(model, theirs):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape), name
         np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=name)
     assert np.shape(model.n_iter_) == np.shape(theirs.n_iter_)
+
+
+@road(within=5e-3)  # of two classes, scikit-learn's iteration stops that far from the sigmoid
+def probabilities(case):
+    options = {"probability": True, "random_state": 7}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The `probability`", FutureWarning)
+        theirs = of_libsvm(case.name, case.storage.computed, tol=1e-5, **options)
+        found = case.fit(**options).predict_proba(case.samples(NEW))
+    return found, theirs.predict_proba(NEW)
 
 
 @road()
@@ -517,6 +528,8 @@ def dask(case):
 ONE_QUANTILE = "of several quantiles there is no single decision"
 NO_SEARCH = "there are searches for the models with C and either labels or numbers"
 NOT_OFFERED = {
+    **{("probabilities", model): "they are of classes"
+       for model in ("SVR", "NuSVR", "Quantile", "OneClassSVM")},
     ("predict in other storages", "frame"): "scikit-learn warns if names of features are missing",
     ("predict in other storages", "precomputed"): "the kernel of new samples is given, not samples",
     ("file", "function"): "a file does not contain code",

@@ -127,6 +127,7 @@ def test_a_failed_update_leaves_the_model_unchanged():
         (((X[:1, :2], y[:1]), {}), "features"),
         (((np.full((1, 6), np.nan), y[:1]), {}), "NaN"),
         (((None, y[:1]), {}), "need X_new"),
+        (((sparse.csr_array(X[:1]), y[:1]), {}), "X_new must be dense"),
     ]:
         given, named = arguments
         with pytest.raises(ValueError, match=message):
