@@ -193,22 +193,6 @@ def test_many_free_variables_use_the_newton_phase():
     assert result.n_iter < 2000  # pair steps alone take ten times as many
 
 
-@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e6, 1e12])
-def test_units_change_nothing(unit):
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        p = sectors(rng)
-        Q, c = quadratic(rng, p.n)
-        one = minimize(Quadratic(Q, c), p.box)
-        power = 2.0 ** round(math.log2(unit))
-        other = minimize(Quadratic(Q, c * power), p.scaled(power).box)
-        assert other.status == one.status
-        assert (other.x == power * one.x).all()
-        assert other.n_iter == one.n_iter
-        scaled = minimize(Quadratic(power * Q, power * c), p.box)
-        assert (scaled.x == one.x).all()
-
-
 @pytest.mark.parametrize("form", ["factors", "sparse", "least squares"])
 def test_the_block_solver(form):
     rng = np.random.default_rng(11)
@@ -270,16 +254,49 @@ def test_a_path_of_limits_and_of_totals():
         assert result.status == "optimal"
 
 
+def within_range(p, slack, coefficients=None):
+    """The constraint with a range of the total, and p with what is left as an extra variable.
+
+    With coefficients, the constraint is on x and p on the products of coefficients and x.
+    """
+    ends = p.lower, p.upper
+    if coefficients is not None:
+        ends = np.sort([p.lower / coefficients, p.upper / coefficients], axis=0)
+    limits = {int(k): (p.low[k], p.high[k]) for k in np.unique(p.groups)}
+    total = (p.total - slack, p.total) if slack else p.total
+    box = SumBox(total, *ends, coefficients, p.groups, limits)
+    wide = Sectors(
+        p.total, np.append(p.groups, len(p.low)), np.append(p.low, 0.0), np.append(p.high, slack),
+        np.append(p.lower, 0.0), np.append(p.upper, slack),
+    )  # fmt: skip
+    return box, wide
+
+
+def require_best(wide, gradient, x):
+    """Check that x is feasible, and that no feasible point is below it along the gradient."""
+    gradient, x = np.append(gradient, 0.0), np.append(x, wide.total - x.sum())
+    sums = np.bincount(wide.groups, x, len(wide.low))
+    for low, value, high in ((wide.lower, x, wide.upper), (wide.low, sums, wide.high)):
+        assert (value >= low - 1e-12).all()
+        assert (value <= high + 1e-12).all()
+    assert gradient @ x - wide.least(gradient) <= 1e-6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_projection_by_linear_programming(seed):
+def test_projection_by_linear_programming(seed, weighted):
     rng = np.random.default_rng(seed)
     for _ in range(40):
         p = sectors(rng)
         y = 2 * rng.normal(size=p.n)
-        x = p.box.project(y)
-        p.require_kept(x)
-        assert (x - y) @ x - p.least(x - y) <= 1e-7
-        p.require_kept(p.box.start())
+        coefficients = rng.choice([-2.0, 0.5, 1.0, 3.0], p.n) if weighted else np.ones(p.n)
+        slack = float(rng.choice([0.0, 0.125, 0.5]))
+        box, wide = within_range(p, slack, coefficients if weighted else None)
+        x = coefficients * box.project(y / coefficients)
+        if slack == 0 and not weighted:
+            p.require_kept(x)
+            p.require_kept(p.box.start())
+        require_best(wide, x - y, x)
 
 
 @given(seed=st.integers(0, 2**32 - 1), exponent=st.integers(-300, 90))
@@ -437,26 +454,15 @@ def test_categoricals_and_series():
 
 
 def test_a_range_of_the_total_within_ranges_of_groups():
-    """Compared with a linear program that has the remaining sum as an extra variable."""
     rng = np.random.default_rng(6)
     for _ in range(60):
         p = sectors(rng, endless=False)
         slack = float(rng.choice([0.125, 0.5]))
-        box = SumBox(
-            (p.total - slack, p.total), p.lower, p.upper, groups=p.groups,
-            group_total={int(k): (p.low[k], p.high[k]) for k in np.unique(p.groups)},
-        )  # fmt: skip
+        box, wide = within_range(p, slack)
         Q, c = quadratic(rng, p.n, definite=True)
         result = minimize(Quadratic(Q, c), box)
         assert result.status == "optimal"
-        wide = Sectors(
-            p.total, np.append(p.groups, len(p.low)), np.append(p.low, 0.0),
-            np.append(p.high, slack), np.append(p.lower, 0.0), np.append(p.upper, slack),
-        )  # fmt: skip
-        gradient = np.append(Q @ result.x + c, 0.0)
-        x = np.append(result.x, p.total - result.x.sum())
-        assert gradient @ x - wide.least(gradient) <= 1e-6
-        assert -4e-15 <= x[-1] <= slack + 4e-15
+        require_best(wide, Q @ result.x + c, result.x)
 
 
 def test_coefficients_apply_within_groups():

@@ -339,36 +339,6 @@ def test_vectors_of_an_objective_are_own_copies():
 # ------------------------------------------------------------------ nested L1 terms
 
 
-def test_l1_terms_with_one_center_add_up():
-    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]))
-    held = np.array([0.9, 0.05, 0.05])
-    for inner, outer in ((10.0, 1e-3), ([0.1, 0.2, 0.3], [0.3, 0.0, 0.1]), (0.05, 0.05)):
-        twice = L1Penalized(L1Penalized(smooth, inner, held), outer, held)
-        once = L1Penalized(smooth, np.add(inner, outer), held)
-        x = np.array([0.2, 0.3, 0.5])
-        assert twice.value(x) == pytest.approx(once.value(x))
-        assert twice.value_and_gradient(x)[0] == pytest.approx(once.value(x))
-        for box in (Simplex(), SumBox([1.0, 1.0], groups=[0, 1, 0]), SumBox((0.5, 2.0)),
-                    SumBox(1.0, coefficients=[1.0, 2.0, -1.0])):  # fmt: skip
-            a, b = (minimize(f, box) for f in (twice, once))
-            assert a.status == b.status == "optimal"
-            assert a.fun == pytest.approx(b.fun, abs=1e-9)
-    costly = L1Penalized(L1Penalized(smooth, 10.0, held), 1e-3, held)
-    assert minimize(costly, Simplex()).x.tolist() == held.tolist()
-
-
-def test_l1_terms_of_different_variables_may_have_any_centers():
-    """Against a fine grid over the simplex."""
-    smooth = Quadratic(np.diag([1.0, 2.0, 4.0]), [0.3, 0.0, -0.2])
-    inner = L1Penalized(smooth, [0.5, 0.0, 0.0], [0.9, 0.1, 0.2])
-    f = L1Penalized(inner, [0.0, 0.4, 0.0], [0.1, 0.6, 0.7])
-    result = minimize(f, Simplex())
-    ticks = np.linspace(0, 1, 101)
-    grid = [f.value([a, b, 1 - a - b]) for a in ticks for b in ticks if a + b <= 1 + 1e-12]
-    assert result.status == "optimal"
-    assert min(grid) - 1e-3 <= result.fun <= min(grid) + 1e-12
-
-
 def test_l1_terms_of_an_unknown_number_of_variables():
     smooth = Smooth(lambda x: float(x @ x), lambda x: 2 * x)
     f = L1Penalized(L1Penalized(smooth, 0.25, [0.9, 0.1]), 0.25, [0.9, 0.1])
@@ -487,65 +457,3 @@ def test_bounds_that_sum_to_the_total_up_to_rounding_are_feasible(add_up):
         sums = SumBox(total, 0.0, held, groups=groups, group_total=sectors)
         assert sums.start() == pytest.approx(held, rel=1e-12)
     assert bound > 40
-
-
-def root(increasing, target):
-    """Where a nondecreasing function reaches the target, by bisection."""
-    low, high = -1e3, 1e3
-    for _ in range(70):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if increasing(middle) < target else (low, middle)
-    return high
-
-
-def nearest_in_sums(z, lower, upper, groups, limits, total):
-    """The nearest point by its multipliers: a shift for the total, and one for each group."""
-
-    def shifted(members, shift):
-        return np.clip(z[members] + shift, lower[members], upper[members])
-
-    def under(shift):
-        x = np.empty(len(z))
-        for group, (low, high) in limits.items():
-            members = groups == group
-            x[members] = shifted(members, shift)
-            wanted = np.clip(x[members].sum(), low, high)
-            if abs(wanted - x[members].sum()) > 1e-14:
-                own = root(lambda s, members=members: shifted(members, s).sum(), wanted)
-                x[members] = shifted(members, own)
-        return x
-
-    wanted = np.clip(under(0.0).sum(), *total)
-    inside = abs(wanted - under(0.0).sum()) <= 1e-14
-    return under(0.0 if inside else root(lambda shift: under(shift).sum(), wanted))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_project_is_the_nearest_point_with_limits_of_groups_and_a_range_of_the_total(weighted):
-    compared = 0
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(3, 8))
-        draw = rng.standard_normal if seed % 3 else (lambda n, r=rng: r.integers(-4, 5, n) / 2)
-        groups, y, lower = np.arange(n) % 3, draw(n), draw(n) - 1
-        upper = lower + np.abs(draw(n)) + 0.5
-        coefficients = rng.choice([-2.0, 0.5, 1.0, 3.0], n) if weighted else np.ones(n)
-        limits = dict.fromkeys(range(3), (-INF, INF))
-        limits |= {k: (float(a), float(a + b)) for k, (a, b) in enumerate(np.abs(draw((2, 2))) - 1)}
-        limits = {k: pair for k, pair in limits.items() if pair[0] <= pair[1]}
-        limits |= {k: (-INF, INF) for k in range(3) if k not in limits}
-        low = float(draw(1)[0])
-        total = low, low + (0.0 if seed % 4 == 0 else abs(float(draw(1)[0])))
-        box = SumBox(
-            total if total[0] < total[1] else low, lower, upper,
-            coefficients if weighted else None, groups, limits,
-        )  # fmt: skip
-        try:
-            x = box.project(y)
-        except ValueError:  # infeasible
-            continue
-        compared += 1
-        ends = np.sort([coefficients * lower, coefficients * upper], axis=0)
-        nearest = nearest_in_sums(coefficients * y, *ends, groups, limits, total)
-        assert coefficients * x == pytest.approx(nearest, abs=1e-9)
-    assert compared > 40

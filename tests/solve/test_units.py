@@ -64,6 +64,11 @@ def callables(f, a, lipschitz=True):
     )
 
 
+def second_derivatives(f, y):
+    s = 1 / (1 + np.exp(-(ROOT @ y)))
+    return f * ROOT.T @ ((s * (1 - s))[:, None] * ROOT)
+
+
 WIDE = RNG.normal(size=(12, 300))
 SPREAD = 0.05 + RNG.random(300)
 TILT = 0.1 * RNG.normal(size=300)
@@ -98,11 +103,22 @@ SOLVES = {
     "l1_terms": minimized(l1_penalized),
     "callables": minimized(callables),
     "callables without constants": minimized(lambda f, a: callables(f, a, lipschitz=False)),
+    "callables with a Hessian": minimized(
+        lambda f, a: Smooth(
+            (plain := callables(f, a)).value, plain.gradient, lambda x: second_derivatives(f, x / a)
+        )
+    ),
     "l1 terms upon callables": minimized(
         lambda f, a: L1Penalized(callables(f, a), f * a * 0.3, a * CENTER)
     ),
     "groups": lambda f, a: pairstep.minimize(
         l1_penalized(f, a), box(a, total=[a, a / 2], groups=GROUPS)
+    ),
+    "limits of groups": lambda f, a: pairstep.minimize(
+        quadratic(f, a), box(a, groups=GROUPS, group_total={0: (0.1 * a, 0.3 * a)})
+    ),
+    "two slopes": minimized(
+        lambda f, a: L1Penalized(quadratic(f, a), (f * a * 0.3, f * a * 0.1), a * CENTER)
     ),
     "range": lambda f, a: pairstep.minimize(quadratic(f, a), box(a, total=(a, 2 * a))),
     "no bounds": lambda f, a: pairstep.minimize(
@@ -114,6 +130,9 @@ SOLVES = {
     ),
     "solve_qp factors": lambda f, a: pairstep.solve_qp(
         (f**0.5 * WIDE, f * SPREAD), f * a * TILT, total=a
+    ),
+    "factors between wide bounds": lambda f, a: pairstep.minimize(
+        pairstep.FactorModel(f**0.5 * WIDE, f * SPREAD, f * a * TILT), SumBox(a, -a, a)
     ),
     "solve_qp factors and l1 terms": lambda f, a: pairstep.solve_qp(
         (f**0.5 * WIDE, f * SPREAD), f * a * TILT, total=a, l1=f * a * 0.02, center=a / 300
