@@ -301,8 +301,9 @@ def _vjp_one_by_one(result: BatchResult, v: Any, kind: Kind) -> Derivatives:
 
     def together(name: str) -> Any:
         found = [single[name] for single in singles]
-        if result._problems.is_per_problem(name):
-            same = len({np.shape(value) for value in found}) == 1
+        same = len({np.shape(value) for value in found}) == 1
+        # A bound that is one number for problems of different sizes has no common derivative.
+        if result._problems.is_per_problem(name) or not same:
             return np.array(found) if same else found
         if isinstance(found[0], dict):  # derivatives with respect to the limits of groups
             active = dict.fromkeys(key for value in found for key in value)
