@@ -29,13 +29,6 @@ def check_same(warm, data, y, weights=None):
 
 
 @pytest.mark.parametrize("Estimator", ALL)
-def test_the_same_again(Estimator):
-    model = model_of(Estimator).fit(X, Y)
-    again, fresh = check_same(model.fit(X, Y), X, Y)
-    assert again < fresh / 2
-
-
-@pytest.mark.parametrize("Estimator", ALL)
 def test_other_weights(Estimator):
     weights = np.random.default_rng(0).uniform(0, 2, 400) * (np.arange(400) % 5 > 0)
     model = model_of(Estimator).fit(X, Y)
