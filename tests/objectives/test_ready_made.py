@@ -508,15 +508,6 @@ def test_counts_of_a_known_mixture_recover_it():
     assert abs(result.fun) < 1e-12
 
 
-@every
-def test_named_rules_still_run(name):
-    f, _, box = case(name, np.random.default_rng(10))
-    start = np.full(N, 1 / N)
-    result = coordinate_descent(f, box, rule="gs-s", max_iter=50, x0=start)
-    assert result.fun < f.value(start)
-    assert result.n_iter > 5
-
-
 @pytest.mark.parametrize("by", [1e-6, 1.0, 1e6])
 def test_a_vanishing_gradient_is_compared_with_its_canceling_terms(by):
     """If all columns have the same sum, the multiplier of a divergence and its gradient are 0."""
@@ -537,11 +528,3 @@ def test_missing_labels_are_refused():
         pairstep.Logistic(scores, ["yes", None, "yes"])
     words = pairstep.Logistic(scores, np.array(["yes", "no", "yes"], object))
     assert words.value([0.5, 0.5]) == pairstep.Logistic(scores, [1, 0, 1]).value([0.5, 0.5])
-
-
-def test_representations():
-    assert repr(MixtureLikelihood([[1.0, 2.0]])) == "MixtureLikelihood(m=1, n=2)"
-    assert repr(DOptimal(np.eye(2))) == "DOptimal(A=2x2)"
-    parity = pairstep.RiskParity(np.eye(2), [0.2, 0.8])
-    assert repr(parity) == "RiskParity(Q=2x2, budgets=0.2..0.8)"
-    assert repr(pairstep.Smooth(abs)) == "Smooth(value=abs)"

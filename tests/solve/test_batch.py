@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse
 from oracles import cancelling, kkt_violation, problem, sum_error_in_ulps
 
-import pairstep
 from pairstep import simplex_lstsq, threads
 
 RNG = np.random.default_rng(0)
@@ -50,13 +49,8 @@ def assert_columns(A, B, batch, total=1.0, lower=0.0, upper=np.inf, ridge=0.0, t
         assert batch.status[k] == "optimal"
         assert (x >= p.lower).all()
         assert (x <= p.upper).all()
-        if not isinstance(total, tuple):
-            assert sum_error_in_ulps(x, total) <= 1
-        assert (
-            total[0] - 1e-14 <= math.fsum(x) <= total[1] + 1e-14
-            if (isinstance(total, tuple))
-            else True
-        )
+        assert isinstance(total, tuple) or sum_error_in_ulps(x, total) <= 1
+        assert p.low[0] - 1e-14 <= math.fsum(x) <= p.high[0] + 1e-14
         size = cancelling(p, x)
         assert kkt_violation(p, x) <= tol * size * 1.001 + 1e-13 * size
         assert batch.kkt_violation[k] == pytest.approx(kkt_violation(p, x), abs=1e-12 * size)
@@ -138,15 +132,6 @@ def test_order_of_b_does_not_matter():
     np.testing.assert_array_equal(whole.x, simplex_lstsq(A, np.rint(B)).x)
 
 
-def test_max_iter_is_reported():
-    rng = np.random.default_rng(3)
-    matrix, right = rng.normal(size=(60, 50)), rng.normal(size=(60, 5))
-    batch = simplex_lstsq(matrix, right, max_iter=1)
-    assert (batch.status == "max_iter").all()
-    for x in batch.x:
-        assert sum_error_in_ulps(x, 1.0) <= 1
-
-
 @pytest.mark.unsanitized
 def test_time_limit_holds_for_all_second_solves_together():
     """Columns that cannot reach a tolerance of 0 are solved again, one by one."""
@@ -158,15 +143,6 @@ def test_time_limit_holds_for_all_second_solves_together():
 
 
 # ------------------------------------------------------------------ processes and threads
-
-
-def run(script, threads=None, timeout=60):
-    env = os.environ | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)})
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        env=env, capture_output=True, text=True, timeout=timeout, check=True,
-    )  # fmt: skip
-    return done.stdout.strip()
 
 
 def test_threads_respect_the_environment(monkeypatch):
@@ -187,15 +163,9 @@ def test_threads_respect_affinity():
         import numpy as np
         from pairstep import simplex_lstsq, threads
         assert (simplex_lstsq(np.eye(3), np.ones((3, 100))).status == "optimal").all()
-        print(threads.available())
+        assert threads.available() == 1
     """
-    assert run(script) == "1"
-
-
-def test_a_matrix_of_right_hand_sides_gives_a_batch_result():
-    assert isinstance(simplex_lstsq(A, B), pairstep.BatchResult)
-    assert isinstance(simplex_lstsq(A, B[:, 0]), pairstep.Result)
-    assert isinstance(simplex_lstsq(A, B[:, :1]), pairstep.BatchResult)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=60, check=True)
 
 
 def test_max_iter_includes_the_iterations_of_a_second_solve():
@@ -203,4 +173,7 @@ def test_max_iter_includes_the_iterations_of_a_second_solve():
     rng = np.random.default_rng(3)
     matrix, right = rng.normal(size=(60, 50)), rng.normal(size=(60, 5))
     for limit in (1, 3, 10):
-        assert simplex_lstsq(matrix, right, max_iter=limit).n_iter.max() <= limit
+        batch = simplex_lstsq(matrix, right, max_iter=limit)
+        assert limit > 1 or (batch.status == "max_iter").all()
+        assert batch.n_iter.max() <= limit
+        assert max(sum_error_in_ulps(x, 1.0) for x in batch.x) <= 1

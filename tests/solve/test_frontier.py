@@ -16,7 +16,6 @@ from pairstep import (
     SumBox,
     efficient_frontier,
     minimize,
-    path,
     solve_qp,
 )
 
@@ -89,15 +88,6 @@ def test_targets_are_met(name):
     assert one.x[0] == pytest.approx(found.x[0], abs=1e-8)
 
 
-def test_the_tradeoff_equals_that_of_the_path():
-    frontier = efficient_frontier(Q, MEAN, n_points=12)
-    along = path(
-        lambda t: Quadratic(Q, -t * MEAN), Simplex(), over=frontier.tradeoff[:-1], tol=1e-10
-    )
-    for x, result in zip(frontier.x, along, strict=False):
-        assert x == pytest.approx(result.x, abs=1e-6)
-
-
 def test_portfolios_between_two_corners_are_interpolated():
     """Two assets: every portfolio is on one straight line."""
     frontier = efficient_frontier(np.diag([1.0, 2.0]), [0.0, 1.0], target_return=[0.5, 0.75])
@@ -132,11 +122,6 @@ def test_without_lower_bounds_targets_are_needed():
         efficient_frontier(Q, MEAN, box)
     frontier = efficient_frontier(Q, MEAN, box, target_return=[1.0, 100.0])
     assert frontier.expected_return == pytest.approx([1.0, 100.0])
-
-
-def test_the_frontier_starts_at_minimum_risk():
-    frontier = efficient_frontier(Q, MEAN, n_points=1)
-    assert frontier.x[0] == pytest.approx(minimize(Quadratic(Q), Simplex()).x, abs=1e-8)
 
 
 def largest_return_at_the_risk_of(x, factors, mean, lower=0.0, upper=None):

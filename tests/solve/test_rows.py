@@ -1,6 +1,8 @@
-"""General linear rows, compared with quadprog, with exact arithmetic and with differences."""
+"""General linear rows: forms, names of contradictions, labels, derivatives and smooth objectives.
 
-import math
+Random rows and sums of every kind are compared with Clarabel and cvxopt in tests/test_attacks.py.
+"""
+
 import pickle
 from fractions import Fraction
 
@@ -8,11 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import sum_error_in_ulps
 
-import pairstep
 from pairstep import (
     KLDivergence,
     L1Penalized,
@@ -45,45 +44,6 @@ def drawn(rng, n, k):
     return F.T @ F / n, 0.3 * rng.normal(size=n), rows, low, high
 
 
-def quadprog_solution(Q, c, rows, low, high):
-    quadprog = pytest.importorskip("quadprog")
-    n = len(c)
-    normals, limits = [np.ones(n), *np.eye(n)], [1.0] + [0.0] * n
-    for row, least, most in zip(rows, low, high, strict=True):
-        for sign, limit in ((1.0, least), (-1.0, -most)):
-            if math.isfinite(limit):
-                normals.append(sign * row)
-                limits.append(limit)
-    return quadprog.solve_qp(Q, -c, np.array(normals).T, np.array(limits), 1)[0]
-
-
-def check_rows(x, rows, low, high):
-    terms = np.abs(rows) @ np.abs(x)
-    activity = np.array([math.fsum(row * x) for row in rows])
-    assert (activity >= low - 1e-12 * terms).all()
-    assert (activity <= high + 1e-12 * terms).all()
-
-
-@settings(max_examples=60)
-@given(n=st.integers(2, 25), k=st.integers(1, 8), seed=st.integers(0, 10_000))
-def test_dense_problems_against_quadprog(n, k, seed):
-    Q, c, rows, low, high = drawn(np.random.default_rng(seed), n, k)
-    result = solve_qp(Q, c, rows=rows, rows_lower=low, rows_upper=high)
-    assert result.success, result
-    expected = quadprog_solution(Q, c, rows, low, high)
-    check_rows(result.x, rows, low, high)
-    assert (result.x >= 0).all()
-    assert abs(math.fsum(result.x) - 1) <= np.spacing(1.0)
-    value = expected @ Q @ expected / 2 + c @ expected
-    assert result.fun <= value + 1e-9 * (1 + abs(value))
-    np.testing.assert_allclose(result.x, expected, atol=1e-6)
-    multipliers = np.array(list(result.row_multipliers.values()))
-    slope = Q @ result.x + c - rows.T @ multipliers
-    free = result.x > 1e-9
-    assert np.ptp(slope[free]) < 1e-8 * (1 + np.abs(slope).max())
-    assert (slope[~free] > slope[free].min() - 1e-8 * (1 + np.abs(slope).max())).all()
-
-
 def test_rows_that_hold_already_change_nothing():
     free = solve_qp(RISK)
     result = solve_qp(RISK, rows=[[1.0, 1.0, 0.0, 0.0]], rows_upper=0.9)
@@ -91,86 +51,26 @@ def test_rows_that_hold_already_change_nothing():
     assert result.row_multipliers == {0: 0.0}
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse", "factors", "least squares", "l1"])
-def test_every_form_of_a_quadratic(form):
-    rng = np.random.default_rng(3)
-    A, b = rng.normal(size=(12, 6)), rng.normal(size=12)
-    rows = {"rows": rng.normal(size=(2, 6)), "rows_lower": [0.1, -0.2], "rows_upper": [0.2, -0.1]}
-    dense = solve_qp(A.T @ A, -A.T @ b, **rows)
-    if form == "dense":
-        result = dense
-    elif form == "sparse":
-        result = solve_qp(scipy.sparse.csr_array(A.T @ A), -A.T @ b, **rows)
-    elif form == "factors":
-        result = solve_qp((A, 0.0), -A.T @ b, **rows)
-    elif form == "least squares":
-        result = simplex_lstsq(A, b, **rows)
-    else:
-        result = solve_qp(A.T @ A, -A.T @ b, l1=0.0, center=0.1, **rows)
-    assert result.success, result
-    np.testing.assert_allclose(result.x, dense.x, atol=1e-9)
-
-
-def test_l1_terms_as_a_larger_problem():
-    rng = np.random.default_rng(4)
-    n = 5
-    F = rng.normal(size=(10, n))
-    Q, c, center, cost = F.T @ F, rng.normal(size=n), np.full(n, 0.2), 0.7
-    row = rng.normal(size=n)
-    limit = float(row @ np.full(n, 0.2)) + 0.1
-    result = solve_qp(Q, c, l1=cost, center=center, rows=row[None], rows_lower=limit)
-    # x = center + up - down with up, down >= 0
-    both = np.hstack([np.eye(n), -np.eye(n)])
-    wide = both.T @ Q @ both + 1e-9 * np.eye(2 * n)
-    linear = both.T @ (Q @ center + c) + cost
-    quadprog = pytest.importorskip("quadprog")
-    normals = np.vstack([both.sum(axis=0), row @ both, np.eye(2 * n), both])
-    limits = np.r_[0.0, limit - row @ center, np.zeros(2 * n), -center]
-    moved = quadprog.solve_qp(wide, -linear, normals.T, limits, 1)[0]
-    assert result.success
-    np.testing.assert_allclose(result.x, center + both @ moved, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "constraint",
-    [
-        {"groups": list("aabb"), "total": np.array([0.4, 0.6])},
-        {"groups": list("aabb"), "group_upper": {"a": 0.5}},
-        {"coefficients": [1.0, 2.0, 1.0, 0.5]},
-        {"total": (0.8, 1.2)},
-    ],
-    ids=["group totals", "group limits", "coefficients", "range"],
+ROOT, RIGHT = (
+    np.random.default_rng(3).normal(size=(12, 6)),
+    np.random.default_rng(4).normal(size=12),
 )
-def test_sums_of_every_kind(constraint):
-    rows = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
-    result = solve_qp(RISK, rows=rows, rows_upper=[0.45, np.inf], rows_lower=[-np.inf, 0.5],
-                      **constraint)  # fmt: skip
+SQUARE, SLOPE = ROOT.T @ ROOT, -ROOT.T @ RIGHT
+FORMS = {
+    "sparse": lambda **rows: solve_qp(scipy.sparse.csr_array(SQUARE), SLOPE, **rows),
+    "factors": lambda **rows: solve_qp((ROOT, 0.0), SLOPE, **rows),
+    "least squares": lambda **rows: simplex_lstsq(ROOT, RIGHT, **rows),
+    "l1": lambda **rows: solve_qp(SQUARE, SLOPE, l1=0.0, center=0.1, **rows),
+}
+
+
+@pytest.mark.parametrize("solve", FORMS.values(), ids=FORMS)
+def test_every_form_of_a_quadratic(solve):
+    exposures = np.random.default_rng(5).normal(size=(2, 6))
+    rows = {"rows": exposures, "rows_lower": [0.1, -0.2], "rows_upper": [0.2, -0.1]}
+    result = solve(**rows)
     assert result.success, result
-    check_rows(result.x, rows, np.array([-np.inf, 0.5]), np.array([0.45, np.inf]))
-    # A start that does not satisfy the sums would be refused.
-    pairstep.minimize(pairstep.Quadratic(RISK), pairstep.SumBox(**constraint), x0=result.x)
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_the_scale_of_a_row_does_not_matter(scale):
-    row = np.array([[1.0, -1.0, 0.5, 0.0]])
-    plain = solve_qp(RISK, rows=row, rows_lower=0.5)
-    scaled = solve_qp(RISK, rows=scale * row, rows_lower=scale * 0.5)
-    np.testing.assert_allclose(scaled.x, plain.x, rtol=1e-12)
-    assert scaled.row_multipliers[0] * scale == pytest.approx(plain.row_multipliers[0])
-
-
-def test_redundant_rows():
-    row = [1.0, 1.0, 0.0, 0.0]
-    once = solve_qp(RISK, rows=[row], rows_upper=0.5)
-    twice = solve_qp(
-        RISK,
-        rows=[row, row, [2.0, 2.0, 0.0, 0.0], np.zeros(4), np.ones(4)],
-        rows_lower=[-np.inf, -np.inf, -np.inf, 0.0, 1.0],
-        rows_upper=[0.5, 0.5, 1.0, 0.0, 1.0],
-    )
-    np.testing.assert_allclose(twice.x, once.x, atol=1e-12)
-    assert twice.success
+    np.testing.assert_allclose(result.x, solve_qp(SQUARE, SLOPE, **rows).x, atol=1e-9)
 
 
 def test_equations_fix_everything():
