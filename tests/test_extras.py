@@ -48,25 +48,10 @@ def test_solvers_need_numpy_and_scipy_only(bare):
         for absent in ("sklearn", "joblib", "pandas", "polars", "threadpoolctl", "matplotlib"):
             assert importlib.util.find_spec(absent) is None, absent
         A = np.random.default_rng(0).normal(size=(30, 10))
-        assert pairstep.solve_qp(A.T @ A).success
-        assert pairstep.simplex_lstsq(A, A[:, :4], n_jobs=2).success.all()
-        assert pairstep.minimize(pairstep.LeastSquares(A, A[:, 0]), pairstep.Simplex()).success
-        results = pairstep.path(pairstep.Quadratic(A.T @ A), pairstep.Simplex, over=[1.0, 2.0])
-        assert all(result.success for result in results)
-        assert pairstep.minimize(*pairstep.from_qp(np.eye(3), A=np.ones(3), b=1.0)).success
-        print(pairstep.__file__)
-    """
-    (where,) = run(bare, script)
-    assert where.startswith(str(bare.parents[1]))
-
-
-def test_every_objective_sectors_and_frontiers_need_no_more(bare):
-    script = """
-        import numpy as np, pairstep
-        A = np.random.default_rng(0).normal(size=(30, 10))
         positive, risk = np.abs(A) + 0.1, A.T @ A
         objectives = [
             pairstep.Quadratic(risk), pairstep.FactorModel(A, 0.1),
+            pairstep.LeastSquares(A, A[:, 0]),
             pairstep.L1Penalized(pairstep.Quadratic(risk), (0.1, 0.2), 0.1),
             pairstep.Smooth(lambda x: float(x @ risk @ x), n=10),
             pairstep.MixtureLikelihood(positive), pairstep.LogGrowth(0.01 * A),
@@ -77,51 +62,60 @@ def test_every_objective_sectors_and_frontiers_need_no_more(bare):
             result = pairstep.minimize(objective, pairstep.Simplex())
             assert result.success, (objective, result)
             result._repr_html_()
+        assert pairstep.simplex_lstsq(A, A[:, :4], n_jobs=2).success.all()
+        results = pairstep.path(pairstep.Quadratic(risk), pairstep.Simplex, over=[1.0, 2.0])
+        assert all(result.success for result in results)
+        assert pairstep.minimize(*pairstep.from_qp(np.eye(3), A=np.ones(3), b=1.0)).success
         limits = {"groups": list("aaabbbcccc"), "group_total": {"a": (0.0, 0.2)}}
         assert pairstep.solve_qp(risk, **limits).group_multipliers["a"] < 0
         assert len(pairstep.efficient_frontier(risk, A[0], n_points=3).risk) == 3
         pairstep.propose("gs-1", A[0], np.full(10, 0.1), 0.0, 1.0, alpha=0.1)
+        print(pairstep.__file__)
     """
-    assert run(bare, script) == []
+    (where,) = run(bare, script)
+    assert where.startswith(str(bare.parents[1]))
 
 
-def test_svm_commands_name_the_missing_package(bare):
+def test_calls_commands_and_files_name_the_missing_package(bare):
     script = """
-        import sys
+        import io, sys
+        import numpy as np, pairstep
         from pairstep import cli
+        from pairstep.data.svmlight import read_svmlight
+        from pairstep.data.table import read_csv, read_parquet
 
         sys.stderr = sys.stdout
         for command in ("train", "predict", "tune"):
             assert cli.main([command, "data", "model"]) == 2
-    """
-    assert run(bare, script) == [
-        f"pairstep: {command} needs scikit-learn: pip install 'pairstep[sklearn]'"
-        for command in ("train", "predict", "tune")
-    ]
-
-
-def test_estimators_and_plots_name_the_missing_package(bare):
-    script = """
-        import numpy as np, pairstep
-
-        def said(call):
+        assert cli.main(["reproduce", "--quick"]) == 2
+        for call in (
+            lambda: pairstep.SimplexRegressor,
+            lambda: __import__("pairstep.svm"),
+            lambda: pairstep.solve_qp(np.eye(2)).plot(),
+            lambda: pairstep.Smooth(sum, "jax"),
+            lambda: pairstep.Smooth(sum, hessian="torch"),
+            lambda: read_csv(io.BytesIO(b"")),
+            lambda: read_parquet(io.BytesIO(b"")),
+            lambda: read_svmlight(io.BytesIO(b"")),
+        ):
             try:
                 call()
             except ImportError as error:
                 print(error)
-
-        said(lambda: pairstep.SimplexRegressor)
-        said(lambda: __import__("pairstep.svm"))
-        said(lambda: pairstep.solve_qp(np.eye(2)).plot())
-        said(lambda: pairstep.Smooth(sum, "jax"))
-        said(lambda: pairstep.Smooth(sum, hessian="torch"))
     """
     assert run(bare, script) == [
+        "pairstep: train needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep: predict needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep: tune needs scikit-learn: pip install 'pairstep[sklearn]'",
+        "pairstep: reproduce needs matplotlib: pip install 'pairstep[plots]'",
         "SimplexRegressor needs scikit-learn: pip install 'pairstep[sklearn]'",
         "pairstep.svm needs scikit-learn: pip install 'pairstep[sklearn]'",
         "plot needs matplotlib: pip install 'pairstep[plots]'",
         "Smooth needs jax: pip install 'pairstep[jax]'",
         "Smooth needs torch: pip install 'pairstep[torch]'",
+        "a csv file needs pandas: pip install 'pairstep[cli]'",
+        "a parquet file needs pyarrow: pip install 'pairstep[cli]'",
+        "data in LIBSVM's format needs scikit-learn: pip install 'pairstep[sklearn]'",
     ]
 
 
@@ -171,29 +165,6 @@ def test_solve_and_info_need_numpy_and_scipy_only(bare):
     printed = "\n".join(run(bare, script))
     assert "scikit-learn    not installed" in printed
     assert "jax             not installed" in printed
-
-
-def test_commands_and_files_name_the_extra_that_they_need(bare):
-    script = """
-        import io, sys
-        from pairstep import cli
-        from pairstep.data.svmlight import read_svmlight
-        from pairstep.data.table import read_csv, read_parquet
-
-        sys.stderr = sys.stdout
-        assert cli.main(["reproduce", "--quick"]) == 2
-        for call in (read_csv, read_parquet, read_svmlight):
-            try:
-                call(io.BytesIO(b""))
-            except ImportError as error:
-                print(error)
-    """
-    assert run(bare, script) == [
-        "pairstep: reproduce needs matplotlib: pip install 'pairstep[plots]'",
-        "a csv file needs pandas: pip install 'pairstep[cli]'",
-        "a parquet file needs pyarrow: pip install 'pairstep[cli]'",
-        "data in LIBSVM's format needs scikit-learn: pip install 'pairstep[sklearn]'",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
@@ -368,63 +369,66 @@ def candidates(problem: Problem) -> Iterator[np.ndarray]:
 
 
 def _clarabel(problem: Problem) -> Iterator[np.ndarray]:
-    try:
-        import clarabel
-    except ImportError:
-        return
     n = problem.n
     P, q = matrix_of(problem), np.zeros(n) if problem.c is None else problem.c.copy()
     if problem.b is not None:
         q = q - problem.A.T @ problem.b
     if problem.sums.low == problem.sums.high:  # a constant changes nothing, and may make P convex
         P = P + 100 * max(-float(P.min()), 0.0) * (np.linalg.eigvalsh(P)[0] < 0)
-    unit = max(float(np.abs(P).max()), float(np.abs(q).max()), 1e-300)
-    rows, ends, equal_rows, equal_ends = [], [], [], []
-    for group in groups_of(problem):
-        row = np.zeros(n)
-        row[group.members] = 1.0
-        if group.fixed:
-            equal_rows.append(row)
-            equal_ends.append(group.low)
-            continue
-        for sign, end in ((1.0, group.high), (-1.0, -group.low)):
-            rows.append(sign * row)
-            ends.append(end)
-    rows += [*np.eye(n), *-np.eye(n)]
-    ends += [*problem.upper, *-problem.lower]
-    if problem.l1 is not None:  # a variable t for each L1 term, t >= its two sides
-        down, up = problem.l1
-        P = scipy.linalg.block_diag(P, np.zeros((n, n)))
-        q = np.concatenate([q, np.ones(n)])
-        pad = np.zeros(n)
-        rows = [np.concatenate([row, pad]) for row in rows]
-        equal_rows = [np.concatenate([row, pad]) for row in equal_rows]
-        for i in range(n):
-            for slope in (up[i], -down[i]):
-                row = np.zeros(2 * n)
-                row[i], row[n + i] = slope, -1.0
-                rows.append(row)
-                ends.append(slope * problem.center[i])
-    kept = np.isfinite(ends)
-    A = np.array(equal_rows + [row for row, k in zip(rows, kept, strict=True) if k])
-    b = np.array(equal_ends + [end for end, k in zip(ends, kept, strict=True) if k])
-    cones = [clarabel.ZeroConeT(len(equal_rows))] if equal_rows else []
-    if kept.any():
-        cones.append(clarabel.NonnegativeConeT(int(kept.sum())))
+    groups = groups_of(problem)
+    matrix = np.array([np.isin(np.arange(n), group.members).astype(float) for group in groups])
+    low, high = (np.array([getattr(group, end) for group in groups]) for end in ("low", "high"))
+    try:
+        parts = general_form(
+            P, q, problem.lower, problem.upper, matrix, low, high, problem.l1, problem.center
+        )
+        yield by_clarabel(*parts, tol=1e-12)[1][:n]
+    except BaseException as error:  # a panic in Rust code is not an Exception
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            raise
+
+
+def general_form(
+    P: Any, q: Any, lower: Any, upper: Any, matrix: Any, low: Any, high: Any, l1: Any, center: Any
+) -> tuple[Any, ...]:
+    """Return P, q, G, h, A, b of min x'Px/2 + q'x with Gx <= h and Ax = b.
+
+    The cost of each L1 term is a further variable, which is at least both of its sides.
+    """
+    n, equal = len(q), low == high
+    eye, none = np.eye(n), np.zeros((n, n))
+    G = np.vstack([matrix[~equal], -matrix[~equal], eye, -eye])
+    h = np.concatenate([high[~equal], -low[~equal], upper, -lower])
+    G, h, A = G[np.isfinite(h)], h[np.isfinite(h)], matrix[equal]
+    if l1 is not None:
+        unit = max(float(np.max(l1)), 1e-300)
+        down, up = (side / unit for side in l1)
+        P, q = scipy.linalg.block_diag(P, none), np.concatenate([q, np.full(n, unit)])
+        A = np.hstack([A, np.zeros_like(A)])
+        G = np.block([[G, np.zeros_like(G)], [np.diag(up), -eye], [np.diag(-down), -eye]])
+        h = np.concatenate([h, up * center, -down * center])
+    return P, q, G, h, A, low[equal]
+
+
+def by_clarabel(
+    P: Any, q: Any, G: Any, h: Any, A: Any, b: Any, tol: float
+) -> tuple[str, np.ndarray]:
+    """Return Clarabel's status and point."""
+    import clarabel
+
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
     settings.max_iter = 200
     settings.time_limit = 20.0
-    matrix = scipy.sparse.csc_matrix(np.triu(P / unit))
-    try:
-        solver = clarabel.DefaultSolver(
-            matrix, q / unit, scipy.sparse.csc_matrix(A), b, cones, settings
-        )
-        yield np.array(solver.solve().x)[:n]
-    except BaseException as error:  # a panic in Rust code is not an Exception
-        if isinstance(error, KeyboardInterrupt):
-            raise
+    unit = max(float(np.abs(P).max()), float(np.abs(q).max()), 1e-300)
+    solver = clarabel.DefaultSolver(
+        scipy.sparse.csc_matrix(np.triu(P / unit)), q / unit,
+        scipy.sparse.csc_matrix(np.vstack([A, G])), np.concatenate([b, h]),
+        [clarabel.ZeroConeT(len(b)), clarabel.NonnegativeConeT(len(h))], settings,
+    )  # fmt: skip
+    found = solver.solve()
+    return str(found.status), np.array(found.x)
 
 
 def matrix_of(problem: Problem) -> np.ndarray:

@@ -17,14 +17,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import clarabel
 import cvxopt
 import numpy as np
-import scipy.sparse
 
 import pairstep
 
 from . import runner
+from .optima import by_clarabel, general_form
 from .runner import Defect
 
 KINDS = ("dense", "factors", "least squares")
@@ -61,41 +60,14 @@ class Case:
         return abs(self.value(x)) + abs(0.5 * x @ self.Q @ x) + abs(self.c @ x)
 
     def general_form(self) -> tuple[Any, ...]:
-        """Return P, q, G, h, A, b; with L1 terms, distances are further variables."""
-        n = len(self.c)
-        eye, none = np.eye(n), np.zeros((n, n))
+        """Return P, q, G, h, A, b; with L1 terms, their costs are further variables."""
         scale = np.abs(self.matrix).max(axis=1)
         scale[scale == 0] = 1.0
-        rows = self.matrix / scale[:, None]
-        low, high = self.low / scale, self.high / scale
-        equal = low == high
-        G = np.vstack([rows[~equal], -rows[~equal], eye, -eye])
-        h = np.r_[high[~equal], -low[~equal], self.upper, -self.lower]
-        P, q, A, b = self.Q, self.c, rows[equal], low[equal]
-        G, h = G[np.isfinite(h)], h[np.isfinite(h)]
-        if self.l1 is not None:
-            P = np.block([[P, none], [none, none]])
-            q = np.r_[q, self.l1]
-            A = np.hstack([A, np.zeros_like(A)])
-            G = np.vstack([np.hstack([G, np.zeros_like(G)]), np.hstack([eye, -eye]),
-                           np.hstack([-eye, -eye])])  # fmt: skip
-            h = np.r_[h, self.center, -self.center]
-        return P, q, G, h, A, b
-
-
-def by_clarabel(case: Case) -> tuple[str, np.ndarray]:
-    """Return Clarabel's status and point."""
-    P, q, G, h, A, b = case.general_form()
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    cones = [clarabel.ZeroConeT(len(b)), clarabel.NonnegativeConeT(len(h))]
-    solver = clarabel.DefaultSolver(
-        scipy.sparse.csc_matrix(np.triu(P)), q, scipy.sparse.csc_matrix(np.vstack([A, G])),
-        np.r_[b, h], cones, settings,
-    )  # fmt: skip
-    found = solver.solve()
-    return str(found.status), np.array(found.x)[: len(case.c)]
+        rows, low, high = self.matrix / scale[:, None], self.low / scale, self.high / scale
+        l1 = None if self.l1 is None else (self.l1, self.l1)
+        return general_form(
+            self.Q, self.c, self.lower, self.upper, rows, low, high, l1, self.center
+        )
 
 
 def by_cvxopt(case: Case) -> np.ndarray | None:
@@ -232,7 +204,8 @@ class Rows:
 
     def check(self, case: Case, answer: Any) -> tuple[str, list[Defect]]:
         """Compare with the other solvers."""
-        status, x = by_clarabel(case)
+        status, x = by_clarabel(*case.general_form(), tol=1e-10)
+        x = x[: len(case.c)]
         if isinstance(answer, str):
             if "no x satisfies" not in answer and "infeasible" not in answer:
                 return "refused", [Defect("refused", answer[:200])]

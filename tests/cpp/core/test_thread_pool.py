@@ -146,7 +146,7 @@ FORKS = """
 @pytest.mark.xdist_group("fork")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_children_forked_while_threads_solve_do_not_hang():
-    assert run(FORKS, count=40) == ["{0}"]
+    assert run(FORKS, count=20) == ["{0}"]
 
 
 def test_cached_properties_of_two_objects_do_not_wait_for_each_other():
