@@ -51,17 +51,10 @@ def test_changed_coefficients_are_used():
 @pytest.mark.parametrize("Estimator", ALL)
 def test_precomputed_needs_only_the_support_columns(Estimator):
     X, y = IRIS
-    new = X[::3] + 0.1
-    plain = Estimator(gamma=0.3).fit(X, y)
+    whole = rbf_kernel(X[::3] + 0.1, X, gamma=0.3)
     model = Estimator(kernel="precomputed").fit(rbf_kernel(X, gamma=0.3), y)
-    function = Estimator(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.3)).fit(X, y)
-    np.testing.assert_array_equal(model.support_, function.support_)
     decide = "predict" if "SVR" in Estimator.__name__ else "decision_function"
-    expected = getattr(plain, decide)(new)
-    np.testing.assert_allclose(getattr(function, decide)(new), expected, atol=5e-3)
-    whole = rbf_kernel(new, X, gamma=0.3)
     decisions = getattr(model, decide)(whole)
-    np.testing.assert_allclose(decisions, getattr(function, decide)(new), atol=1e-12)
     model.support_columns = True
     columns = whole[:, model.support_]
     np.testing.assert_allclose(getattr(model, decide)(columns), decisions, atol=1e-12)
