@@ -39,11 +39,17 @@ def test_exact_numbers_have_no_rounding_error():
 
 @pytest.mark.parametrize("family", problems.FAMILIES)
 def test_every_family_is_solved_and_checked(family):
-    attack = solvers.Solvers(limit=20)
-    case = problems.FAMILIES[family][1](np.random.default_rng(3))
-    case = case if isinstance(case, problems.Case) else problems.Case(family, case)
-    word, _ = attack.check(case, attack.solve(case))
-    assert word in {"optimal", "refused", "unbounded", "stalled"}
+    """The random problems of the suite: solutions, refusals, directions, units and variants."""
+    attack, words = solvers.Solvers(limit=20), set()
+    for number in range(20):
+        case = problems.FAMILIES[family][1](np.random.default_rng([1, number]))
+        case = case if isinstance(case, problems.Case) else problems.Case(family, case)
+        word, defects = attack.check(case, attack.solve(case))
+        words.add(word)
+        # Whether a solve ends where only rounding is left depends on the computer.
+        assert all(kind.endswith("stalled at the optimum") for kind in kinds(defects)), number
+    assert words <= {"optimal", "refused", "unbounded", "stalled"}
+    assert family != "integers" or words >= {"optimal", "unbounded"}
 
 
 def test_a_right_answer_has_no_defect():

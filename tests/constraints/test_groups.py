@@ -22,7 +22,6 @@ from oracles import EPS, sum_error_in_ulps
 import pairstep
 from pairstep import (
     FactorModel,
-    L1Penalized,
     LeastSquares,
     Quadratic,
     Smooth,
@@ -482,23 +481,6 @@ def test_coefficients_apply_within_groups():
     assert result.status == other.status == "optimal"
     assert result.fun == pytest.approx(other.fun, rel=1e-9)
     assert result.x * coefficients == pytest.approx(other.x, abs=1e-6)
-
-
-def test_l1_terms_with_groups():
-    """All pairs, by left and right derivatives."""
-    rng = np.random.default_rng(13)
-    for _ in range(40):
-        p = sectors(rng, endless=False)
-        Q, c = quadratic(rng, p.n, definite=True)
-        held, down, up = p.box.start(), rng.uniform(0, 1, p.n), rng.uniform(0, 1, p.n)
-        result = minimize(L1Penalized(Quadratic(Q, c), (down, up), held), p.box)
-        assert result.status == "optimal"
-        p.require_kept(result.x)
-        x, gradient = result.x, Q @ result.x + c
-        left = gradient + np.where(x > held, up, -down)
-        right = gradient + np.where(x >= held, up, -down)
-        gap = (left[:, None] - right)[p.pair_slacks(x) > 1e-12]
-        assert gap.max(initial=0.0) <= 1e-6
 
 
 def test_a_constraint_is_a_value():

@@ -10,8 +10,6 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pairstep import (
     FactorModel,
@@ -75,17 +73,6 @@ def test_no_grid_point_is_better(nested):
     assert result.status == "optimal"
     assert least - 1e-3 < result.fun <= least + 1e-12
     assert f.value(grid[7]) == pytest.approx(value(grid[7]))
-
-
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
-def test_derivatives_of_all_pairs(seed, n):
-    Q, c, held, down, up = problem(n, seed)
-    result = solve_qp(Q, c, l1=(down, up), center=held)
-    assert result.status == "optimal"
-    size = max(np.abs(Q @ result.x).max(), np.abs(c).max(), down.max(), up.max())
-    assert violation(result.x, Q @ result.x + c, held, down, up) <= 1e-7 * size
-    value = 0.5 * result.x @ Q @ result.x + c @ result.x + cost(result.x, held, down, up)
-    assert result.fun == pytest.approx(value, rel=1e-12, abs=1e-13)
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))

@@ -471,32 +471,6 @@ def test_a_single_feasible_point(options, only):
         assert (result.x <= options.get("upper", np.inf)).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_scales_that_differ_by_1e12(seed):
-    """Variances from 1e-6 to 1e6; certificates check the optimum, not another solver."""
-    rng = np.random.default_rng(seed)
-    n = 40
-    scale = 10.0 ** rng.uniform(-3, 3, n)
-    F = rng.normal(size=(2 * n, n)) * scale / np.sqrt(n)
-    Q = F.T @ F
-    c = scale * rng.normal(size=n)
-    for options in ({}, {"upper": 0.3}, {"l1": 1e-3 * scale, "center": 1 / n}):
-        b = sum_constrained(Q, c, **options)
-        for form in (Q, (F, 0)):
-            result = solve_qp(form, c, time_limit=10, **options)
-            assert_solved(b, result)
-    totals = solve_qp(Q8, 1e-6 * C8, total=1e6), solve_qp(Q8, 1e-12 * C8)
-    assert [r.status for r in totals] == ["optimal", "optimal"]
-    assert totals[0].fun == pytest.approx(1e12 * totals[1].fun, rel=1e-9)
-
-
-@pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e99])
-def test_units_of_the_objective(factor):
-    result = solve_qp(factor * Q8, factor * C8, upper=0.4, tol=0.0 if factor < 1 else 1e-8)
-    plain = solve_qp(Q8, C8, upper=0.4, tol=1e-12)
-    assert result.fun / factor == pytest.approx(plain.fun, rel=1e-6)
-
-
 def test_one_variable():
     for form in ([[2.0]], ([[1.0]], 1.0), scipy.sparse.eye_array(1)):
         assert solve_qp(form, [3.0]).x == [1.0]
@@ -702,16 +676,3 @@ def test_minimize_takes_a_function_and_defaults_to_the_simplex():
     assert pairstep.minimize(pairstep.Quadratic(np.eye(2))).x.tolist() == [0.5, 0.5]
     with pytest.raises(TypeError, match=r"minimize needs n, value, .* lacks"):
         pairstep.minimize(object())
-
-
-@pytest.mark.parametrize("level", [-54327963.0, 1e6, -3e9, 1e12])
-def test_a_cost_that_all_variables_share_does_not_stall_a_solve(level):
-    """Its rounding error is larger than the tolerance, so the solve must not aim below it."""
-    rng = np.random.default_rng(7)
-    for _ in range(20):
-        n = int(rng.integers(3, 25))
-        root = rng.normal(size=(n, n))
-        Q, c = root @ root.T / n, level + rng.normal(size=n)
-        result = solve_qp(Q, c, lower=-1.5, upper=2.0)
-        assert result.status == "optimal", result.message
-        assert result.suboptimality_bound <= 1e-13 * abs(level) * n

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.optimize
-from oracles import problem
 
 import pairstep
 from pairstep import (
@@ -18,7 +17,6 @@ from pairstep import (
     LogGrowth,
     Logistic,
     MixtureLikelihood,
-    Quadratic,
     RiskParity,
     Smooth,
     SumBox,
@@ -27,22 +25,6 @@ from pairstep import (
     simplex_lstsq,
     solve_qp,
 )
-
-
-def falls_for_ever(Q, c, lower, upper, groups=None):
-    """Whether a convex quadratic is unbounded, by linear programming."""
-    n = len(c)
-    p = problem(None, None, n, lower=lower, upper=upper, groups=groups)
-    ways = zip(
-        np.where(np.isinf(p.lower), -1.0, 0.0), np.where(np.isinf(p.upper), 1.0, 0.0), strict=True
-    )
-    values, vectors = np.linalg.eigh(Q)
-    flat = vectors[:, values > 1e-9 * max(values.max(), 1e-300)].T
-    rows = np.vstack([p.matrix, flat])
-    found = scipy.optimize.linprog(c, A_eq=rows, b_eq=np.zeros(len(rows)), bounds=list(ways))
-    assert found.status == 0
-    return found.fun < -1e-7
-
 
 # ------------------------------------------------------------------ bounded problems
 
@@ -129,36 +111,6 @@ def test_unbounded_in_blocks_of_factors():
         objective = FactorModel(rng.normal(size=(5, 400)), 0.0, rng.normal(size=400))
         assert objective.prefers_blocks
         assert pairstep.minimize(objective, SumBox(1.0, -np.inf)).status == "unbounded"
-
-
-@pytest.mark.parametrize("kind", ["some bounds", "groups", "range of the matrix", "whole numbers"])
-def test_unboundedness_agrees_with_linear_programming(kind):
-    """Random rank-deficient problems, about as many with a minimum as without."""
-    said = []
-    for seed in range(80):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(3, 15))
-        whole = kind == "whole numbers"
-        F = rng.normal(size=(int(rng.integers(1, n)), n))
-        F = np.round(2 * F) if whole else F
-        Q, c = F.T @ F, rng.normal(size=n)
-        c = np.round(c) if whole else c
-        if kind == "range of the matrix":  # then there is no descent beyond rounding
-            c = Q @ c
-        lower = np.where(rng.random(n) < 0.5, -np.inf, 0.0)
-        upper = np.where(rng.random(n) < 0.7, np.inf, 1.0)
-        groups = rng.integers(0, 2, n) if kind == "groups" else None
-        if groups is not None:
-            groups[:2] = [0, 1]
-        totals = [0.5, 0.5] if groups is not None else 0.5
-        expected = falls_for_ever(Q, c, lower, upper, groups)
-        result = pairstep.minimize(Quadratic(Q, c), SumBox(totals, lower, upper, groups=groups))
-        assert result.status == ("unbounded" if expected else "optimal"), (seed, result.message)
-        said.append(expected)
-    if kind == "range of the matrix":
-        assert not any(said)
-    else:
-        assert 10 < sum(said) < 70
 
 
 @pytest.mark.parametrize("n", [8, 64, 250])
