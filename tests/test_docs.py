@@ -136,10 +136,6 @@ class TestReadme:
         assert "pd.Series" in code
         assert "bonds" in shown
 
-    def test_private_terms_do_not_occur(self):
-        words = re.findall(r"[a-z]+", text_of("README.md").lower())
-        assert not {"account", "accounts", "gear", "gears", "leap", "prices", "room"} & set(words)
-
     def test_figures_are_those_of_the_benchmarks(self):
         record = runpy.run_path(str(ROOT / "docs" / "record.py"))
         assert marked(text_of("README.md"), "figures").lstrip() == record["figures"]()

@@ -16,7 +16,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_iris
 
 import pairstep
 
@@ -176,30 +175,8 @@ def test_the_wheel_works_in_a_fresh_environment(fresh, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert str(fresh.parent) in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.unsanitized
-def test_the_installed_command_trains_and_predicts(fresh, tmp_path):
-    script = """
-        set -e
-        pairstep --version
-        pairstep train train.svm model
-        pairstep predict test.svm model predictions
-    """
-    X, y = load_iris(return_X_y=True)
-    dump_svmlight_file(X[::2], y[::2], str(tmp_path / "train.svm"), zero_based=False)
-    dump_svmlight_file(X[1::2], y[1::2], str(tmp_path / "test.svm"), zero_based=False)
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PATH": f"{fresh}:{os.environ['PATH']}"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    version, trained, accuracy = done.stdout.splitlines()
-    assert version == f"pairstep {pairstep.__version__}"
-    assert "support vectors of 75 samples" in trained
-    assert re.fullmatch(r"accuracy 0\.9\d+ \(\d+ of 75\)", accuracy)
-    assert len((tmp_path / "predictions").read_text().splitlines()) == 75
+    printed = subprocess.run([fresh / "pairstep", "--version"], capture_output=True, text=True)
+    assert printed.stdout == f"pairstep {pairstep.__version__}\n", printed.stderr
 
 
 def test_the_homepage_is_written_only_in_the_metadata(project):
