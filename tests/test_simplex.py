@@ -93,16 +93,6 @@ def test_the_coefficients_are_optimal(name, intercept, weighted):
     np.testing.assert_allclose(model.predict(X), X @ w + model.intercept_, rtol=1e-13)
 
 
-def test_projection_onto_the_simplex():
-    """An orthonormal X makes the fit the projection of y, which has a closed form."""
-    y = np.array([0.9, 0.5, -0.3, 0.2])
-    levels = np.sort(y)[::-1]
-    shift = (np.cumsum(levels) - 1) / np.arange(1, 5)
-    shift = shift[np.flatnonzero(levels > shift)[-1]]
-    model = SimplexRegressor().fit(np.eye(4), y)
-    np.testing.assert_allclose(model.coef_, np.maximum(y - shift, 0), atol=1e-12)
-
-
 def test_agrees_with_nnls():
     """With an unlimited sum, it is nonnegative least squares."""
     expected, _ = scipy.optimize.nnls(X, MANY[:, 2])

@@ -4,21 +4,7 @@ import numpy as np
 import pytest
 from oracles import sum_error_in_ulps
 
-from pairstep import FactorModel, L1Penalized, LeastSquares, Quadratic, SumBox, minimize
-
-CONSTRAINTS = {
-    "simplex": lambda n: SumBox(1.0),
-    "box": lambda n: SumBox(1.0, -1.0, 1.0),
-    "tight": lambda n: SumBox(2.0, -0.5 / n, 3.0 / n),
-    "range": lambda n: SumBox((0.2, 0.9), -2.0 / n, 4.0 / n),
-    "groups": lambda n: SumBox([0.3, 0.7, -0.1], -0.1, 1.0, groups=np.arange(n) % 3),
-    "coefficients": lambda n: SumBox(
-        1.0, -1.0, 1.0, coefficients=np.where(np.arange(n) % 2, 1.0, -0.5)
-    ),
-    "no bounds": lambda n: SumBox(1.0, -np.inf),
-    "groups without bounds": lambda n: SumBox([0.3, -2.0], -np.inf, groups=np.arange(n) % 2),
-    "some fixed": lambda n: SumBox(1.0, np.where(np.arange(n) < 50, 0.0, -1.0), 1.0),
-}
+from pairstep import FactorModel, L1Penalized, Quadratic, SumBox, minimize
 
 
 def model(seed, m, n, ridge, linear=0.1):
@@ -29,17 +15,6 @@ def model(seed, m, n, ridge, linear=0.1):
 
 def dense(F, D, c):
     return Quadratic(F.T @ F + np.diag(D), c)
-
-
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_the_optimum_is_that_of_the_dense_matrix(constraint, ridge):
-    F, D, c = model(1, 8, 400, ridge)
-    where = CONSTRAINTS[constraint](400)
-    result = minimize(FactorModel(F, D, c), where)
-    expected = minimize(dense(F, D, c), where)
-    assert result.status == expected.status == "optimal"
-    assert abs(result.fun - expected.fun) <= 1e-9 * max(abs(expected.fun), abs(c @ expected.x))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -55,58 +30,38 @@ def test_ridges_of_many_sizes(seed):
     assert abs(result.fun - expected.fun) <= 1e-8 * size
 
 
-@pytest.mark.parametrize("n", [1000, 5000])
-def test_many_free_variables_take_few_iterations(n):
-    F, D, _ = model(2, 30, n, 1.0)
-    result = minimize(FactorModel(F, D), SumBox(1.0))
-    assert result.status == "optimal"
-    assert (result.x > 0).sum() > 0.9 * n
-    assert result.n_iter < n
-    assert sum_error_in_ulps(result.x, 1.0) <= 1
-    gradient = F.T @ (F @ result.x) + result.x
-    assert np.ptp(gradient[result.x > 0]) <= 1e-8 * np.abs(gradient).max() * 1.01
-
-
-def test_many_variables_at_their_bounds_take_few_iterations():
-    F, D, c = model(3, 30, 3000, 1e-4)
-    result = minimize(FactorModel(F, D, c), SumBox(1.0, -1.0, 1.0))
-    assert result.status == "optimal"
-    assert (np.abs(result.x) == 1).sum() > 2900
-    assert result.n_iter < 3000
-
-
 @pytest.mark.parametrize("linear", [0.0, 1.0])
 @pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize(("lower", "upper"), [(-np.inf, np.inf), (-1.0, 1.0), (0.0, 3 / 5000)])
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(-np.inf, np.inf), (-1.0, 1.0), (0.0, 3 / 5000), (0.0, np.inf)],
+)
 def test_few_rounds_with_any_bounds(lower, upper, ridge, linear):
     """Without bounds, or with wide or tight ones: far fewer rounds than pair steps would need."""
     F, D, c = model(5, 30, 5000, ridge, linear)
     result = minimize(FactorModel(F, D, c), SumBox(1.0, lower, upper))
     assert result.status == "optimal"
     assert result.n_iter < 5000
+    assert sum_error_in_ulps(result.x, 1.0) <= 1
     gradient = F.T @ (F @ result.x) + D * result.x + c
     min_right = gradient[result.x < upper].min(initial=np.inf)
     max_left = gradient[result.x > lower].max(initial=-np.inf)
     assert max_left - min_right <= 1.01 * result.tolerance
 
 
-def test_a_direct_solve_is_exact_where_all_gradient_terms_vanish():
-    """Derivatives decrease from 1e4 to 1e-7; rounding errors of the start do not remain."""
-    F, D, _ = model(6, 30, 5000, 1e-3)
-    result = minimize(FactorModel(F, D), SumBox(1.0, -1.0, 1.0))
-    assert result.status == "optimal"
-    factor = np.linalg.solve(np.eye(30) + F @ F.T / 1e-3, F.sum(axis=1) / 1e-3)
-    direction = 1 - F.T @ factor
-    np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-6)
+@pytest.mark.parametrize(
+    ("seed", "m", "n", "ridge", "rtol"), [(6, 30, 5000, 1e-3, 1e-6), (0, 50, 100_000, 1e-6, 1e-4)]
+)
+def test_a_direct_solve_is_exact_where_all_gradient_terms_vanish(seed, m, n, ridge, rtol):
+    """Derivatives decrease from 1e4 to 1e-7; rounding errors of the start do not remain.
 
-
-def test_ridge_regression_on_the_simplex():
-    rng = np.random.default_rng(4)
-    A, b = rng.normal(size=(20, 1500)), rng.normal(size=20)
-    result = minimize(LeastSquares(A, b, ridge=5.0), SumBox(1.0))
-    expected = minimize(dense(A, np.full(1500, 5.0), -A.T @ b), SumBox(1.0))
-    assert result.status == "optimal"
-    assert result.fun == pytest.approx(expected.fun + 0.5 * b @ b, rel=1e-9)
+    With 100,000 variables, rounding errors of Fx cause larger errors in the gradient.
+    """
+    F = np.random.default_rng(seed).normal(size=(m, n))
+    result = minimize(FactorModel(F, ridge), SumBox(1.0, -1.0, 1.0))
+    assert result.status == "optimal", result.message
+    direction = 1 - F.T @ np.linalg.solve(ridge * np.eye(m) + F @ F.T, F.sum(axis=1))
+    np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=rtol)
 
 
 def test_no_direct_solve_without_a_ridge_or_with_l1_terms():
@@ -182,14 +137,3 @@ def test_rounding_counts_as_optimal_only_without_progress():
     where = SumBox(1.0, -np.inf)
     assert minimize(FactorModel(F, D, c), where, tol=0).status == "stalled"
     assert minimize(FactorModel(F, D, c), where, max_iter=0).status == "max_iter"
-
-
-def test_sums_of_very_many_products_round_more():
-    """With 100,000 variables, rounding errors of Fx cause larger errors in the gradient."""
-    for seed in (0, 2):
-        F = np.random.default_rng(seed).normal(size=(50, 100_000))
-        result = minimize(FactorModel(F, 1e-6), SumBox(1.0, -1.0, 1.0))
-        assert result.status == "optimal", result.message
-        factor = np.linalg.solve(1e-6 * np.eye(50) + F @ F.T, F.sum(axis=1))
-        direction = 1 - F.T @ factor
-        np.testing.assert_allclose(result.x, direction / direction.sum(), rtol=1e-4)

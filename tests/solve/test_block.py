@@ -37,6 +37,7 @@ def cases(n=1100, m=30, seed=0):
             -thin.T @ y,
         ),
         "factors": (FactorModel(A, D, c), A.T @ A + np.diag(D), c),
+        "factors and a large diagonal": (FactorModel(A, 100.0, c), A.T @ A + 100.0 * np.eye(n), c),
         "sparse factors": (FactorModel(thin, D, c), (thin.T @ thin).toarray() + np.diag(D), c),
     }
 
