@@ -11,10 +11,7 @@ namespace pairstep {
 
 BlockSolver::BlockSolver(Oracle& oracle, const Point& point, const BlockTask& task)
     : oracle_(oracle), point_(point), task_(task), with_free_(task.eager) {
-  // An explicit Hessian has no rows to compute, so the first working set need not be smaller.
-  levels_.push_back(
-      {.set_size = task.explicit_hessian ? Settings::set_size : Settings::first_set_size,
-       .newton_phase = task.eager});
+  levels_.push_back({.set_size = Settings::set_size, .newton_phase = task.eager});
 }
 
 StopReason BlockSolver::run(double tol, Index max_iter, Index rounds, ThreadPool& pool) {
@@ -105,9 +102,7 @@ void BlockSolver::record_progress() {
     return;
   }
   ++now.rounds_since_halved;
-  now.newton_phase |=
-      now.lost_newton_phases > (task_.explicit_hessian ? Settings::max_lost_newton_phases_explicit
-                                                       : Settings::max_lost_newton_phases);
+  now.newton_phase |= now.lost_newton_phases > Settings::max_lost_newton_phases;
   with_free_ |= now.newton_phase || now.rounds_since_halved > Settings::rounds_before_free;
 }
 
@@ -173,7 +168,7 @@ bool BlockSolver::try_to_shrink() {
   const Index left = oracle_.shrink(intervals_);
   if (left == 0) return false;
   progress().rounds_since_halved = progress().rounds_without_decrease = 0;
-  levels_.push_back({.set_size = Settings::first_set_size, .newton_phase = task_.eager});
+  levels_.push_back({.set_size = Settings::set_size, .newton_phase = task_.eager});
   return true;
 }
 
@@ -185,10 +180,7 @@ void BlockSolver::unshrink() {
 // Fraction of the round's violation to which a block of q members is solved.
 double BlockSolver::target_fraction(Index q) const {
   if (q == point_.n) return Settings::target_of_whole_problem;
-  if (task_.eager) return Settings::target_of_cheap_block;
-  if (!with_free_) return Settings::target_without_free;
-  const bool costly_copy = task_.explicit_hessian && q > Settings::costly_copy_members;
-  return costly_copy ? Settings::target_of_costly_copy : Settings::target_with_free;
+  return task_.eager ? Settings::target_of_cheap_block : Settings::target_of_block;
 }
 
 // Limit on the steps in a block of q members.
@@ -234,10 +226,8 @@ StopReason BlockSolver::work_on_block(Index max_iter, ThreadPool& pool) {
   if (task_.whole) replace_all(outcome.x);
   else move_to(set_.members, outcome.x);
   if (moved > 0) {
-    const Index usual = point_.n < Settings::large_problem_variables
-                            ? Settings::set_size
-                            : Settings::set_size_of_large_problem;
-    now.set_size = std::max(usual, with_free_ ? q / Settings::members_per_violating : 0);
+    now.set_size =
+        std::max(Settings::set_size, with_free_ ? q / Settings::members_per_violating : 0);
     return StopReason::paused;
   }
   // No step in the block changed x. Undo a shrink if there is one; otherwise check the gradient if

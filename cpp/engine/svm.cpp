@@ -92,7 +92,6 @@ void run(SomeOracle& oracle, const SvmTask& task, Dual& dual, ThreadPool& pool,
        .eager = is_polished,
        .extra_accuracy = is_polished && task.convex ? SvmSettings::extra_accuracy : 1.0,
        .block_bytes = task.cache_bytes / SvmSettings::cache_per_block,
-       .explicit_hessian = task.kernel.name == KernelName::precomputed,
        .single_steps = task.single && !is_polished,
        .whole = is_whole,
        .memory = task.memory});
