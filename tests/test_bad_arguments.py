@@ -253,6 +253,8 @@ ROWS = [
     ("MixtureLikelihood", {"weights": [0.0]}, "weights are all 0"),
     ("Logistic", {"y": [1, 1]}, "two labels, got 1"),
     ("Logistic", {"y": [1]}, "y must have shape"),
+    ("Logistic", {"y": [0.0, NAN]}, "y[1] is NaN"),
+    ("Logistic", {"y": ["yes", None]}, "y[1] is missing: None"),
     ("KLDivergence", {"b": [-2.0]}, "b[0] = -2"),
     ("KLDivergence", {"A": [[0.0]]}, "row 0 of A"),
     ("DOptimal", {"A": np.ones((2, 3))}, "(2, 3)"),

@@ -259,7 +259,12 @@ ARRAYS = {
 }
 
 
+NESTED = SumBox(1.0, groups=["a", "b", "b"], group_total={"b": (0.1, 0.5), "a": 0.6})
+
+
 def test_attributes_cannot_be_set():
+    with pytest.raises(TypeError):
+        NESTED.group_total["b"] = (0.0, 1.0)
     for box in (SumBox(1.0, **ARRAYS), Simplex()):
         for name in ("total", *ARRAYS):
             with pytest.raises(AttributeError, match=name):
@@ -296,13 +301,17 @@ def test_equality_and_hash():
     assert len({Simplex(), Simplex(1), Simplex(2.0), SumBox((1.0, 2.0)), SumBox([1.0, 2.0])}) == 4
     assert SumBox(groups=[0, 2**62]) != SumBox(groups=[0, 2**62 + 1])
     assert SumBox() != 1.0
+    turned = {"a": 0.6, "b": (0.1, 0.5)}
+    assert SumBox(1.0, groups=["a", "b", "b"], group_total=turned) == NESTED
+    assert hash(SumBox(1.0, groups=["a", "b", "b"], group_total=turned)) == hash(NESTED)
+    assert SumBox(1.0, groups=["a", "b", "b"], group_total={"b": (0.1, 0.5)}) != NESTED
 
 
 def test_a_repr_can_be_evaluated():
     assert repr(SumBox()) == "SumBox(total=1.0)"
     assert repr(Simplex(2)) == "Simplex(total=2.0)"
     names = {"SumBox": SumBox, "Simplex": Simplex, "array": np.array, "inf": INF}
-    for box in (SumBox(2.0, **ARRAYS), SumBox((0, INF), -1.0, [1, 2]), Simplex(3)):
+    for box in (SumBox(2.0, **ARRAYS), SumBox((0, INF), -1.0, [1, 2]), Simplex(3), NESTED):
         assert eval(repr(box), names) == box
 
 
@@ -310,7 +319,7 @@ def test_a_repr_can_be_evaluated():
     "remake", [copy.copy, copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))]
 )
 def test_copies_and_pickles(remake):
-    for box in (SumBox((0.0, 2.0), **ARRAYS), Simplex(2.0)):
+    for box in (SumBox((0.0, 2.0), **ARRAYS), Simplex(2.0), NESTED):
         box.start(3)
         other = remake(box)
         assert other == box

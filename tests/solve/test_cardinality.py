@@ -364,16 +364,6 @@ def test_moved_copies_against_cold_solves(block):
     assert infeasible > 0
 
 
-def test_wrong_moves():
-    solver = _core.Parametric(np.eye(2), None, None, np.zeros(2), np.zeros(2), np.ones(2), None,
-                              None, np.ones((1, 2)), np.ones(1), np.ones(1))  # fmt: skip
-    solver.solve(np.array([0.5, 0.5]), np.ones(1))
-    with pytest.raises(ValueError, match="number of a variable"):
-        solver.move(2, 0.0, 0.0, 1.0)
-    with pytest.raises(ValueError, match="within the bounds"):
-        solver.move(0, 0.5, 0.0, 0.1)
-
-
 @pytest.mark.parametrize("seed", [1, 4, 8, 9, 10, 11])
 def test_a_wide_gap_has_a_bound_that_is_not_above_the_optimum(seed):
     """A wide gap prunes nodes that may hold the optimum; they count in the bound."""

@@ -116,14 +116,6 @@ def test_ties_and_flat_valleys():
         assert derivative @ x - found.fun <= 1e-8
 
 
-def test_without_lower_bounds_targets_are_needed():
-    box = SumBox(1.0, -math.inf)
-    with pytest.raises(ValueError, match="give target_return, target_risk, or finite lower bounds"):
-        efficient_frontier(Q, MEAN, box)
-    frontier = efficient_frontier(Q, MEAN, box, target_return=[1.0, 100.0])
-    assert frontier.expected_return == pytest.approx([1.0, 100.0])
-
-
 def largest_return_at_the_risk_of(x, factors, mean, lower=0.0, upper=None):
     """By linear programming: a portfolio has the risk of x exactly if it has the same factors."""
     found = scipy.optimize.linprog(
@@ -299,7 +291,10 @@ def test_duplicate_assets_and_equal_means_end(copies):
 
 def test_a_frontier_without_upper_end_continues_along_a_ray():
     box = SumBox(1.0, -math.inf)
+    with pytest.raises(ValueError, match="give target_return, target_risk, or finite lower bounds"):
+        efficient_frontier(Q, MEAN, box)
     frontier = efficient_frontier(Q, MEAN, box, target_return=[1.0])
+    assert frontier.expected_return == pytest.approx([1.0])
     far = frontier.at(target_return=50.0)
     cold = minimize(Quadratic(Q, -far.tradeoff * MEAN), box, tol=1e-9)
     np.testing.assert_allclose(far.x, cold.x, rtol=1e-6, atol=1e-6 * np.abs(cold.x).max())
