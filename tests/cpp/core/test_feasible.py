@@ -108,6 +108,15 @@ def test_a_projection_from_a_corner():
     assert x == pytest.approx([0.0, -0.5, 0.0], abs=1e-15)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_coordinate_near_its_bound_absorbs_what_it_can(sign):
+    """It is closer to its bound than the sum to the total, and goes to this bound."""
+    far = sign * math.inf
+    lower, upper = np.sort([[1.0, 1.0], [sign * 5e-18, far]], axis=1).T
+    x = SumBox(1.0, lower, upper).project([1.0, sign * 8e-18])
+    assert x.tolist() == [1.0, sign * 5e-18]
+
+
 def test_the_start_spreads_the_total_evenly():
     assert Simplex().start(4).tolist() == [0.25] * 4
     assert SumBox(1.0, upper=[0.1, 1.0, 1.0]).start() == pytest.approx([0.1, 0.45, 0.45])
