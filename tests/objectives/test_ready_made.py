@@ -41,22 +41,25 @@ def mixture_value(L, weights):
     return lambda x: -np.sum(weights * np.log(L @ x))
 
 
-def case(name, rng, n=N, m=40):
-    """An objective, the same function in NumPy, and a constraint whose start is in its domain."""
+def case(name, rng, n=N, m=40, size=1.0):
+    """An objective, the same function in NumPy, and a constraint whose start is in its domain.
+
+    `size`: the unit of the variables, to which the data and the total are adapted.
+    """
     weights = rng.random(m) + 0.1
-    positive = rng.random((m, n)) ** 3 + 1e-3
-    box = SumBox(1.0, 0.0, np.ones(n))
+    positive = (rng.random((m, n)) ** 3 + 1e-3) / size
+    box = SumBox(size, 0.0, np.full(n, size))
     if name == "mixture":
         return MixtureLikelihood(positive, weights), mixture_value(positive, weights), box
     if name == "growth":
-        returns = 0.3 * rng.normal(size=(m, n))
+        returns = 0.3 * rng.normal(size=(m, n)) / size
         return (
             LogGrowth(returns, weights),
             lambda x: -np.sum(weights * np.log(1 + returns @ x)),
-            SumBox((0.0, 1.0), 0.0, np.ones(n)),
+            SumBox((0.0, size), 0.0, np.full(n, size)),
         )
     if name == "logistic":
-        Z, y = 3 * rng.normal(size=(m, n)), rng.random(m) < 0.4
+        Z, y = 3 * rng.normal(size=(m, n)) / size, rng.random(m) < 0.4
         sign = np.where(y, 1, -1)
         return (
             Logistic(Z, y, weights),
@@ -76,7 +79,7 @@ def case(name, rng, n=N, m=40):
     if name == "design":
         A = rng.normal(size=(n, 3))
         return DOptimal(A), lambda x: -np.linalg.slogdet((A.T * x) @ A)[1], box
-    Q = covariance(rng, n)
+    Q = covariance(rng, n) / size**2
     budgets = rng.random(n) + 0.1
     return RiskParity(Q, budgets), lambda x: x @ Q @ x / 2 - budgets @ np.log(x), box
 
@@ -155,30 +158,10 @@ def test_groups_coefficients_and_l1_terms(name):
 @every
 @pytest.mark.parametrize("size", [1e-12, 1e12])
 def test_scaling_the_variables_and_data_changes_nothing(name, size):
-    """Scaling the total and adapting the data gives the same problem."""
-    rng = np.random.default_rng(9)
-    if name == "mixture":
-        L = rng.random((40, N))
-        problems = [MixtureLikelihood(L), MixtureLikelihood(L / size)]
-    elif name == "growth":
-        R = 0.3 * rng.normal(size=(40, N))
-        problems = [LogGrowth(R), LogGrowth(R / size)]
-    elif name == "logistic":
-        Z, y = rng.normal(size=(40, N)), rng.random(40) < 0.5
-        problems = [Logistic(Z, y), Logistic(Z / size, y)]
-    elif name == "divergence":
-        A, b = rng.random((40, N)), 0.5 * rng.random(40)
-        problems = [KLDivergence(A, b), KLDivergence(A / size, b)]
-    elif name == "design":
-        A = rng.normal(size=(N, 3))
-        problems = [DOptimal(A), DOptimal(A)]
-    else:
-        Q = covariance(rng, N)
-        problems = [RiskParity(Q), RiskParity(Q / size**2)]
-    one = minimize(problems[0], SumBox(1.0, 0.0, np.ones(N)))
-    other = minimize(problems[1], SumBox(size, 0.0, np.full(N, size)))
+    (f, _, box), (g, _, wide) = (case(name, np.random.default_rng(9), size=s) for s in (1.0, size))
+    one, other = minimize(f, box), minimize(g, wide)
     assert one.status == other.status == Status.OPTIMAL
-    assert np.abs(one.x - other.x / size).max() < 1e-7
+    assert np.abs(one.x - other.x / size).max() < 1e-6
     assert abs(one.n_iter - other.n_iter) <= 1
 
 

@@ -208,13 +208,6 @@ def test_with_a_range_of_totals_equal_means_leave_a_choice():
     assert frontier.x.sum(axis=1) == pytest.approx([1.0, 1.0], rel=1e-6)
 
 
-def solved_cold(covariance, mean, tradeoff, costs, **limits):
-    """Return the portfolio of a trade-off by a solve of its own."""
-    if costs is not None:
-        limits |= {"l1": tradeoff * costs, "center": 1 / len(mean)}
-    return solve_qp(covariance, -tradeoff * mean, **limits, tol=1e-9)
-
-
 @pytest.mark.parametrize("costs", [None, 0.01])
 @pytest.mark.parametrize("has_rows", [False, True])
 @pytest.mark.parametrize("form", ["matrix", "factors"])
@@ -240,7 +233,8 @@ def test_corners_and_points_between_them_are_solutions(name, form, has_rows, cos
     np.testing.assert_allclose(between.expected_return, middle, rtol=1e-9, atol=1e-12)
     for points in (corners, between):
         for x, tradeoff in zip(points.x, points.tradeoff, strict=True):
-            cold = solved_cold(covariance, MEAN, tradeoff, costs, constraint=box)
+            paid = {} if costs is None else {"l1": tradeoff * costs, "center": 1 / N}
+            cold = solve_qp(covariance, -tradeoff * MEAN, constraint=box, **paid, tol=1e-9)
             assert cold.success
             np.testing.assert_allclose(x, cold.x, atol=1e-7)
 

@@ -54,6 +54,7 @@ def test_certificates_at_any_point(arguments, max_iter):
     x = result.x
     derivative = p.gradient(x) / p.coefficients
     scale = 1 + np.abs(derivative).max()
+    assert (result.status == "optimal") == (result.kkt_violation <= result.tolerance)
     assert result.kkt_violation == pytest.approx(kkt_violation(p, x), rel=1e-6, abs=1e-12 * scale)
     # The bound: what linear programming says, and at least the true distance in value.
     gap = frank_wolfe_gap(p, x)
@@ -113,6 +114,13 @@ def test_any_feasible_start_leads_to_the_same_value(arguments):
         x0 = constraint.project(3 * rng.normal(size=N))
         result = minimize(LeastSquares(A, B, RIDGE), constraint, x0=x0)
         assert result.fun == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_start_within_the_tolerance_is_optimal_without_iterations():
+    start = minimize(Quadratic(H), SumBox(1.0), tol=1e-10).x
+    result = minimize(Quadratic(H), SumBox(1.0), x0=start, max_iter=0)
+    assert result.status == "optimal"
+    assert result.n_iter == 0
 
 
 def test_the_start_is_where_the_solve_begins():
