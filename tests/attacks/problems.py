@@ -118,7 +118,6 @@ class Case:
     # Maps the variables of the variant: x[i] is the sum of z[to == i], times `scale`.
     to: np.ndarray | None = None
     scale: float = 1.0
-    value_scale: float = 1.0
     same_bits: bool = False
 
     @property
@@ -431,9 +430,7 @@ def powers_of_two(rng: Rng) -> Case:
             group_low=times(s.group_low, x), group_high=times(s.group_high, x),
         ),
     )  # fmt: skip
-    return Case(
-        "", problem, variant, np.arange(problem.n), scale=1 / x, value_scale=1 / f, same_bits=True
-    )
+    return Case("", problem, variant, np.arange(problem.n), scale=1 / x, same_bits=True)
 
 
 def any_plain(rng: Rng) -> Problem:

@@ -89,20 +89,15 @@ def test_the_optimum_is_that_of_the_other_solvers(monkeypatch, n, bounds):
     assert (batch.kkt_violation <= 1e-8 * np.abs(A.T @ B).max(axis=0) * 2).all()
 
 
-def test_no_set_of_free_variables_is_better(instruction_set):
-    A, B = scene(0, 6, 4, 200, noise=1.0)
+@pytest.mark.parametrize(("n", "count"), [(4, 200), (9, 6), (10, 6)])
+def test_no_set_of_free_variables_is_better(n, count, instruction_set):
+    """From 9 columns on, columns of zeros are added."""
+    A, B = scene(n, n + 2, n, count, noise=1.0)
     batch = simplex_lstsq(A, B)
     best = np.array([best_by_enumeration(A, b) for b in B.T])
     assert np.abs(batch.fun - best).max() <= 1e-9
-    assert (batch.x == 0).sum() > 100
+    assert (batch.x == 0).sum() > count / 2
     assert max(sum_error_in_ulps(x, 1.0) for x in batch.x) <= 1
-
-
-@pytest.mark.parametrize("n", [9, 10])
-def test_additional_columns_of_zeros_change_nothing(n):
-    A, B = scene(n, 14, n, 6, noise=0.5)
-    best = [best_by_enumeration(A, b) for b in B.T]
-    np.testing.assert_allclose(simplex_lstsq(A, B).fun, best, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", [8, 9, 11, 12, 13, 16, 17, 24, 25, 31, 32, 33])
