@@ -32,35 +32,29 @@ DRAWN = [name for name in EXPERIMENTS if HAS_DATA or name != "support_vectors"]
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """Return the folder that `pairstep reproduce --quick` writes, and its run time."""
+    """Return the folder that `pairstep reproduce --quick` writes."""
     folder = tmp_path_factory.mktemp("quick")
-    began = time.monotonic()
     assert main(["reproduce", "--quick", "--out", str(folder)]) == 0
-    return folder, time.monotonic() - began
+    return folder
 
 
 def csv_files(folder):
     return {p.name: p.read_bytes() for p in folder.glob("*.csv") if "timing" not in p.name}
 
 
-def test_the_quick_form_takes_less_than_two_minutes(quick):
-    assert quick[1] < 120, "20 seconds on an idle computer with two cores"
-
-
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_figure_writes_its_files(quick, name):
-    folder, _ = quick
-    assert (folder / f"{name}.csv").read_text().count("\n") > 10
+    assert (quick / f"{name}.csv").read_text().count("\n") > 10
     for theme in ("", "-dark"):
-        assert (folder / f"{name}{theme}.png").read_bytes().startswith(b"\x89PNG")
-        assert ET.parse(folder / f"{name}{theme}.svg").getroot().tag.endswith("svg")
+        assert (quick / f"{name}{theme}.png").read_bytes().startswith(b"\x89PNG")
+        assert ET.parse(quick / f"{name}{theme}.svg").getroot().tag.endswith("svg")
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_light_and_dark_figures_have_no_color_in_common(quick, name):
     """A color that is hard-coded in a figure would be the same in both."""
     colors = [
-        set(re.findall(r"#[0-9a-f]{6}\b", (quick[0] / f"{name}{theme}.svg").read_text().lower()))
+        set(re.findall(r"#[0-9a-f]{6}\b", (quick / f"{name}{theme}.svg").read_text().lower()))
         for theme in ("", "-dark")
     ]
     assert colors[0]
@@ -69,8 +63,8 @@ def test_light_and_dark_figures_have_no_color_in_common(quick, name):
 
 
 def test_quotations_of_the_paper_are_marked(quick):
-    content = json.loads((quick[0] / "claims.json").read_text())
-    page = (quick[0] / "report.html").read_text()
+    content = json.loads((quick / "claims.json").read_text())
+    page = (quick / "report.html").read_text()
     assert page.count("<blockquote>") == sum(bool(c["sentence"]) for c in content["claims"])
     for claim in content["claims"]:
         assert bool(claim["sentence"]) == (claim["kind"] != "beyond")
@@ -78,7 +72,7 @@ def test_quotations_of_the_paper_are_marked(quick):
 
 
 def test_claims_report_the_results(quick):
-    content = json.loads((quick[0] / "claims.json").read_text())
+    content = json.loads((quick / "claims.json").read_text())
     assert content["about"]["version"] == __version__
     assert content["about"]["seeds"] == [0, 1]
     assert len({claim["name"] for claim in content["claims"]}) == len(content["claims"])
@@ -91,8 +85,8 @@ def test_claims_report_the_results(quick):
 
 def test_the_quick_form_gives_no_verdicts(quick):
     """Two seeds at n = 100 decide little, and some verdicts would differ from the full form."""
-    content = json.loads((quick[0] / "claims.json").read_text())
-    page = (quick[0] / "report.html").read_text()
+    content = json.loads((quick / "claims.json").read_text())
+    page = (quick / "report.html").read_text()
     for claim in content["claims"]:
         assert claim["verdict"] == "not judged"
         for h in (h for reading in claim["readings"] for h in reading["horizons"]):
@@ -117,7 +111,7 @@ def test_ten_seeds_give_verdicts(tmp_path):
 
 
 def test_the_page_has_no_latex(quick):
-    page = (quick[0] / "report.html").read_text()
+    page = (quick / "report.html").read_text()
     text = re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
     assert not re.findall(r"\\\w+|\$|\beq:\w+|\bdeltaLi\b", text)
 
@@ -161,7 +155,7 @@ def test_an_interrupt_keeps_finished_parts_and_leaves_no_worker(quick, tmp_path,
         subprocess.run([*command[:-200], "0", "1"], check=True, capture_output=True)
         after = kept(tmp_path)
         assert all(after[path] == stamp for path, stamp in before.items())
-        assert csv_files(tmp_path) == {"figure2.csv": csv_files(quick[0])["figure2.csv"]}
+        assert csv_files(tmp_path) == {"figure2.csv": csv_files(quick)["figure2.csv"]}
 
 
 @pytest.mark.faults
@@ -189,7 +183,7 @@ def test_missing_data_are_reported(tmp_path, monkeypatch):
 
 
 def test_the_page_stands_alone(quick):
-    page = (quick[0] / "report.html").read_text()
+    page = (quick / "report.html").read_text()
     assert "pairstep reproduce --quick --out" in page
     assert f"<dd>{__version__}</dd>" in page
     assert page.index("<table") < page.index("<figure")
@@ -224,7 +218,7 @@ def test_the_page_opens_in_a_browser(quick, tmp_path, width):
     if browser is None:
         pytest.skip("no Chromium on the PATH")
     page = tmp_path / "page.html"
-    text = (quick[0] / "report.html").read_text()
+    text = (quick / "report.html").read_text()
     page.write_text(text.replace("<head>", "<head>" + PROBE))
     run = subprocess.run(
         [
@@ -241,6 +235,6 @@ def test_the_page_opens_in_a_browser(quick, tmp_path, width):
     assert seen["errors"] == []
     assert seen["broken"] == 0
     assert seen["overflow"] <= 0
-    assert seen["verdicts"] == len(json.loads((quick[0] / "claims.json").read_text())["claims"])
+    assert seen["verdicts"] == len(json.loads((quick / "claims.json").read_text())["claims"])
     assert [name for name, *_ in seen["figures"]] == list(EXPERIMENTS)
     assert {name for name, images in seen["figures"] if images} == set(DRAWN)
