@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,44 +139,36 @@ def unit(k: int, n: int) -> Array:
     return e
 
 
-def away_frank_wolfe(problem: Problem) -> Iterates:
-    """Frank-Wolfe with away steps (Guelat and Marcotte 1986; Lacoste-Julien and Jaggi 2015)."""
+def frank_wolfe(problem: Problem, take: Callable[[ActiveSet], float]) -> Iterates:
+    """Start at the best vertex for c, and take steps until one has no length."""
     s = ActiveSet(problem, problem.vertex(problem.c))
-    while True:
-        toward = problem.vertex(s.gradient)
-        slopes = s.slopes()
-        away = int(np.argmax(slopes))
-        forward_gap = float(s.gradient @ (s.x - toward))
-        if forward_gap >= slopes[away] - float(s.gradient @ s.x):
-            step = s.toward(s.index_of(toward))
-        else:
-            step = s.away(away)
+    while take(s) > 0:
         yield s.x, s.objective
-        if step == 0:
-            return
 
 
-def pairwise_frank_wolfe(problem: Problem) -> Iterates:
-    """Pairwise Frank-Wolfe (Lacoste-Julien and Jaggi 2015): weight moves from one atom to a vertex.
-
-    On the simplex the vertices are the unit vectors, and this is gs-s with exact steps.
-    """
-    s = ActiveSet(problem, problem.vertex(problem.c))
-    while True:
-        away = int(np.argmax(s.slopes()))
-        k = s.index_of(problem.vertex(s.gradient))
-        step = s.between(away, k)
-        yield s.x, s.objective
-        if step == 0 or k == away:
-            return
+def toward_or_away(s: ActiveSet) -> float:
+    """Move toward the best vertex or away from the worst atom, whichever promises more."""
+    toward, slopes = s.problem.vertex(s.gradient), s.slopes()
+    away = int(np.argmax(slopes))
+    if float(s.gradient @ (s.x - toward)) >= slopes[away] - float(s.gradient @ s.x):
+        return s.toward(s.index_of(toward))
+    return s.away(away)
 
 
-def pairwise_correction(s: ActiveSet, local: tuple[int, int]) -> float:
-    """Move weight between the worst and the best atom of the active set."""
-    return s.between(*local)
+def pairwise(s: ActiveSet) -> float:
+    """Move weight from the worst atom to the best vertex."""
+    away = int(np.argmax(s.slopes()))
+    k = s.index_of(s.problem.vertex(s.gradient))
+    return s.between(away, k) if k != away else 0.0
 
 
-def quadratic_correction(s: ActiveSet, local: tuple[int, int]) -> float:
+def local_pairwise(s: ActiveSet) -> float:
+    """Move weight from the worst to the best atom of the active set."""
+    slopes = s.slopes()
+    return s.between(int(np.argmax(slopes)), int(np.argmin(slopes)))
+
+
+def quadratic_correction(s: ActiveSet) -> float:
     """Move toward the minimum over the affine hull of the atoms, until a weight is zero.
 
     This is the correction QC-MNP, after Wolfe's minimum-norm point. Affinely dependent atoms have
@@ -188,44 +181,49 @@ def quadratic_correction(s: ActiveSet, local: tuple[int, int]) -> float:
     try:
         goal = np.linalg.solve(system, side)[:k]
     except np.linalg.LinAlgError:
-        return pairwise_correction(s, local)
+        return local_pairwise(s)
     change = goal - s.weights
     slope = float(change @ s.slopes())
     if not np.isfinite(goal).all() or slope >= 0:
-        return pairwise_correction(s, local)
+        return local_pairwise(s)
     falling = change < 0
     longest = float(np.min(s.weights[falling] / -change[falling], initial=1.0))
     return s.move(change, longest, change @ A, change @ images)
 
 
-def blended_pairwise(
-    problem: Problem,
-    correct: Callable[[ActiveSet, tuple[int, int]], float] = pairwise_correction,
-) -> Iterates:
-    """Blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta 2022).
+def blended(s: ActiveSet, correct: Callable[[ActiveSet], float]) -> float:
+    """Correct the weights of the active set if that promises more than a Frank-Wolfe step."""
+    toward = s.problem.vertex(s.gradient)
+    if np.ptp(s.slopes()) >= float(s.gradient @ (s.x - toward)):
+        return correct(s)
+    return s.toward(s.index_of(toward))
 
-    An iteration corrects the weights of the active set if that promises more than a Frank-Wolfe
-    step. With `quadratic_correction`, it is corrective Frank-Wolfe with quadratic corrections
-    (Halbey et al. 2025, arXiv:2506.02635) that takes one in every corrective step; the reference
-    also mixes them with pairwise steps, and has a second correction that solves a linear program.
+
+def away_frank_wolfe(problem: Problem) -> Iterates:
+    """Frank-Wolfe with away steps (Guelat and Marcotte 1986; Lacoste-Julien and Jaggi 2015)."""
+    return frank_wolfe(problem, toward_or_away)
+
+
+def pairwise_frank_wolfe(problem: Problem) -> Iterates:
+    """Pairwise Frank-Wolfe (Lacoste-Julien and Jaggi 2015): weight moves from one atom to a vertex.
+
+    On the simplex the vertices are the unit vectors, and this is gs-s with exact steps.
     """
-    s = ActiveSet(problem, problem.vertex(problem.c))
-    while True:
-        slopes = s.slopes()
-        away, near = int(np.argmax(slopes)), int(np.argmin(slopes))
-        toward = problem.vertex(s.gradient)
-        if slopes[away] - slopes[near] >= float(s.gradient @ (s.x - toward)):
-            step = correct(s, (away, near))
-        else:
-            step = s.toward(s.index_of(toward))
-        yield s.x, s.objective
-        if step == 0:
-            return
+    return frank_wolfe(problem, pairwise)
+
+
+def blended_pairwise(problem: Problem) -> Iterates:
+    """Blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta 2022)."""
+    return frank_wolfe(problem, partial(blended, correct=local_pairwise))
 
 
 def corrected_blended_pairwise(problem: Problem) -> Iterates:
-    """Blended pairwise conditional gradients with quadratic corrections."""
-    return blended_pairwise(problem, quadratic_correction)
+    """Corrective Frank-Wolfe with quadratic corrections (Halbey et al. 2025, arXiv:2506.02635).
+
+    Every corrective step takes one. The reference also mixes them with pairwise steps, and has a
+    second correction that solves a linear program.
+    """
+    return frank_wolfe(problem, partial(blended, correct=quadratic_correction))
 
 
 def simplex_frank_wolfe(problem: Problem) -> Iterates:
