@@ -150,28 +150,12 @@ def fingerprint(package: Path = Path(__file__).parents[1], core: str = _core.__f
     return digest.hexdigest()
 
 
-class Kept(Mapping[Part, Measured]):
-    """Measurements on disk, which are read on access."""
-
-    def __init__(self, found: dict[Part, Any]):
-        self._found = found
-
-    def __getitem__(self, part: Part) -> Measured:
-        return dict(self._found[part].get())
-
-    def __iter__(self) -> Any:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-
 def run(parts: Iterable[Part], folder: Path) -> Results:
     """Measure the parts that are not finished yet; finished ones are kept in a folder."""
     kept = joblib.Memory(folder, verbose=0).cache(measured)
     code = fingerprint()
     unique = list(dict.fromkeys(parts))
-    found: dict[Part, Any] = {}
+    found: dict[Part, Measured] = {}
     for alone in (False, True):
         here = [p for p in unique if p.alone is alone]
         calls = [joblib.delayed(keep)(kept, code, p) for p in here]
@@ -186,15 +170,15 @@ def run(parts: Iterable[Part], folder: Path) -> Results:
             # Workers that hold matrices grow, and joblib replaces those that have grown a lot.
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
             found |= dict(zip(here, parallel(calls), strict=True))
-    return Kept(found)
+    return found
 
 
-def keep(kept: Any, code: str, part: Part) -> Any:
-    """Measure a part unless its measurements are kept, and return a reference to them."""
+def keep(kept: Callable[..., Measured], code: str, part: Part) -> Measured:
+    """Measure a part unless its measurements are kept."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Unable to cache to disk")
         warnings.filterwarnings("ignore", message="Persisting input arguments took")  # a slow disk
-        return kept.call_and_shelve(code, part.measure, part.parameters)
+        return kept(code, part.measure, part.parameters)
 
 
 def measured(
