@@ -666,7 +666,7 @@ ROWS = [
     ("block_descent", {"tau": 7}, "at most n = 6, got 7"),
     ("block_descent", {"c": [1.0, 2.0]}, "A x0 differs from c by 2"),
     ("block_descent", {"lower": 0.5},
-     "x0 is infeasible: x0[0] = 0 is outside its bounds [0.5, inf]"),
+     "x0[0] = 0 is outside its bounds [0.5, inf]"),
     ("block_descent", {"A": np.ones((2, 5))}, "A must have 6 columns"),
     ("block_descent", {"l2": 0.0}, "l2 must be positive"),
     ("block_descent", {"objective": Quadratic(np.eye(12)), "A": np.ones((1, 12)), "c": [0.0],

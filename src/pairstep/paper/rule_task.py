@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,11 +36,10 @@ class RuleTask(Task):
         return 1000 + int(20 * odds * n**2)
 
     @kept
-    def choice(self) -> Any:
+    def choice(self) -> _core.Choice:
         """The native options of the rule."""
         return self.choice_with(self.plan.alpha)
 
-    def choice_with(self, alpha: float) -> Any:
+    def choice_with(self, alpha: float) -> _core.Choice:
         """Return the native options of the rule with another step size."""
-        generator = None if self.rng is None else self.rng.bit_generator.capsule
-        return _core.Choice(self.rule.code, alpha, self.plan.lipschitz, generator)
+        return self.rule.choice(alpha, self.plan.lipschitz, self.rng)

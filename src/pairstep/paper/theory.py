@@ -44,7 +44,7 @@ from .._validation import (
 from ..constraints import SumBox
 from ..coordinates import Step
 from ..objectives import Objective, Quadratic
-from .rules import RULES, propose
+from .rules import RULES, propose, require_within
 from .rules.pairs import no_step, pair_step
 
 __all__ = [
@@ -362,9 +362,7 @@ def proximal_pl_measure(
     L = positive_number("constant", finite_number("constant", constant))
     g, point = vector("gradient", gradient), vector("x", x)
     if choice("norm", norm, ("1", "2", "L")) == "2":
-        low, high = (
-            full_vector(*b, len(point), infinite=True) for b in (("lower", lower), ("upper", upper))
-        )
+        low, high = _bounds("x", point, lower, upper)
         box = SumBox(total=float(point.sum()), lower=low, upper=high)
         d = box.project(point - g / L) - point
         return -2 * L * float(g @ d + 0.5 * L * (d @ d))
@@ -699,13 +697,12 @@ def gs_q_one_sided(
     ([1, 2], [-0.5, 0.5], 0.25)
     """
     g, point = vector("gradient", gradient), vector("x", x)
-    require_finite("gradient", g)
     positive_number("alpha", finite_number("alpha", alpha))
     if (lower is None) == (upper is None):
         raise ValueError("gs_q_one_sided needs either lower or upper bounds")
     low = -math.inf if lower is None else lower
-    down, up = _slacks("x", point, low, math.inf if upper is None else upper)
-    slack, sign = (up, -1.0) if lower is None else (down, 1.0)
+    low, high = _bounds("x", point, low, math.inf if upper is None else upper)
+    slack, sign = (high - point, -1.0) if lower is None else (point - low, 1.0)
     partner = int(np.argmin(sign * g))  # the best partner of every variable, without a bound
     gap = sign * (g - g[partner])
     amount = np.minimum(alpha * gap / 2, slack)
@@ -761,11 +758,9 @@ def gs_1_by_selection(
     ([0, 1, 2], [-0.01, -0.49, 0.5], 0.27)
     """
     g, point = vector("gradient", gradient), vector("x", x)
-    require_finite("gradient", g)
     positive_number("alpha", finite_number("alpha", alpha))
-    n = len(point)
-    down, up = _slacks("x", point, lower, upper)
-    sides = [_Side(g, down), _Side(-g, up)]
+    low, high = _bounds("x", point, lower, upper)
+    sides = [_Side(g, point - low), _Side(-g, high - point)]
     if not all(len(side.score) for side in sides):
         return no_step()
     while max(len(side.score) for side in sides) > 1:
@@ -786,7 +781,7 @@ def gs_1_by_selection(
     total = min(max(peak, least), most)
     if not total > 0:
         return no_step()
-    d = np.zeros(n)
+    d = np.zeros_like(g)
     for sign, side in zip((-1, 1), sides, strict=True):
         d[side.used] += sign * side.used_slack
         d[side.index[0]] += sign * min(total - side.base, float(side.slack[0]))
@@ -957,7 +952,6 @@ def conformal_pairs(
     [(0, 2, 1.0), (1, 3, 1.0)]
     """
     left = vector("d", d).copy()
-    require_finite("d", left)
     n = len(left)
     if abs(math.fsum(left)) > INPUT_ROUNDING * np.abs(left).max(initial=0.0):
         raise ValueError(f"the sum of d must be 0, got {math.fsum(left):g}")
@@ -1081,8 +1075,7 @@ def block_descent(
     x = vector("x0", x0).copy()
     n = len(x)
     matrix = _matrix(A, n)
-    _slacks("x0", x, lower, upper)
-    low, high = (full_vector(*b, n, infinite=True) for b in (("lower", lower), ("upper", upper)))
+    low, high = _bounds("x0", x, lower, upper)
     residual = np.abs(matrix @ x - vector("c", c, len(matrix))).max()
     if residual > INPUT_ROUNDING * (1 + np.abs(matrix) @ np.abs(x)).max():
         raise ValueError(f"x0 is infeasible: A x0 differs from c by {residual:g}")
@@ -1154,18 +1147,12 @@ def _hessian(objective: Objective) -> Array:
     return H
 
 
-def _slacks(name: str, x: Array, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
-    """Return the distances of a feasible point to its bounds."""
-    down = x - full_vector("lower", lower, len(x), infinite=True)
-    up = full_vector("upper", upper, len(x), infinite=True) - x
-    outside = np.flatnonzero(np.minimum(down, up) < 0)
-    if len(outside):
-        i = int(outside[0])
-        raise ValueError(
-            f"{name} is infeasible: {name}[{i}] = {x[i]:g} is outside its bounds "
-            f"[{x[i] - down[i]:g}, {x[i] + up[i]:g}]"
-        )
-    return down, up
+def _bounds(name: str, x: Array, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array]:
+    """Return the bounds of a feasible point as vectors."""
+    low = full_vector("lower", lower, len(x), infinite=True)
+    high = full_vector("upper", upper, len(x), infinite=True)
+    require_within(name, x, low, high)
+    return low, high
 
 
 def _matrix(A: ArrayLike, n: int) -> Array:
@@ -1185,18 +1172,15 @@ def _checked(
     mu_l: float = 0.0,
 ) -> None:
     """Check that the constants of a rate are consistent."""
-    for name, constant in (("l2", l2), ("l_l", l_l)):
-        if constant != math.inf:
-            positive_number(name, finite_number(name, constant))
     if n < 2:
         raise ValueError(f"n must be at least 2, got {n:g}")
-    for name, mu, of, most in (
-        ("mu_1", mu_1, "l2", l2 / 2),
-        ("mu_2", mu_2, "l2", l2),
-        ("mu_l", mu_l, "l_l", l_l),
+    for of, constant, name, mu, most in (
+        ("l2", l2, "mu_1", mu_1, l2 / 2),
+        ("l2", l2, "mu_2", mu_2, l2),
+        ("l_l", l_l, "mu_l", mu_l, l_l),
     ):
+        positive_number(of, constant)
         if not 0 <= finite_number(name, mu) <= most * (1 + INPUT_ROUNDING):
-            constant = l2 if of == "l2" else l_l
             raise ValueError(
                 f"{name} must be between 0 and {most:g} for {of} = {constant:g}, got {mu:g}"
             )

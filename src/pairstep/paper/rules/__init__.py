@@ -22,6 +22,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,6 +96,13 @@ class Rule:
     def native(self) -> bool:
         """Whether the rule has a native form."""
         return self.code >= 0
+
+    def choice(
+        self, alpha: float, lipschitz: Array | None, rng: np.random.Generator | None
+    ) -> _core.Choice:
+        """Return the native options of the rule."""
+        generator = None if rng is None else rng.bit_generator.capsule
+        return _core.Choice(self.code, alpha, lipschitz, generator)
 
     def as_function(self, rng: np.random.Generator | None, turn: int) -> PythonRule:
         """Return the NumPy form as a function of coordinates and alpha.
@@ -197,13 +205,15 @@ def propose(
     >>> [int(i) for i in step.indices], [float(d) for d in step.delta]
     ([0, 1], [-0.1, 0.1])
     """
-    task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
-    generator = None if task.rng is None else task.rng.bit_generator.capsule
-    starts = np.array([0, len(task.x)], np.int64)
+    task = _prepared(
+        rule, gradient, x, lower, upper, alpha=alpha, lipschitz=lipschitz, rng=rng, turn=turn
+    )
     indices, delta, decrease, suspect = _core.propose(
-        _core.Point(task.x, task.lower, task.upper, None, None, starts),
+        _core.Point(
+            task.x, task.lower, task.upper, None, None, np.array([0, len(task.x)], np.int64)
+        ),
         task.gradient,
-        _core.Choice(RULES[rule].code, task.alpha, task.lipschitz, generator),
+        task.rule.choice(task.alpha, task.lipschitz, task.rng),
         turn,
     )
     if suspect >= 0:
@@ -211,7 +221,34 @@ def propose(
     return Step(indices, delta, decrease)
 
 
-def specification(
+def specification(rule: str, *at: ArrayLike, **options: Any) -> Step:
+    """Return the step of `propose`, which has the same arguments, by the NumPy form of the rule."""
+    task = _prepared(rule, *at, **options)
+    _require_valid(task)
+    if len(task.x) < 2:
+        return no_step()
+    constants = task.lipschitz if task.rule.weighted or task.rule.curved else None
+    coordinates = box_coordinates(task.gradient, task.x, task.lower, task.upper, constants)
+    call = guided_in_units if task.rule.guided else in_units
+    return call(task.rule.as_function(task.rng, task.turn), coordinates, task.alpha)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The arguments of `propose`, checked and converted."""
+
+    rule: Rule
+    gradient: Array
+    x: Array
+    lower: Array
+    upper: Array
+    alpha: float
+    lipschitz: Array | None
+    rng: np.random.Generator | None
+    turn: int
+
+
+def _prepared(
     rule: str,
     gradient: ArrayLike,
     x: ArrayLike,
@@ -222,43 +259,9 @@ def specification(
     lipschitz: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     turn: int = 0,
-) -> Step:
-    """Return the step of `propose`, computed by the NumPy form of the rule."""
-    task = _prepared(rule, gradient, x, lower, upper, alpha, lipschitz, rng, turn)
-    _require_valid(task)
-    if len(task.x) < 2:
-        return no_step()
-    spec = RULES[rule]
-    constants = task.lipschitz if spec.weighted or spec.curved else None
-    coordinates = box_coordinates(task.gradient, task.x, task.lower, task.upper, constants)
-    call = guided_in_units if spec.guided else in_units
-    return call(spec.as_function(task.rng, turn), coordinates, task.alpha)
-
-
-@dataclass(frozen=True)
-class _Task:
-    gradient: Array
-    x: Array
-    lower: Array
-    upper: Array
-    alpha: float
-    lipschitz: Array | None
-    rng: np.random.Generator | None
-
-
-def _prepared(
-    rule: str,
-    gradient: ArrayLike,
-    x: ArrayLike,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    alpha: float,
-    lipschitz: ArrayLike | None,
-    rng: np.random.Generator | int | None,
-    turn: int,
 ) -> _Task:
     """Check shapes and options. The native rule checks the numbers while it reads them."""
-    spec = RULES[choice("rule", rule, RULES)]
+    chosen = RULES[choice("rule", rule, RULES)]
     coordinates = Axis()
     given = {"x": x, "gradient": gradient, "lower": lower, "upper": upper, "lipschitz": lipschitz}
     x, gradient, lower, upper, lipschitz = (
@@ -266,18 +269,20 @@ def _prepared(
     )
     point = np.require(array("x", x, 1), requirements="W")  # the native solvers write to x
     n = len(point)
-    if spec.weighted and lipschitz is None:
+    if chosen.weighted and lipschitz is None:
         raise ValueError(f"rule {rule!r} needs lipschitz=, the coordinate-wise Lipschitz constants")
     if not isinstance(turn, (int, np.integer)) or turn < 0:
         raise ValueError(f"turn must be an integer >= 0, got {turn!r}")
     return _Task(
+        rule=chosen,
         gradient=of_length("gradient", array("gradient", gradient, 1), n),
         x=point,
         lower=full_array("lower", lower, n),
         upper=full_array("upper", upper, n),
         alpha=positive_number("alpha", finite_number("alpha", alpha)),
         lipschitz=None if lipschitz is None else checked_constants(lipschitz, n),
-        rng=np.random.default_rng(rng) if spec.draws else None,
+        rng=np.random.default_rng(rng) if chosen.draws else None,
+        turn=turn,
     )
 
 
@@ -287,8 +292,13 @@ def _require_valid(task: _Task) -> None:
     require_finite("x", task.x)
     require_no_nan("lower", task.lower)
     require_no_nan("upper", task.upper)
-    outside = (task.x < task.lower) | (task.x > task.upper)
+    require_within("x", task.x, task.lower, task.upper)
+
+
+def require_within(name: str, x: Array, lower: Array, upper: Array) -> None:
+    """Raise ValueError for an entry of x outside its bounds."""
+    outside = (x < lower) | (x > upper)
     if outside.any():
         i = int(np.argmax(outside))
-        x, low, high = numbers_for_message(task.x[i], task.lower[i], task.upper[i])
-        raise ValueError(f"x[{i}] = {x} is outside its bounds [{low}, {high}]")
+        value, low, high = numbers_for_message(x[i], lower[i], upper[i])
+        raise ValueError(f"{name}[{i}] = {value} is outside its bounds [{low}, {high}]")
