@@ -6,7 +6,7 @@ The simplex, which has only lower bounds, is beyond the paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from .. import LeastSquares, SumBox
 from .claims import (
-    ADVANTAGE,
     ALIKE_FACTOR,
+    FASTER_ON_AVERAGE,
     SPEED,
     TIE,
-    TIES,
     TO_LOWEST,
     Accepts,
     ByName,
@@ -28,6 +27,7 @@ from .claims import (
     Cut,
     Found,
     Horizon,
+    Reading,
     consistent,
     every_seed,
     geometric_mean,
@@ -168,11 +168,11 @@ class Runs:
             for rule in RULES
         }
 
-    def speeds(self, cut: Cut) -> dict[str, list[float]]:
-        """Compare gs-q and gs-1 with gs-s, for each seed."""
+    def against_gs_s(self, compare: Callable[[Array, Array, Cut], float]) -> Found:
+        """Compare the curves of gs-q and gs-1 with that of gs-s, for each seed."""
         curve = {key: run["suboptimality"] for key, run in self.of.items()}
-        return {
-            rule: [speed(curve[seed, rule], curve[seed, "gs-s"], cut) for seed in self.seeds]
+        return lambda cut: {
+            rule: [compare(curve[seed, rule], curve[seed, "gs-s"], cut) for seed in self.seeds]
             for rule in ("gs-q", "gs-1")
         }
 
@@ -214,11 +214,6 @@ class Runs:
         """Return how many variables gs-1 updates in each iteration within a horizon."""
         run = self.of[seed, "gs-1"]
         return run["moved"][1 : last_iteration(run["suboptimality"], cut) + 1]
-
-
-def inverse(found: Found) -> Found:
-    """Return the reciprocal numbers."""
-    return lambda cut: {name: [1 / x for x in xs] for name, xs in found(cut).items()}
 
 
 def horizons(scale: Scale) -> tuple[Cut, ...]:
@@ -265,7 +260,6 @@ NOT_FINAL = (
 FRACTIONS = "Mean fraction of the iterations within the horizon"
 # Fractions of iterations: what counts as rare, a more generous limit, and "most (over 85%)".
 RARELY, OFTEN, MOST = 0.01, 0.05, 0.85
-FASTER_ON_AVERAGE = weakest(geometric_mean, ADVANTAGE)
 NEITHER_BEHIND = "Fraction of seeds in which neither gs-q nor gs-1 is behind gs-s"
 
 
@@ -275,12 +269,39 @@ def on_average(least: float, most: float = math.inf) -> Callable[[Cut, ByName], 
     return weakest(mean, accepts)
 
 
+def slowest(runs: Runs, at: Sequence[Cut]) -> Reading:
+    """Return the reading that gs-s is slowest."""
+    return read(
+        "Slowest means that both gs-q and gs-1 need fewer iterations on average over the seeds.",
+        f"Speed against gs-s of the slower of gs-q and gs-1: {SPEED}",
+        runs.against_gs_s(speed), at, FASTER_ON_AVERAGE,
+    )  # fmt: skip
+
+
+def first_to_identify(runs: Runs, at: Sequence[Cut]) -> Reading:
+    """Return the reading that gs-1 is the first to identify the active set."""
+    over_rivals = runs.not_final("gs-1", min)
+    return read(
+        "At a number of iterations: gs-1 has fewer variables that are not final. To the final "
+        f"active set: it needs fewer iterations. {NOT_FINAL}.",
+        "The smaller of gs-s and gs-q over gs-1: variables that are not final at the horizon, or "
+        "iterations",
+        lambda cut: {name: [1 / x for x in xs] for name, xs in over_rivals(cut).items()},
+        at, FASTER_ON_AVERAGE,
+    )  # fmt: skip
+
+
+def updates_two(runs: Runs, at: Sequence[Cut]) -> Reading:
+    """Return the reading that gs-1 updates two variables on most iterations."""
+    mean_share = "The mean over the seeds is above 85%."
+    return read(mean_share, FRACTIONS, runs.share(2, 2), at, on_average(MOST))
+
+
 def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
     """Check what the paper says about Figure 2, for all seeds."""
     runs = Runs(results, scale, BOX)
     at, to_final = horizons(scale), (*early_horizons(scale), ALL_FINAL)
-    found = runs.speeds
-    last, first = runs.not_final("gs-q", max), inverse(runs.not_final("gs-1", min))
+    found, last = runs.against_gs_s(speed), runs.not_final("gs-q", max)
     final = [runs.counts(seed, "not_final", ALL_FINAL) for seed in scale.seeds]
     iterations = ", ".join(f"{r} {np.mean([of[r] for of in final]):,.0f}" for r in RULES)
     most = [int(runs.of[seed, "gs-1"]["moved"][1:].max()) for seed in scale.seeds]
@@ -291,12 +312,7 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
             "gs-s-is-slowest",
             "With bounds, gs-s converges slowest of the three rules.",
             (
-                read(
-                    "Slowest means that both gs-q and gs-1 need fewer iterations on average over "
-                    f"the seeds. {TIES}.",
-                    f"Speed against gs-s of the slower of gs-q and gs-1: {SPEED}",
-                    found, at, FASTER_ON_AVERAGE,
-                ),
+                slowest(runs, at),
                 read("Slowest for every seed, up to ties", NEITHER_BEHIND, found, at, consistent),
             ),
             f"Speed against gs-s by seed: {ranges(found(at[1]))} at the second horizon; "
@@ -310,7 +326,7 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
                 read(
                     "At a number of iterations: gs-q has more variables that are not final than "
                     "gs-s and gs-1. To the final active set: it needs more iterations until all "
-                    f"are final. {NOT_FINAL}. {TIES}.",
+                    "are final.",
                     "gs-q over the larger of gs-s and gs-1: variables that are not final at the "
                     "horizon, or iterations",
                     last, to_final, FASTER_ON_AVERAGE,
@@ -320,26 +336,18 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
                     last, to_final, consistent,
                 ),
             ),
-            f"Iterations to the final active set, mean over the seeds: {iterations}. The last few "
-            "variables become final late, by chance.",
+            f"{NOT_FINAL}. Iterations to the final active set, mean over the seeds: {iterations}. "
+            "The last few variables become final late, by chance.",
             SLOWEST, SECTION_5,
         ),
         Claim(
             "gs-1-identifies-active-set-first",
             "gs-1 identifies the active set more quickly than gs-s and gs-q.",
-            (
-                read(
-                    "The paper reports no experiment on an SVM. We read support vectors as the "
-                    "variables of its second experiment that are not at a bound, and other rules "
-                    f"as gs-s and gs-q. {NOT_FINAL}. {TIES}. Duals of SVMs are measured "
-                    "separately, beyond the paper.",
-                    "The smaller of gs-s and gs-q over gs-1: variables that are not final at the "
-                    "horizon, or iterations",
-                    first, to_final, FASTER_ON_AVERAGE,
-                ),
-            ),
-            "gs-1 is ahead of the other rules in the first iterations, and level with them at the "
-            "end.",
+            (first_to_identify(runs, to_final),),
+            "The paper reports no experiment on an SVM. We read support vectors as the variables "
+            "of its second experiment that are not at a bound, and other rules as gs-s and gs-q. "
+            "Duals of SVMs are measured separately, beyond the paper. gs-1 is ahead of the other "
+            "rules in the first iterations, and level with them at the end.",
             SUPPORT_VECTORS, SECTION_3,
         ),
         Claim(
@@ -382,19 +390,12 @@ def claims_of_figure_2(results: Results, scale: Scale) -> list[Claim]:
 def claims_of_figure_4(results: Results, scale: Scale) -> list[Claim]:
     """Check what the appendix says about Figure 4."""
     runs = Runs(results, scale, BOX)
-    at, found = horizons(scale), runs.speeds
+    at, found = horizons(scale), runs.against_gs_s(speed)
 
     def consistent_and_small(cut: Cut, found: ByName) -> Horizon:
         horizon = consistent(cut, found)
         small = all(geometric_mean(xs).value < ALIKE_FACTOR for xs in found.values())
         return replace(horizon, holds=horizon.holds and small)
-
-    def at_every_level(cut: Cut) -> dict[str, list[float]]:
-        curve = {key: run["suboptimality"] for key, run in runs.of.items()}
-        return {
-            rule: [never_behind(curve[s, rule], curve[s, "gs-s"], cut) for s in scale.seeds]
-            for rule in ("gs-q", "gs-1")
-        }
 
     return [
         Claim(
@@ -403,13 +404,13 @@ def claims_of_figure_4(results: Results, scale: Scale) -> list[Claim]:
             (
                 read(
                     f"The advantage is over gs-s. {CONSISTENT}, and small means a mean speed of "
-                    f"less than {ALIKE_FACTOR}. Speed is {SPEED}. {TIES}.",
+                    f"less than {ALIKE_FACTOR}. Speed is {SPEED}.",
                     NEITHER_BEHIND, found, at, consistent_and_small,
                 ),
                 read(
                     "Consistent means at every iteration, for every seed: never behind gs-s by "
                     "more than a tie at any of 50 levels within the horizon, and ahead at its end",
-                    "Fraction of seeds", at_every_level, at, every_seed(min),
+                    "Fraction of seeds", runs.against_gs_s(never_behind), at, every_seed(min),
                 ),
             ),
             f"Speed against gs-s by seed: {ranges(found(at[1]))} at the second horizon; "
@@ -446,7 +447,7 @@ def claims_of_figure_5(results: Results, scale: Scale) -> list[Claim]:
             (
                 read(
                     "The advantage is over gs-q: fewer variables strictly between their bounds at "
-                    f"the horizon. {CONSISTENT}. {TIES}. All rules end at the same optimum, so "
+                    f"the horizon. {CONSISTENT}. All rules end at the same optimum, so "
                     "later horizons must show a tie.",
                     "Fraction of seeds in which neither gs-s nor gs-1 has more interior variables",
                     found, at, consistent,
@@ -479,7 +480,7 @@ def claims_of_figure_6(results: Results, scale: Scale) -> list[Claim]:
         Claim(
             "gs-1-updates-two",
             "gs-1 updates 2 variables on more than 85% of iterations.",
-            (read("The mean over the seeds is above 85%.", FRACTIONS, two, at, on_average(MOST)),),
+            (updates_two(runs, at),),
             f"Early iterations update more variables: {say(two, at[0])} update 2 within the first "
             f"horizon, and {say(two, at[1])} within the second, which suggests that the paper ran "
             "about 2 n iterations.",
@@ -511,47 +512,26 @@ def claims_about_the_simplex(results: Results, scale: Scale) -> list[Claim]:
     runs = Runs(results, scale, SIMPLEX_BOUNDS)
     to_lowest: tuple[Cut, ...] = (scale.n // 10, scale.n // 5, TO_LOWEST)
     to_final = (*to_lowest[:2], ALL_FINAL)
-    ahead, two = inverse(runs.not_final("gs-1", min)), runs.share(2, 2)
     most = max(int(runs.of[seed, "gs-1"]["moved"].max()) for seed in scale.seeds)
+    speeds = runs.against_gs_s(speed)(TO_LOWEST)
     return [
         Claim(
             "simplex-gs-s-is-slowest",
             "gs-s also converges slowest on the simplex.",
-            (
-                read(
-                    "Both gs-q and gs-1 need fewer iterations on average over the seeds. "
-                    f"{TIES}.",
-                    f"Speed against gs-s of the slower of gs-q and gs-1: {SPEED}",
-                    runs.speeds, to_lowest, FASTER_ON_AVERAGE,
-                ),
-            ),
-            f"Speed against gs-s {TO_LOWEST}: {ranges(runs.speeds(TO_LOWEST))}. Without upper "
+            (slowest(runs, to_lowest),),
+            f"Speed against gs-s {TO_LOWEST}: {ranges(speeds)}. Without upper "
             "bounds gs-q makes almost the same choices as gs-s, and ties with it.",
         ),
         Claim(
             "simplex-gs-1-identifies-active-set-first",
             "On the simplex gs-1 is the first to identify the active set.",
-            (
-                read(
-                    "At a number of iterations: gs-1 has fewer variables that are zero at the "
-                    "optimum and not yet, or the reverse. To the final active set: it needs fewer "
-                    f"iterations. {TIES}.",
-                    "The smaller of gs-s and gs-q over gs-1: variables that are not final at the "
-                    "horizon, or iterations",
-                    ahead, to_final, FASTER_ON_AVERAGE,
-                ),
-            ),
+            (first_to_identify(runs, to_final),),
             "The first iterations of gs-1 set many variables to zero at once.",
         ),
         Claim(
             "simplex-gs-1-updates-two",
             "gs-1 also updates 2 variables on more than 85% of iterations on the simplex.",
-            (
-                read(
-                    "The mean over the seeds is above 85%.",
-                    FRACTIONS, two, to_lowest, on_average(MOST),
-                ),
-            ),
+            (updates_two(runs, to_lowest),),
             "From the center of the simplex the first iterations set many variables to zero at "
             f"once, at most {most}.",
         ),

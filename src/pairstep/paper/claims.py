@@ -283,6 +283,9 @@ def weakest(estimate: Callable[[Sequence[float]], Estimate], accepts: Accepts) -
     return judge
 
 
+FASTER_ON_AVERAGE = weakest(geometric_mean, ADVANTAGE)
+
+
 def every_seed(fine: Callable[..., bool]) -> Judge:
     """Judge a claim about every seed: it holds without exceptions and fails otherwise.
 

@@ -18,11 +18,10 @@ import numpy as np
 
 from .. import LeastSquares, Quadratic, SumBox, propose
 from .claims import (
-    ADVANTAGE,
     ALIKE,
     ALIKE_FACTOR,
+    FASTER_ON_AVERAGE,
     SPEED,
-    TIES,
     ByName,
     Claim,
     Cut,
@@ -166,7 +165,6 @@ NOT_TO_THE_END = (
     "No rule comes near a suboptimality of 1e-9 of the start within 20 n iterations, so there is "
     "no horizon to 1e-9."
 )
-FASTER_ON_AVERAGE = weakest(geometric_mean, ADVANTAGE)
 ALIKE_ON_AVERAGE = weakest(geometric_mean, ALIKE)
 
 
@@ -250,7 +248,7 @@ def claims_of_figure_1(results: Results, scale: Scale) -> list[Claim]:
             "greedy-beats-random",
             "Greedy rules converge faster than random rules.",
             "All cases are the four greedy rules against both random rules on both problems. "
-            f"{TIES}. {NOT_TO_THE_END}",
+            f"{NOT_TO_THE_END}",
             "Least of 16 speeds",
             compared(results, scale, greedy),
             at,
@@ -297,7 +295,7 @@ def claims_of_figure_3(results: Results, scale: Scale) -> list[Claim]:
                 f"li-helps-{rule}",
                 f"{rule} is faster than greedy when the L_i differ.",
                 f"Work better means fewer iterations; the cost of a choice is a separate matter. "
-                f"{TIES}. {NOT_TO_THE_END}",
+                f"{NOT_TO_THE_END}",
                 "Speed against greedy",
                 compared(results, scale, {"speed": (SCALED, rule, "greedy")}),
                 at,
@@ -428,7 +426,7 @@ def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
         return claim(
             name, statement,
             "Fewer iterations with exact steps, on average over the seeds, for both kinds of "
-            f"weights. {TIES}.",
+            "weights.",
             "Least of two speeds",
             compared(results, scale, of), at, FASTER_ON_AVERAGE,
             f"Speed of {rule} against {over} at the last horizon: {{}}. {say}",
