@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._validation import Array, finite_number, positive_number
-from ..coordinates import Step, coordinates_at, ends_at
+from ..coordinates import Step, ends_at
 from ..result import Progress, Status
 from ..solve.task import NO_PROGRESS, Outcome
 from .python_rule import propose_step
@@ -42,13 +42,9 @@ MAX_HALVINGS = 100  # the last step is 2^-99 of the first, below the precision o
 VALUE_ROUNDING = 1e-14
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values overflow on unbounded problems
 def run(task: RuleTask) -> Outcome:
     """Choose coordinates, take a step, repeat."""
-    with np.errstate(over="ignore", invalid="ignore"):  # values overflow on unbounded problems
-        return _run(task)
-
-
-def _run(task: RuleTask) -> Outcome:
     objective, layout, z = task.objective, task.layout, task.z
     alpha = task.plan.alpha
     gradient, value = objective.gradient(z), objective.value(z)
@@ -142,14 +138,8 @@ def slacks(task: RuleTask, step: Step) -> Array:
 
 def slope_of(task: RuleTask, step: Step, gradient: Array) -> float:
     """Return the rate of decrease of the objective along the step, including L1 terms."""
-    layout = task.layout
-    coordinates = coordinates_at(
-        gradient, task.z, layout.lower, layout.upper, task.objective.l1_terms
-    )
-    at = step.indices
-    derivative = np.where(
-        step.delta < 0, coordinates.left_derivative[at], coordinates.right_derivative[at]
-    )
+    at = task.coordinates(gradient).some(step.indices)
+    derivative = np.where(step.delta < 0, at.left_derivative, at.right_derivative)
     return -float(derivative @ step.delta)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .._validation import Array, numbers_for_message
-from ..coordinates import Coordinates, Step, coordinates_at
+from ..coordinates import Coordinates, Step
 from .rule_task import RuleTask
 from .rules.pairs import no_step
 
@@ -26,10 +26,7 @@ def propose_step(task: RuleTask, gradient: Array, alpha: float) -> Step:
     exceed the limit of a group's sum. It is then shortened, and its decrease is reduced in
     proportion; the true decrease of a convex model is at least as large.
     """
-    layout, constants = task.layout, task.plan.lipschitz
-    every = coordinates_at(
-        gradient, task.z, layout.lower, layout.upper, task.objective.l1_terms, constants
-    )
+    layout, every = task.layout, task.coordinates(gradient)
     rule = task.rule.as_function(task.rng, task.n_iter)
     best = no_step()
     for begin, end in zip(layout.starts[:-1], layout.starts[1:], strict=True):

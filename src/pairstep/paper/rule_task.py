@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
+from .._validation import Array
+from ..coordinates import Coordinates, coordinates_at
 from ..kept import kept
 from ..solve.task import Task
 from .rules import Rule
@@ -34,6 +36,13 @@ class RuleTask(Task):
         if self.rule.weighted and self.plan.lipschitz is not None:
             odds = min(float(self.plan.lipschitz.mean() / self.plan.lipschitz.min()), 1000.0)
         return 1000 + int(20 * odds * n**2)
+
+    def coordinates(self, gradient: Array) -> Coordinates:
+        """Return the coordinates as a rule sees them."""
+        layout, l1_terms = self.layout, self.objective.l1_terms
+        return coordinates_at(
+            gradient, self.z, layout.lower, layout.upper, l1_terms, self.plan.lipschitz
+        )
 
     @kept
     def choice(self) -> _core.Choice:
