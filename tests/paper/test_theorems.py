@@ -3,8 +3,6 @@
 The counterexamples are a problem, a rule or an algorithm for which the statement is false.
 """
 
-import math
-
 import numpy as np
 import pytest
 
@@ -46,7 +44,7 @@ def rate_of_another_step(rule, step, factor_of="greedy"):
 def random_pairs(factor):
     """With H = I and no bounds, the sharp rate is attained at every point."""
     f, x = pairstep.Quadratic(np.eye(6)), np.arange(6.0) - 2.5
-    return theorems.convergence_of_random(f, [x], factor, -math.inf, math.inf, 0.0)["margin"]
+    return theorems.convergence_of_random(f, [x], factor, FREE)["margin"]
 
 
 def half_a_step(choose):
@@ -118,10 +116,10 @@ def test_with_bounds_the_expected_decrease_has_the_rate_of_the_paper():
     n = 6
     f = pairstep.Quadratic(np.eye(n), [0.0, 0.0, 2.0, 2.0, 2.0, 2.0])
     sharp = theory.sharp_random_rate(l2=1.0, mu_2=1.0, n=n, bounds=True)
-    x = [np.eye(n)[0]]
-    assert theorems.convergence_of_random(f, x, sharp, 0.0, 1.0, 1.0)["margin"] == pytest.approx(1)
+    x, box = [np.eye(n)[0]], pairstep.SumBox(1.0, 0.0, 1.0)
+    assert theorems.convergence_of_random(f, x, sharp, box)["margin"] == pytest.approx(1)
     without = theory.sharp_random_rate(l2=1.0, mu_2=1.0, n=n)
-    assert theorems.convergence_of_random(f, x, without, 0.0, 1.0, 1.0)["margin"] < 0.99
+    assert theorems.convergence_of_random(f, x, without, box)["margin"] < 0.99
 
 
 def test_the_greedy_rate_is_attained():

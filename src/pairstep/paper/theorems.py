@@ -10,7 +10,6 @@ results of the paper with their checks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,8 +60,7 @@ def convergence(f: Quadratic, constraint: SumBox, factor: float, **options: Any)
 
     The options are those of `coordinate_descent`: the rule, the step and the start.
     """
-    lower, upper = constraint.layout(f.n).bounds
-    optimum = box_optimum(f.Q, f.c, constraint.layout(f.n).totals[0], lower[0], upper[0])[1]
+    optimum = optimum_of(f, constraint)
     gaps = race(f, constraint, optimum=optimum, tol=0.0, max_iter=2000, **options)["suboptimality"]
     gaps = gaps[: 1 + np.count_nonzero(np.cumprod(gaps > 1e-7 * gaps[0]))]
     fraction = -np.diff(gaps) / gaps[:-1]
@@ -74,23 +72,31 @@ def convergence(f: Quadratic, constraint: SumBox, factor: float, **options: Any)
     }
 
 
-def expected_decrease(f: Quadratic, x: Array, lower: float, upper: float) -> float:
+def optimum_of(f: Quadratic, box: SumBox) -> float:
+    """Return the optimum where all variables have the same bounds."""
+    layout = box.layout(f.n)
+    return box_optimum(f.Q, f.c, layout.totals[0], layout.lower[0], layout.upper[0])[1]
+
+
+def expected_decrease(f: Quadratic, x: Array, box: SumBox) -> float:
     """Return the mean decrease over all pairs, with the step 1/L2 within bounds."""
     g = f.gradient(x)
     i, j = np.triu_indices(f.n, 1)
     i, j = np.where(g[i] >= g[j], (i, j), (j, i))
     amount = (g[i] - g[j]) / (2 * theory.two_coordinate_constant(f))
-    amount = np.minimum(amount, np.minimum(x[i] - lower, upper - x[j]))
+    amount = np.minimum(amount, np.minimum(x[i] - box.lower, box.upper - x[j]))
     curvature = f.Q[i, i] + f.Q[j, j] - 2 * f.Q[i, j]
     return float(np.mean(amount * (g[i] - g[j]) - 0.5 * curvature * amount**2))
 
 
 def convergence_of_random(
-    f: Quadratic, points: Iterable[Array], factor: float, lower: float, upper: float, total: float
+    f: Quadratic, points: Sequence[Array], factor: float, box: SumBox
 ) -> Measured:
     """Equation (8): the expected decrease over all pairs is at least 1 - factor of f - f*."""
-    optimum = box_optimum(f.Q, f.c, total, lower, upper)[1]
-    fraction = [expected_decrease(f, x, lower, upper) / (f.value(x) - optimum) for x in points]
+    optimum = optimum_of(f, box)
+    gaps = [f.value(x) - optimum for x in points]
+    far = [(x, gap) for x, gap in zip(points, gaps, strict=True) if gap > 1e-7 * gaps[0]]
+    fraction = [expected_decrease(f, x, box) / gap for x, gap in far]
     return {"expected": np.array(fraction), "margin": np.array(min(fraction) / (1 - factor))}
 
 
@@ -233,9 +239,7 @@ def expected(seed: int, sharp: bool = False) -> Measured:
     factor = theory.rate("random", **known)
     if sharp:
         factor = theory.sharp_random_rate(l2=known["l2"], mu_2=known["mu_2"], n=N)
-    optimum = box_optimum(f.Q, f.c, 0.0, -math.inf, math.inf)[1]
-    far = [x for x in points if f.value(x) - optimum > 1e-7 * (f.value(points[0]) - optimum)]
-    return convergence_of_random(f, far, factor, -math.inf, math.inf, 0.0)
+    return convergence_of_random(f, points, factor, FREE)
 
 
 def random_points(seed: int) -> Iterable[At]:
@@ -287,33 +291,31 @@ def libsvm_is_slow(seed: int) -> Measured:
     return least(small_progress(4 + seed, e, "libsvm") for e in (1e-2 / (seed + 3), 1e-4, 1e-8))
 
 
-def singular_points(seed: int) -> Iterable[tuple[Quadratic, Array, SumBox]]:
-    """Draw points of a function g(Ax) that is not strongly convex, without and with bounds."""
+def singular_points(seed: int) -> tuple[Quadratic, list[tuple[SumBox, list[Array]]]]:
+    """Draw a function g(Ax) that is not strongly convex, and points without and with bounds."""
     rng = np.random.default_rng([seed, 6])
     A, b = rng.standard_normal((3, 6)), 2 * rng.standard_normal(3)
     f = Quadratic(A.T @ A, -A.T @ b)
-    for box in (FREE, BOX):
-        for _ in range(POINTS):
-            yield f, box.project(rng.standard_normal(6)), box
+    return f, [
+        (box, [box.project(rng.standard_normal(6)) for _ in range(POINTS)]) for box in (FREE, BOX)
+    ]
 
 
 def singular(seed: int) -> Measured:
     """Check the proximal-PL inequality of a function that is not strongly convex."""
-    margins, known = [], {}
-    for f, x, box in singular_points(seed):
-        bounds = box is BOX
-        if bounds not in known:
-            known[bounds] = (
-                minimize(f, box, tol=1e-13).fun, theory.proximal_pl_constants(f, bounds=bounds)
-            )  # fmt: skip
-        optimum, mu = known[bounds]
-        margins.append(proximal_pl(f, x, f.value(x) - optimum, mu, box))
+    f, points = singular_points(seed)
+    margins = []
+    for box, xs in points:
+        optimum = minimize(f, box, tol=1e-13).fun
+        mu = theory.proximal_pl_constants(f, bounds=box is BOX)
+        margins += [proximal_pl(f, x, f.value(x) - optimum, mu, box) for x in xs]
     return least(margins)
 
 
 def ratios(seed: int) -> Measured:
     """Compare the measures of both norms."""
-    return least(ratio_of_measures(*case) for case in singular_points(seed))
+    f, points = singular_points(seed)
+    return least(ratio_of_measures(f, x, box) for box, xs in points for x in xs)
 
 
 def rates(seed: int) -> Measured:
