@@ -56,25 +56,10 @@ ROUNDING_LEVEL = 1e-12
 LEVELS = 50
 MAX_LISTED = 4  # exceptions that are written out
 
-TIES = "An advantage of less than 1% is a tie, and a tie is not an advantage"
-INTERVALS = (
-    "Intervals have 95% confidence: Student's t over the seeds, of logarithms for ratios; Wilson's "
-    "for fractions of seeds; chi-square for standard deviations"
-)
-ASSUMPTIONS = (
-    "The paper does not state the number of iterations, the starting point, or the step of its "
-    "second experiment. The horizons, the start at x = 0 and the step 1/L2 (1/L1 for gs-1) are our "
-    "assumptions"
-)
 SPEED = (
     "how many times fewer iterations a rule needs to the level that the slower one has reached at "
     "the horizon"
 )
-RULE_OF_VERDICTS = (
-    "A claim holds at a horizon if the whole interval satisfies it, fails if no part of it does, "
-    "and is undecided otherwise"
-)
-
 Cut = int | str  # a horizon: a number of iterations, or TO_LOWEST
 Accepts = tuple[float, float]  # the open interval of values that satisfy a claim
 ADVANTAGE: Accepts = (TIE, math.inf)

@@ -30,9 +30,9 @@ def race(
     Returns
     -------
     dict
-        Suboptimality, interior variables, updated variables and seconds per iteration, the last x
-        and whether the run converged. If `final` is given, also how many variables are not yet in
-        their final state in each iteration: at the lower bound, at the upper bound or between them.
+        Suboptimality, interior variables, updated variables and seconds per iteration, and the last
+        x. If `final` is given, also how many variables are not yet in their final state in each
+        iteration: at the lower bound, at the upper bound or between them.
     """
     counts: list[int] = []
 
@@ -57,7 +57,6 @@ def race(
         "moved": history.moved,
         "seconds": np.cumsum(np.min(times, axis=0)),
         "x": result.x,
-        "converged": np.array(str(result.status) == "optimal"),
         "not_final": np.array(counts),
     }
 

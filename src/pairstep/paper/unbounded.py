@@ -199,8 +199,8 @@ def claim(
     value: str,
     found: Found,
     at: tuple[Cut, ...],
-    judge: Judge,
     say: str = "Speeds at the last horizon: {}.",
+    judge: Judge = FASTER_ON_AVERAGE,
     others: tuple[Reading, ...] = (),
     sentence: str = "",
     source: str = SOURCE,
@@ -252,7 +252,6 @@ def claims_of_figure_1(results: Results, scale: Scale) -> list[Claim]:
             "Least of 16 speeds",
             compared(results, scale, greedy),
             at,
-            FASTER_ON_AVERAGE,
             sentence=FASTER,
         ),
         claim(
@@ -263,8 +262,8 @@ def claims_of_figure_1(results: Results, scale: Scale) -> list[Claim]:
             "Speed against greedy of the rule that differs most",
             with_li,
             at,
-            ALIKE_ON_AVERAGE,
             "Speed against greedy at the last horizon: {}.",
+            ALIKE_ON_AVERAGE,
             no_difference(with_li, at),
             sentence=LITTLE_CHANGE,
         ),
@@ -276,9 +275,9 @@ def claims_of_figure_1(results: Results, scale: Scale) -> list[Claim]:
             "Speed of sampling by L_i against uniform sampling, where it differs most",
             sampling,
             at,
-            ALIKE_ON_AVERAGE,
             "Speed of sampling by L_i at the last horizon: {}. If the L_i differ, sampling by them "
             "rarely selects the variables with small L_i, which matters late.",
+            ALIKE_ON_AVERAGE,
             no_difference(sampling, at),
             sentence=LITTLE_CHANGE,
         ),
@@ -299,7 +298,6 @@ def claims_of_figure_3(results: Results, scale: Scale) -> list[Claim]:
                 "Speed against greedy",
                 compared(results, scale, {"speed": (SCALED, rule, "greedy")}),
                 at,
-                FASTER_ON_AVERAGE,
                 "Against greedy by seed, at the last horizon: {}.",
                 sentence=RATIO_TOO if rule == "ratio" else WORK_BETTER,
             )
@@ -312,9 +310,9 @@ def claims_of_figure_3(results: Results, scale: Scale) -> list[Claim]:
             "Speed of ratio against the exact rule that differs most",
             compared(results, scale, exact),
             at,
-            ALIKE_ON_AVERAGE,
             "Speed of ratio at the last horizon: {}. The approximation weights each variable "
             "separately, and the exact rules weight pairs.",
+            ALIKE_ON_AVERAGE,
         ),
         seeds_are_similar(results, scale, at),
     ]
@@ -428,7 +426,7 @@ def claims_about_weights(results: Results, scale: Scale) -> list[Claim]:
             "Fewer iterations with exact steps, on average over the seeds, for both kinds of "
             "weights.",
             "Least of two speeds",
-            compared(results, scale, of), at, FASTER_ON_AVERAGE,
+            compared(results, scale, of), at,
             f"Speed of {rule} against {over} at the last horizon: {{}}. {say}",
         )  # fmt: skip
 
