@@ -47,7 +47,7 @@ SYNTHETIC = SIMILAR, DIFFERENT, BOX, SIMPLEX
 # that, without bounds and with n = 1000, NumPy would take hours.
 FEWER_WITH_BOUNDS, FEWER_WITHOUT_BOUNDS, FEWER_ROWS = 5, 50, 5
 # Iterations after which a run ends. Larger limits would take minutes and reach the target rarely.
-MAX_NATIVE, MAX_NUMPY, MAX_FRANK_WOLFE = 1_000_000, 20_000, 3_000
+MAX_NATIVE, MAX_PYTHON, MAX_NUMPY, MAX_FRANK_WOLFE = 1_000_000, 2_000, 20_000, 3_000
 
 # The rules of this package with their steps. Without bounds, gs-s, gs-q, gs-1 and Beck's pair are
 # the same rule, greedy.
@@ -129,7 +129,7 @@ def by_rule(p: Problem, start: Array, goal: float, method: str, seed: int) -> tu
     rule, step = RULES[method]
     run = race(
         Quadratic(p.Q, p.c), SumBox(p.total, p.lower, p.upper), x0=start, rule=rule, step=step,
-        tol=0.0, max_iter=MAX_NATIVE, seed=seed,
+        tol=0.0, max_iter=MAX_PYTHON if callable(rule) else MAX_NATIVE, seed=seed,
     )  # fmt: skip
     found = np.flatnonzero(run["suboptimality"] <= goal)
     return (int(found[0]), float(run["seconds"][found[0]])) if len(found) else (-1, math.nan)
