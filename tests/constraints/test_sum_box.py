@@ -236,17 +236,17 @@ def test_a_bound_that_counts_as_infinite_still_holds():
 # ------------------------------------------------------------------ groups
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int64, bool])
-def test_groups_of_any_whole_numbers(kind):
-    labels = np.array([1, 0, 1, 0], kind)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *(np.array([1, 0, 1, 0], kind) for kind in (np.uint8, np.int8, np.uint64, np.int64, bool)),
+        *(np.array([high, low, high, low]) for low, high in [
+            (-(2**63), 2**63 - 1), (0, 255), (2**63, 2**64 - 1)]),
+    ],
+)  # fmt: skip
+def test_groups_of_any_whole_numbers(labels):
     result = solve_qp(np.eye(4), total=[1.0, 2.0], groups=labels)
     assert result.x == pytest.approx([1.0, 0.5, 1.0, 0.5])
-
-
-def test_extreme_labels():
-    for labels in ([-(2**63), 2**63 - 1], [0, 255], [2**63, 2**64 - 1]):
-        start = SumBox([1.0, 2.0], groups=np.array(labels)).start()
-        assert start.tolist() == [1.0, 2.0]
 
 
 # ------------------------------------------------------------------ constraints do not change

@@ -129,6 +129,16 @@ def centered(rng, n, **options):
     return quadratic(rng, n) | {"lower": np.full(n, -50.0), "upper": np.full(n, 50.0)} | options
 
 
+def with_rows(rng):
+    """Rows with two limits, with an upper and with a lower one."""
+    rows, inside = rng.normal(size=(3, 8)), rng.dirichlet(np.ones(8))
+    return quadratic(rng, 8) | {
+        "total": 1.0, "lower": np.zeros(8), "upper": np.ones(8), "rows": rows,
+        "rows_lower": rows @ inside - [0.01, np.inf, 0.01],
+        "rows_upper": rows @ inside + [0.01, 0.01, np.inf],
+    }  # fmt: skip
+
+
 # How a problem is solved, its arguments, and those whose derivatives are checked.
 FORMS = {
     "a total for each group": (
@@ -148,6 +158,7 @@ FORMS = {
         functools.partial(solve_tightly, coefficients=[0.5, 2.0, 1.0, 0.7, 1.6]),
         lambda rng: centered(rng, 5), ("Q", "c", "total"),
     ),
+    "rows": (solve_tightly, with_rows, ("Q", "c", "total", "rows_lower", "rows_upper")),
     "factors": (
         lambda F, D, **given: solve_tightly((F, D), lower=-2.0, **given),
         lambda rng: {"F": rng.normal(size=(3, 8)), "D": rng.random(8) + 0.5,

@@ -1,4 +1,4 @@
-"""General linear rows: forms, names of contradictions, labels, derivatives and smooth objectives.
+"""General linear rows: forms, names of contradictions, labels and smooth objectives.
 
 Random rows and sums of every kind are compared with Clarabel and cvxopt in tests/test_attacks.py.
 """
@@ -30,18 +30,6 @@ from pairstep.constraints.rows import contradiction
 from pairstep.solve.rows import verified
 
 RISK = np.diag([1.0, 2.0, 3.0, 4.0])
-
-
-def drawn(rng, n, k):
-    """A convex problem whose rows hold at some point of the simplex."""
-    F = rng.normal(size=(2 * n, n))
-    inside = rng.dirichlet(np.ones(n))
-    rows = rng.normal(size=(k, n)) if rng.random() < 0.5 else (rng.random((k, n)) < 0.5) * 1.0
-    width = rng.choice([0.01, 0.1]) * rng.random(k)
-    low, high = rows @ inside - width, rows @ inside + width
-    one_sided = rng.random(k)
-    low[one_sided < 0.3], high[one_sided > 0.7] = -np.inf, np.inf
-    return F.T @ F / n, 0.3 * rng.normal(size=n), rows, low, high
 
 
 def test_rows_that_hold_already_change_nothing():
@@ -115,25 +103,6 @@ def test_labels():
     assert list(result.row_multipliers) == ["beta"]
     with pytest.raises(ValueError, match="beta"):
         solve_qp(risk, rows=exposures, rows_lower=pd.Series({"alpha": 0.5}))
-
-
-def test_derivatives():
-    rng = np.random.default_rng(5)
-    Q, c, rows, low, high = drawn(rng, 8, 3)
-    v = rng.normal(size=8)
-
-    def solve(**changed):
-        given = {"Q": Q, "c": c, "rows": rows, "rows_lower": low, "rows_upper": high} | changed
-        return solve_qp(**given, tol=1e-12)
-
-    derivatives = solve().vjp(v)
-    step = 1e-6
-    for name, value in {"c": c, "rows_lower": low, "rows_upper": high}.items():
-        direction = rng.normal(size=len(value))
-        ahead, behind = (solve(**{name: value + s * step * direction}).x for s in (1, -1))
-        expected = (ahead - behind) / (2 * step)
-        np.testing.assert_allclose(solve().jvp(**{name: direction}), expected, atol=1e-5)
-        assert derivatives[name] @ direction == pytest.approx(v @ expected, abs=1e-5)
 
 
 def test_rows_of_a_constraint_object():
