@@ -11,7 +11,7 @@ namespace pairstep {
 
 BlockSolver::BlockSolver(Oracle& oracle, const Point& point, const BlockTask& task)
     : oracle_(oracle), point_(point), task_(task), with_free_(task.eager) {
-  levels_.push_back({.set_size = Settings::set_size, .newton_phase = task.eager});
+  levels_.push_back({.set_size = Settings::first_set_size, .newton_phase = task.eager});
 }
 
 StopReason BlockSolver::run(double tol, Index max_iter, Index rounds, ThreadPool& pool) {
@@ -168,7 +168,7 @@ bool BlockSolver::try_to_shrink() {
   const Index left = oracle_.shrink(intervals_);
   if (left == 0) return false;
   progress().rounds_since_halved = progress().rounds_without_decrease = 0;
-  levels_.push_back({.set_size = Settings::set_size, .newton_phase = task_.eager});
+  levels_.push_back({.set_size = Settings::first_set_size, .newton_phase = task_.eager});
   return true;
 }
 
