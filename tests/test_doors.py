@@ -136,7 +136,7 @@ def long_data(kind):
         F = rng.normal(size=(3000, 3000))
         return F.T @ F
     if kind == "columns":
-        return rng.normal(size=(2000, 3000)), rng.normal(size=2000)
+        return rng.normal(size=(2500, 6000)), rng.normal(size=2500)
     if kind == "batch":
         return rng.normal(size=(600, 500)), 10 * rng.normal(size=(600, 4000))
     if kind == "assets":
@@ -286,7 +286,9 @@ DOORS = {
     ),
     "minimize, block": Door(
         lambda **options: minimize(FactorModel(WIDE, 0.1), BOX, **options), **MINIMIZE,
-        long=lambda **options: minimize(LeastSquares(*long_data("columns")), BOX, **options),
+        long=lambda **options: minimize(
+            LeastSquares(*long_data("columns")), BOX, tol=0.0, **options
+        ),
     ),
     "minimize, smooth": Door(
         lambda **options: minimize(SMOOTH, BOX, **options), **MINIMIZE,
